@@ -1,0 +1,62 @@
+"""A matrix-mechanism linear-algebra engine for differentially private forests.
+
+Trees over a public, discretised domain are compiled into a sparse decision-path matrix ``T``;
+a strategy matrix ``A`` that minimises the expected error is selected without data; private
+training and prediction are noisy sparse matrix products. The names below load on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mrf_matrix.compilation import path_matrix as path_matrix
+    from mrf_matrix.compilation import path_matrix_from_codes as path_matrix_from_codes
+    from mrf_matrix.compilation import prediction_workload as prediction_workload
+    from mrf_matrix.compilation import query_matrix as query_matrix
+    from mrf_matrix.datasets import Dataset as Dataset
+    from mrf_matrix.datasets import list_datasets as list_datasets
+    from mrf_matrix.datasets import load_dataset as load_dataset
+    from mrf_matrix.domain import Attribute as Attribute
+    from mrf_matrix.domain import Domain as Domain
+    from mrf_matrix.domain import PrivacyLeakWarning as PrivacyLeakWarning
+    from mrf_matrix.estimators import MatrixForestClassifier as MatrixForestClassifier
+    from mrf_matrix.estimators import compare as compare
+    from mrf_matrix.forests import Forest as Forest
+    from mrf_matrix.forests import RandomTrees as RandomTrees
+    from mrf_matrix.mechanisms import PureDP as PureDP
+    from mrf_matrix.mechanisms import ZCDP as ZCDP
+    from mrf_matrix.mechanisms import measure as measure
+    from mrf_matrix.mechanisms import reconstruct as reconstruct
+    from mrf_matrix.planning import expected_error as expected_error
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "compilation": (
+        "path_matrix",
+        "path_matrix_from_codes",
+        "prediction_workload",
+        "query_matrix",
+    ),
+    "datasets": ("Dataset", "list_datasets", "load_dataset"),
+    "domain": ("Attribute", "Domain", "PrivacyLeakWarning"),
+    "estimators": ("MatrixForestClassifier", "compare"),
+    "forests": ("Forest", "RandomTrees"),
+    "mechanisms": ("PureDP", "ZCDP", "measure", "reconstruct"),
+    "planning": ("expected_error",),
+}
+_PART_OF = {name: part for part, names in _HOME.items() for name in names}
+
+__all__ = sorted(_PART_OF)  # noqa: PLE0605 - names are resolved by __getattr__
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name's part when the name is first used (PEP 562)."""
+    if name not in _PART_OF:
+        raise AttributeError(f"module 'mrf_matrix' has no attribute {name!r}")
+    return getattr(import_module(f"mrf_matrix.{_PART_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names for completion."""
+    return sorted([*globals(), *__all__])
