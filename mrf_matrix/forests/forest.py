@@ -1,0 +1,289 @@
+"""A forest over a public domain, as parallel arrays."""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import arrays, checks
+from mrf_matrix.forests.boxes import decision_paths
+from mrf_matrix.forests.checks import ForestError
+from mrf_matrix.forests.codes import check_codes
+from mrf_matrix.forests.routing import Router
+from mrf_matrix.forests.text import export_text
+
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forest:
+    """Trees whose splits send integer codes to branches, and whose leaves partition the domain.
+
+    Nodes of all trees share five arrays. A record with code ``c`` in the attribute of node ``v``
+    goes to the child ::
+
+        first_child[v] + branches[pattern[v] + c]
+
+    so one lookup from (node, code) to branch serves multi-way splits (``0 1 2 ...``), thresholds
+    (``0 0 1 1``) and category subsets (``0 1 0``) alike, and nodes that branch alike share one
+    window of the pool `branches`. A leaf has attribute -1, is its own first child, and points
+    at a run of zeros.
+
+    Parameters
+    ----------
+    domain : Domain
+        The public domain of the codes.
+    roots : ndarray of int, shape (trees,)
+        Root node of each tree.
+    attribute : ndarray of int, shape (nodes,)
+        Attribute that each node splits, -1 at leaves.
+    first_child : ndarray of int, shape (nodes,)
+        First of the node's consecutive children; a leaf's own number.
+    pattern : ndarray of int, shape (nodes,)
+        Where the node's branch table starts in `branches`.
+    branches : ndarray of int, shape (pool,)
+        Branch numbers, a table after the other or overlapping; see `branch_pool`.
+    data_dependent : bool, default=False
+        True when the structure was learned from records.
+    budget_spent : object or None, default=None
+        What growing the structure cost, when private records were used.
+    source : str, default=""
+        The path source, in words.
+    allow_empty : bool, default=False
+        Accept leaves that no cell reaches (an attribute split twice on a path may make them),
+        and skip looking for them.
+
+    Raises
+    ------
+    ForestError
+        If the arrays' shapes or ranges are wrong, a branch is empty, or some tree does not
+        partition the domain (a node with two parents, none, or on a cycle).
+
+    Notes
+    -----
+    Memory is 16 bytes a node and 4 bytes a pool entry. Arrays are kept as read-only int32.
+    Leaves are numbered tree by tree, left to right, and row r of the path matrix is leaf r.
+    Two forests are equal when domain and arrays are equal: node numbering counts.
+
+    Examples
+    --------
+    One tree over attributes of sizes 2 and 3: split the first; below its code 1, the threshold
+    "second attribute below 2".
+
+    >>> import numpy as np
+    >>> from mrf_matrix.domain import Domain
+    >>> forest = Forest(
+    ...     domain=Domain.from_sizes([2, 3]),
+    ...     roots=np.array([0]),
+    ...     attribute=np.array([0, -1, 1, -1, -1]),
+    ...     first_child=np.array([1, 1, 3, 3, 4]),
+    ...     pattern=np.array([6, 0, 1, 0, 0]),
+    ...     branches=np.array([0, 0, 0, 1, 1, 1, 0, 1, 2]),
+    ... )
+    >>> forest
+    Forest(1 tree, 3 leaves, depth 2, over 2 attributes)
+    >>> forest.apply(np.array([[0, 2], [1, 1], [1, 2]])).ravel()
+    array([0, 1, 2], dtype=int32)
+    """
+
+    domain: Domain
+    roots: Ints
+    attribute: Ints
+    first_child: Ints
+    pattern: Ints
+    branches: Ints
+    data_dependent: bool = False
+    budget_spent: object | None = None
+    source: str = ""
+    allow_empty: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise TypeError(
+                f"domain is {type(self.domain).__name__}: expected a Domain, for example "
+                f"Domain.from_sizes([4, 3])."
+            )
+        for name in ("roots", "attribute", "first_child", "pattern", "branches"):
+            object.__setattr__(self, name, _read_only(name, getattr(self, name)))
+        checks.check_shapes(
+            self.domain.n_attributes,
+            self.roots,
+            self.attribute,
+            self.first_child,
+            self.pattern,
+            self.branches,
+        )
+        checks.check_parentage(self.roots, self.first_child, self.n_children)
+        checks.check_all_reached(self.levels, self.n_nodes)
+        if not self.allow_empty:
+            checks.check_every_branch_is_reached(self)
+
+    @cached_property
+    def n_children(self) -> NDArray[np.int64]:
+        """Number of children of each node, 0 at leaves."""
+        return checks.count_children(self.domain.sizes, self.attribute, self.pattern, self.branches)
+
+    @cached_property
+    def levels(self) -> tuple[NDArray[np.int64], ...]:
+        """Nodes of every level of all trees, roots first, siblings left to right."""
+        return tuple(arrays.levels(self.roots, self.first_child, self.n_children))
+
+    @cached_property
+    def parent(self) -> Ints:
+        """Parent of each node, -1 at roots."""
+        return arrays.parents(self.first_child, self.n_children)
+
+    @cached_property
+    def depth(self) -> Ints:
+        """Number of splits above each node."""
+        depth = np.empty(self.n_nodes, dtype=np.int32)
+        for number, level in enumerate(self.levels):
+            depth[level] = number
+        return depth
+
+    @cached_property
+    def tree(self) -> Ints:
+        """Tree that each node belongs to."""
+        return arrays.handed_down(
+            self.levels, self.first_child, self.n_children, np.arange(self.n_trees)
+        )
+
+    @cached_property
+    def leaf_index(self) -> Ints:
+        """Number of each leaf, -1 at inner nodes."""
+        return arrays.leaf_numbers(self.levels, self.first_child, self.n_children)
+
+    @cached_property
+    def leaves(self) -> Ints:
+        """Node of each leaf, tree by tree and left to right."""
+        nodes = np.flatnonzero(self.attribute < 0).astype(np.int32)
+        leaves = np.empty_like(nodes)
+        leaves[self.leaf_index[nodes]] = nodes
+        return leaves
+
+    @cached_property
+    def leaf_tree(self) -> Ints:
+        """Tree of each leaf, non-decreasing."""
+        return np.asarray(self.tree[self.leaves])
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes of all trees."""
+        return len(self.attribute)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.roots)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees: the rows o of the path matrix."""
+        return int(np.count_nonzero(self.attribute < 0))
+
+    @property
+    def max_depth(self) -> int:
+        """Splits on the longest path."""
+        return len(self.levels) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the five arrays."""
+        return sum(
+            int(array.nbytes)
+            for array in (
+                self.roots,
+                self.attribute,
+                self.first_child,
+                self.pattern,
+                self.branches,
+            )
+        )
+
+    @cached_property
+    def router(self) -> Router:
+        """The tables packed for routing: 8 bytes a node and a pool entry."""
+        return Router.build(self)
+
+    def apply(self, codes: NDArray[Any]) -> Ints:
+        """Return the leaf that every record reaches in every tree.
+
+        Parameters
+        ----------
+        codes : ndarray of int, shape (N, d)
+            Encoded records, ``0 <= codes[:, i] < domain.sizes[i]``.
+
+        Returns
+        -------
+        ndarray of int32, shape (N, n_trees)
+            Leaf numbers 0..n_leaves-1: the rows of the path matrix that hold the record's cell.
+
+        Raises
+        ------
+        ValueError
+            If the codes' shape, type or range does not fit the domain.
+
+        Notes
+        -----
+        The result takes 4 N n_trees bytes. Records are routed in blocks of about 8192 (record,
+        tree) states, so temporaries stay near 1 MB whatever N; counting leaves needs no array
+        of N x n_trees, see `mrf_matrix.compilation.leaf_counts`.
+        """
+        codes = check_codes(codes, self.domain)
+        result = np.empty((len(codes), self.n_trees), dtype=np.int32)
+        for records, trees, nodes in self.router.blocks(codes):
+            result[records, trees] = self.leaf_index[nodes].T
+        return result
+
+    def paths(self) -> Ints:
+        """Return each leaf as the code it fixes per attribute, -1 where free; (n_leaves, d).
+
+        Only forests of multi-way splits can be written so; see `decision_paths`.
+        """
+        return decision_paths(self)
+
+    def export_text(self, tree: int = 0, max_leaves: int = 100) -> str:
+        """Draw one tree as lines of text; see `mrf_matrix.forests.export_text`."""
+        return export_text(self, tree, max_leaves)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Forest):
+            return NotImplemented
+        return all(
+            np.array_equal(mine, yours) if isinstance(mine, np.ndarray) else mine == yours
+            for mine, yours in (
+                (getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.domain, self.n_trees, self.n_nodes, self.attribute.tobytes()))
+
+    def __repr__(self) -> str:
+        trees = f"{self.n_trees} tree{'s' if self.n_trees > 1 else ''}"
+        leaves = f"{self.n_leaves} lea{'ves' if self.n_leaves > 1 else 'f'}"
+        origin = f", {self.source}" if self.source else ""
+        dependent = ", data-dependent" if self.data_dependent else ""
+        return (
+            f"Forest({trees}, {leaves}, depth {self.max_depth}, over "
+            f"{self.domain.n_attributes} attribute{'s' if self.domain.n_attributes > 1 else ''}"
+            f"{origin}{dependent})"
+        )
+
+
+def _read_only(name: str, array: Any) -> Ints:
+    """Return a read-only int32 copy of a one-dimensional integer array."""
+    given = np.asarray(array)
+    if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
+        raise ForestError(
+            f"{name} has shape {given.shape} and type {given.dtype}: expected a one-dimensional "
+            f"array of integers."
+        )
+    if given.size and (given.max() > np.iinfo(np.int32).max or given.min() < -1):
+        raise ForestError(f"{name} has entries outside -1..2**31-1, the range of node numbers.")
+    copy = given.astype(np.int32)
+    copy.flags.writeable = False
+    return copy

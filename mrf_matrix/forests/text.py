@@ -1,0 +1,92 @@
+"""A tree as text, for people."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mrf_matrix.forests.forest import Forest
+
+
+def export_text(forest: "Forest", tree: int = 0, max_leaves: int = 100) -> str:
+    """Draw one tree as lines of text.
+
+    Parameters
+    ----------
+    forest : Forest
+    tree : int, default=0
+        Which tree.
+    max_leaves : int, default=100
+        Leaves after which the drawing stops, and says how many it leaves out.
+
+    Returns
+    -------
+    str
+        A line per branch: the attribute and the codes' labels that follow it, and at leaves
+        their number.
+
+    Raises
+    ------
+    ValueError
+        If there is no such tree.
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Attribute, Domain
+    >>> from mrf_matrix.forests import RandomTrees
+    >>> weather = Domain([Attribute("outlook", categories=["sunny", "overcast", "rainy"])])
+    >>> print(export_text(RandomTrees(n_trees=1, max_depth=1).grow(weather)))
+    tree 0
+    ├── outlook = sunny: leaf 0
+    ├── outlook = overcast: leaf 1
+    └── outlook = rainy: leaf 2
+    """
+    if isinstance(tree, bool) or not isinstance(tree, int | np.integer):
+        raise TypeError(f"tree={tree!r}: expected an integer.")
+    if not 0 <= tree < forest.n_trees:
+        raise ValueError(f"tree={tree}: expected 0 to {forest.n_trees - 1}.")
+    root = int(forest.roots[tree])
+    if forest.attribute[root] < 0:
+        return f"tree {tree}: leaf {forest.leaf_index[root]}"
+    lines, drawn = [f"tree {tree}"], 0
+    for line, is_leaf in _lines(forest, root):
+        drawn += is_leaf
+        if drawn > max_leaves:
+            total = int(np.count_nonzero(forest.leaf_tree == tree))
+            lines.append(f"... {total - max_leaves} more leaves; raise max_leaves to see them")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _lines(forest: "Forest", root: int) -> Iterator[tuple[str, bool]]:
+    """Yield the drawing's lines, depth first, from a stack: trees may be deep."""
+    stack = [(root, "", "")]
+    while stack:
+        node, indent, text = stack.pop()
+        leaf = int(forest.leaf_index[node])
+        if text:
+            yield (f"{text}: leaf {leaf}", True) if leaf >= 0 else (text, False)
+        fan = int(forest.n_children[node])
+        for branch in reversed(range(fan)):
+            last = branch == fan - 1
+            line = indent + ("└── " if last else "├── ") + _condition(forest, node, branch)
+            below = indent + ("    " if last else "│   ")
+            stack.append((int(forest.first_child[node]) + branch, below, line))
+
+
+def _condition(forest: "Forest", node: int, branch: int) -> str:
+    """Say which labels of the node's attribute follow a branch, runs of codes as ranges."""
+    attribute = forest.domain.attributes[forest.attribute[node]]
+    start = int(forest.pattern[node])
+    codes = np.flatnonzero(forest.branches[start : start + attribute.size] == branch)
+    labels = attribute.labels
+    if len(codes) == 1:
+        return f"{attribute.name} = {labels[int(codes[0])]}"
+    first, last = int(codes[0]), int(codes[-1])
+    if len(codes) > 3 and last - first + 1 == len(codes):
+        return f"{attribute.name} in {labels[first]} .. {labels[last]}"
+    shown = ", ".join(str(labels[int(code)]) for code in codes[:6])
+    more = f", ... {len(codes) - 6} more" if len(codes) > 6 else ""
+    return f"{attribute.name} in {{{shown}{more}}}"
