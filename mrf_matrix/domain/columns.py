@@ -1,0 +1,202 @@
+"""Records as columns: frames through narwhals, arrays by position, mappings by name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain.errors import DomainError, name_few, name_some
+
+Values = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The values of one column, in the form that is cheapest to look up.
+
+    Attributes
+    ----------
+    name : str
+        Name of the attribute.
+    values : ndarray of shape (N,)
+        Numbers, booleans, fixed-width text or objects; with ``levels``, positions in them.
+    levels : tuple, optional
+        The distinct values of a factorised column.
+    missing : boolean ndarray of shape (N,), optional
+        Null entries, whose ``values`` mean nothing. NaN and None are found besides.
+    source : str
+        The column's type as its owner knows it, for messages.
+    """
+
+    name: str
+    values: Values
+    levels: tuple[Any, ...] | None = None
+    missing: NDArray[np.bool_] | None = None
+    source: str = ""
+
+
+def as_array_column(name: str, values: Any) -> Column:
+    """Wrap a one-dimensional array or list."""
+    array = values if isinstance(values, np.ndarray) else one_dimensional(name, values)
+    if array.ndim != 1:
+        raise DomainError(f"Column {name!r}: shape {array.shape}; expected one dimension.")
+    if isinstance(array, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(array)
+        return Column(name, np.asarray(array.data), missing=mask, source=str(array.dtype))
+    return Column(name, array, source=str(array.dtype))
+
+
+def one_dimensional(name: str, values: Any) -> Values:
+    """Return a list as an array that keeps numbers, strings and booleans apart."""
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise DomainError(
+            f"Column {name!r}: got {type(values).__name__}; expected an array, series or list."
+        )
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
+    """Wrap a series of any frame library."""
+    dtype = series.dtype
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return factorised(name, series)
+    if dtype.is_decimal():
+        series = series.cast(nw.Float64)
+    if not (dtype.is_numeric() or dtype == nw.Boolean):
+        return Column(name, np.asarray(series.to_numpy(), dtype=object), source=str(dtype))
+    null = series.is_null()
+    if not null.any():
+        return Column(name, series.to_numpy(), source=str(dtype))
+    filled = series.fill_null(False if dtype == nw.Boolean else 0)
+    return Column(name, filled.to_numpy(), missing=null.to_numpy(), source=str(dtype))
+
+
+def factorised(name: str, series: "nw.Series[Any]") -> Column:
+    """Factorise text: pandas by its own hash table, the others by a join on distinct values."""
+    source = str(series.dtype)
+    native = series.to_native()
+    if series.implementation.is_pandas_like():
+        codes, levels = native.factorize()  # missing values get -1
+        return Column(name, np.asarray(codes), tuple(levels), source=source)
+    text = series.cast(nw.String)
+    levels = tuple(text.unique().drop_nulls().to_list())
+    if not levels:
+        return Column(name, np.full(len(series), -1), (), source=source)
+    null = text.is_null()
+    has_null = bool(null.any())
+    if has_null:
+        text = text.fill_null(levels[0])
+    codes = text.replace_strict(list(levels), list(range(len(levels))), return_dtype=nw.Int32)
+    return Column(name, codes.to_numpy(), levels, null.to_numpy() if has_null else None, source)
+
+
+def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> list[Column]:
+    """Return the named columns of records, in that order.
+
+    Parameters
+    ----------
+    records : frame, mapping, structured array, 2-D array or list of rows
+        Frames, mappings and structured arrays are matched by name, the others by position.
+    names : sequence of str
+        Columns wanted.
+    extra : {"error", "ignore"}
+        What happens to columns that are not wanted.
+
+    Raises
+    ------
+    DomainError
+        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    """
+    if extra not in ("error", "ignore"):
+        raise DomainError(f"extra={extra!r}; expected 'error' or 'ignore'.")
+    if isinstance(records, Mapping):
+        check_columns(list(records), names, extra)
+        return [as_any_column(name, records[name]) for name in names]
+    if isinstance(records, np.ndarray):
+        return array_columns(records, names, extra)
+    frame = nw.from_native(records, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        check_columns(frame_names(records, frame), names, extra)
+        return [as_series_column(name, frame.get_column(name)) for name in names]
+    if isinstance(records, Sequence) and not isinstance(records, str | bytes):
+        return array_columns(rows_as_array(records), names, extra)
+    raise DomainError(
+        f"Records of type {type(records).__name__}; expected a pandas, polars or Arrow table in "
+        "memory, a NumPy array, or a mapping of column names to arrays. Collect lazy frames and "
+        "densify sparse matrices first."
+    )
+
+
+def frame_names(records: Any, frame: "nw.DataFrame[Any]") -> list[Any]:
+    """Return the column names; those of pandas may repeat, which narwhals refuses to list."""
+    return list(records.columns if hasattr(records, "iloc") else frame.columns)
+
+
+def as_any_column(name: str, values: Any) -> Column:
+    """Wrap an array, a list or a series."""
+    if not isinstance(values, np.ndarray):
+        series = nw.from_native(values, series_only=True, pass_through=True)
+        if isinstance(series, nw.Series):
+            return as_series_column(name, series)
+    return as_array_column(name, values)
+
+
+def array_columns(array: Values, names: Sequence[str], extra: str) -> list[Column]:
+    """Split a structured array by name, another by position."""
+    if array.dtype.names is not None and array.ndim == 1:
+        check_columns(list(array.dtype.names), names, extra)
+        return [as_array_column(name, array[name]) for name in names]
+    if array.ndim != 2:
+        raise DomainError(
+            f"Records of shape {array.shape}; expected two dimensions (records, attributes). "
+            "Reshape one record with X.reshape(1, -1)."
+        )
+    if array.shape[1] != len(names):
+        raise DomainError(
+            f"Records have {array.shape[1]} columns; expected {len(names)}, in the order "
+            f"{name_some(names)}. Arrays are matched by position."
+        )
+    return [
+        as_array_column(name, np.ascontiguousarray(array[:, i])) for i, name in enumerate(names)
+    ]
+
+
+def rows_as_array(rows: Sequence[Any]) -> Values:
+    """Return a list of rows as an object array, which keeps numbers and strings apart."""
+    if not rows:
+        raise DomainError("Records are an empty list; expected rows, or an array of shape (0, d).")
+    lengths = {len(row) if isinstance(row, Sequence | np.ndarray) else -1 for row in rows}
+    if len(lengths) != 1 or -1 in lengths or any(isinstance(row, str) for row in rows):
+        raise DomainError(
+            f"Records are a list of {type(rows[0]).__name__} of unequal or no length; expected "
+            "rows of one length."
+        )
+    array = np.empty((len(rows), lengths.pop()), dtype=object)
+    for i, row in enumerate(rows):
+        array[i] = row
+    return array
+
+
+def check_columns(got: Sequence[Any], names: Sequence[str], extra: str) -> None:
+    """Refuse missing, repeated and unwanted column names."""
+    repeated = {name for name in got if got.count(name) > 1}
+    if repeated:
+        raise DomainError(f"Records repeat the columns {name_few(repeated)}; rename them.")
+    absent = [name for name in names if name not in got]
+    if absent:
+        raise DomainError(
+            f"Records lack the columns {name_some(absent)}; they have {name_some(got)}. Frames are "
+            "matched by column name: rename the columns, or pass a NumPy array, matched by "
+            "position."
+        )
+    unwanted = [name for name in got if name not in names]
+    if unwanted and extra == "error":
+        raise DomainError(
+            f"Records have columns that are not in the domain: {name_some(unwanted)}. Drop them "
+            "(the target is passed apart), or give extra='ignore'."
+        )

@@ -1,0 +1,63 @@
+"""From codes back to values."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.errors import DomainError, name_few
+
+
+def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> NDArray[Any]:
+    """Return codes as an integer array (N, d) with every entry in ``0 .. size-1``."""
+    array: NDArray[Any] = np.asarray(codes)
+    if array.ndim != 2 or array.shape[1] != len(sizes):
+        raise DomainError(f"codes of shape {array.shape}; expected (records, {len(sizes)}).")
+    if array.dtype.kind not in "iu":
+        raise DomainError(f"codes of type {array.dtype}; expected integers.")
+    for i, size in enumerate(sizes):
+        wrong = (array[:, i] < 0) | (array[:, i] >= size)
+        if wrong.any():
+            raise DomainError(
+                f"codes of {names[i]!r}: {name_few(array[wrong, i].tolist())}; expected "
+                f"0 .. {size - 1}."
+            )
+    return array
+
+
+def decode_column(attribute: Attribute, codes: NDArray[Any], numeric: str) -> NDArray[Any]:
+    """Return what the codes of one attribute stand for, shape (N,)."""
+    if numeric not in ("interval", "midpoint"):
+        raise DomainError(f"numeric={numeric!r}; expected 'interval' or 'midpoint'.")
+    if attribute.is_numeric and numeric == "midpoint":
+        middles: NDArray[Any] = np.append(midpoints(attribute), np.nan)
+        return middles[codes]  # the appended one is the missing code
+    if isinstance(attribute.categories, range) and attribute.size == attribute.n_known:
+        return np.asarray(codes, dtype=np.int64) + attribute.categories.start
+    values: list[Any] = list(attribute.labels)
+    if attribute.missing_code is not None:
+        values[-1] = None
+    return np.asarray(value_array(values)[codes])
+
+
+def midpoints(attribute: Attribute) -> NDArray[np.float64]:
+    """Return a number inside every bin: its middle; an open bin counts as wide as its neighbour."""
+    edges = np.asarray(attribute.edges, dtype=np.float64)
+    bins = np.array(attribute.bins)
+    widths = np.diff(edges) if len(edges) > 1 else np.ones(1)
+    low = np.where(bins[:, 0] == -inf, edges[0] - widths[0], bins[:, 0])
+    high = np.where(bins[:, 1] == inf, edges[-1] + widths[-1], bins[:, 1])
+    return low + (high - low) / 2
+
+
+def value_array(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values as an array of their own type; mixed ones stay objects."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, float, bool}:
+        return np.array(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,295 @@
+"""The public domain: which records exist at all, before any record is seen."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mrf_matrix.domain.attribute import Attribute, Scalar
+from mrf_matrix.domain.columns import as_any_column, read_columns
+from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
+from mrf_matrix.domain.errors import DomainError, name_few, name_some
+from mrf_matrix.domain.lookup import Codes, encode_column
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Domain:
+    """Public attributes and, optionally, a public target.
+
+    A record is one code per attribute; the cells of the domain are all such tuples, numbered in
+    C order (the last attribute fastest).
+
+    Parameters
+    ----------
+    attributes : sequence of Attribute
+        At least one; names differ.
+    target : Attribute, optional
+        The class attribute.
+
+    Raises
+    ------
+    DomainError
+        If there is no attribute or a name occurs twice.
+
+    Examples
+    --------
+    >>> domain = Domain(
+    ...     [Attribute("age", edges=[25, 40, 60]), Attribute("sex", categories=["F", "M"])],
+    ...     target=Attribute("income", categories=["<=50K", ">50K"]),
+    ... )
+    >>> domain.size
+    4
+    >>> domain.encode({"sex": ["M", "F"], "age": [59.5, 25]})
+    array([[1, 1],
+           [0, 0]], dtype=int32)
+    """
+
+    attributes: tuple[Attribute, ...]
+    target: Attribute | None
+
+    def __init__(self, attributes: Iterable[Attribute], target: Attribute | None = None) -> None:
+        listed = checked_attributes(attributes)
+        if target is not None and not isinstance(target, Attribute):
+            raise DomainError(f"target={target!r}; expected an Attribute or None.")
+        names = [attribute.name for attribute in (*listed, *([target] if target else []))]
+        repeated = [name for i, name in enumerate(names) if name in names[:i]]
+        if repeated:
+            raise DomainError(
+                f"Attribute names occur more than once: {name_few(repeated)}; rename them."
+            )
+        object.__setattr__(self, "attributes", listed)
+        object.__setattr__(self, "target", target)
+
+    @classmethod
+    def from_sizes(cls, sizes: Iterable[int], n_classes: int | None = None) -> "Domain":
+        """Return a domain of plain integer attributes ``x0, x1, ...``.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Number of codes of each attribute.
+        n_classes : int, optional
+            Number of classes; the target is called ``class``.
+
+        Examples
+        --------
+        >>> Domain.from_sizes([4, 4, 3], n_classes=2).size
+        48
+        """
+        attributes = [Attribute(f"x{i}", size=size) for i, size in enumerate(sizes)]
+        return cls(attributes, None if n_classes is None else Attribute("class", size=n_classes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names, in column order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of codes of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells, exact however large: the product of the sizes."""
+        return math.prod(self.sizes)
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes, d."""
+        return len(self.attributes)
+
+    @property
+    def classes(self) -> tuple[Scalar, ...]:
+        """Labels of the target's codes."""
+        return tuple(self.required_target().labels)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, k."""
+        return self.required_target().size
+
+    def required_target(self) -> Attribute:
+        """Return the target; refuse a domain without one."""
+        if self.target is None:
+            raise DomainError(
+                "The domain has no target; give one with "
+                "dataclasses.replace(domain, target=Attribute(name, categories=[...]))."
+            )
+        return self.target
+
+    def encode(self, records: Any, *, extra: Literal["error", "ignore"] = "error") -> Codes:
+        """Return the codes of records.
+
+        Parameters
+        ----------
+        records : frame, mapping, NumPy array or list of rows
+            A pandas or polars frame, an Arrow table, a mapping or a structured array is matched
+            by column name, in any order; a 2-D array by position.
+        extra : {"error", "ignore"}
+            What happens to columns that the domain does not name.
+
+        Returns
+        -------
+        ndarray of int32 of shape (N, d)
+            The largest array made besides is one column.
+
+        Raises
+        ------
+        DomainError
+            If columns are missing, repeated or unwanted, or a value has no code.
+        """
+        columns = read_columns(records, self.names, extra)
+        lengths = {len(column.values) for column in columns}
+        if len(lengths) != 1:
+            raise DomainError(f"Columns have {sorted(lengths)} rows; expected one length.")
+        codes = np.empty((self.n_attributes, lengths.pop()), dtype=np.int32)
+        for row, attribute, column in zip(codes, self.attributes, columns, strict=True):
+            row[:] = encode_column(attribute, column)
+        return np.ascontiguousarray(codes.T)
+
+    def encode_target(self, labels: Any) -> Codes:
+        """Return the class codes of labels (array, series or list), shape (N,)."""
+        target = self.required_target()
+        if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        return encode_column(target, as_any_column(target.name, labels))
+
+    def decode(
+        self,
+        codes: ArrayLike,
+        *,
+        numeric: Literal["interval", "midpoint"] = "interval",
+        native: Any = None,
+    ) -> Any:
+        """Return what codes stand for.
+
+        Parameters
+        ----------
+        codes : array of int of shape (N, d)
+            As :meth:`encode` returns them.
+        numeric : {"interval", "midpoint"}
+            A bin as text, or as a number inside it (an open bin counts as wide as its
+            neighbour), so that encoding the numbers gives the codes again.
+        native : str or module, optional
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``: return a frame of that library.
+
+        Returns
+        -------
+        dict of str to ndarray, or a frame
+            Missing values are None, or NaN among midpoints.
+
+        Examples
+        --------
+        >>> domain = Domain([Attribute("age", edges=[25, 40, 60])])
+        >>> domain.decode([[1]], numeric="midpoint")
+        {'age': array([50.])}
+        """
+        checked = checked_codes(codes, self.sizes, self.names)
+        columns = {
+            attribute.name: decode_column(attribute, checked[:, i], numeric)
+            for i, attribute in enumerate(self.attributes)
+        }
+        if native is None:
+            return columns
+        lists = {name: values.tolist() for name, values in columns.items()}
+        return nw.from_dict(lists, backend=native).to_native()
+
+    def decode_target(self, labels: ArrayLike) -> NDArray[Any]:
+        """Return the class of every class code, shape (N,)."""
+        target = self.required_target()
+        column = np.asarray(labels).reshape(-1, 1)
+        checked = checked_codes(column, [target.size], [target.name])
+        return np.asarray(value_array(target.labels)[checked[:, 0]])
+
+    def select(self, which: Iterable[str | int]) -> "Domain":
+        """Return the domain of some attributes, by name or position, in the order given."""
+        names = self.names
+        chosen = []
+        for key in which:
+            if isinstance(key, str) and key in names:
+                chosen.append(self.attributes[names.index(key)])
+            elif not isinstance(key, str | bool) and -len(names) <= key < len(names):
+                chosen.append(self.attributes[key])
+            else:
+                raise DomainError(f"No attribute {key!r}; the domain has {name_some(names)}.")
+        return Domain(chosen, self.target)
+
+    @classmethod
+    def from_data(
+        cls, records: Any, labels: Any = None, *, max_bins: int = 8, max_categories: int = 64
+    ) -> "Domain":
+        """Return a domain that fits given records. **Not private**: it warns.
+
+        Text and booleans become the distinct values found, integers too where there are at most
+        ``max_bins``; other numbers become quantile bins. See :mod:`mrf_matrix.domain.from_data`.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            Always: the domain depends on the records.
+        """
+        from mrf_matrix.domain.from_data import domain_from_data
+
+        return domain_from_data(records, labels, max_bins, max_categories)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the domain as JSON-ready data."""
+        from mrf_matrix.domain.serialization import domain_to_dict
+
+        return domain_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "Domain":
+        """Return the domain that :meth:`to_dict` wrote; the data may be untrusted."""
+        from mrf_matrix.domain.serialization import domain_from_dict
+
+        return domain_from_dict(data)
+
+    def save(self, path: "str | PathLike[str]") -> None:
+        """Write the domain as a JSON file."""
+        from mrf_matrix.domain.serialization import save_domain
+
+        save_domain(self, path)
+
+    @classmethod
+    def load(cls, path: "str | PathLike[str]") -> "Domain":
+        """Read a domain from a JSON file, which may be untrusted."""
+        from mrf_matrix.domain.serialization import load_domain
+
+        return load_domain(path)
+
+    def __repr__(self) -> str:
+        """Write the attributes one a line."""
+        lines = [f"    {attribute!r}," for attribute in self.attributes[:20]]
+        if self.n_attributes > 20:
+            lines.append(f"    ... {self.n_attributes - 20} more,")
+        listed = "\n".join(lines)
+        return f"Domain([\n{listed}\n], target={self.target!r})  # {self.size} cells"
+
+    def _repr_html_(self) -> str:
+        from mrf_matrix.domain.html import domain_html
+
+        return domain_html(self)
+
+
+def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    """Return attributes as a tuple; refuse none or other objects."""
+    if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
+        raise DomainError(f"attributes={attributes!r}; expected a list of Attribute.")
+    listed: Sequence[Any] = tuple(attributes)
+    if not listed:
+        raise DomainError("attributes is empty; a domain needs at least one attribute.")
+    for item in listed:
+        if not isinstance(item, Attribute):
+            raise DomainError(
+                f"attributes holds {item!r} of type {type(item).__name__}; expected Attribute, "
+                "e.g. Attribute('age', edges=[25, 40, 60])."
+            )
+    return tuple(listed)

@@ -1,0 +1,122 @@
+"""A domain taken from records: for non-private work only."""
+
+import warnings
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.columns import Column, as_any_column, read_columns, rows_as_array
+from mrf_matrix.domain.domain import Domain
+from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
+from mrf_matrix.domain.lookup import is_missing
+
+REMEDY = (
+    "The domain was taken from the records, so nothing that uses it is differentially private. "
+    "For private work write the domain down from public knowledge (docs: How to write a domain)."
+)
+
+
+def domain_from_data(
+    records: Any, labels: Any = None, max_bins: int = 8, max_categories: int = 64
+) -> Domain:
+    """Return a domain that fits given records, and warn that this is not private.
+
+    Parameters
+    ----------
+    records : frame, mapping or array
+        As for :meth:`Domain.encode`.
+    labels : array, series or list, optional
+        Classes; their distinct values become the target's categories.
+    max_bins : int
+        Quantile bins of a numeric column with more distinct values than this.
+    max_categories : int
+        Most distinct values of a column of text.
+
+    Raises
+    ------
+    DomainError
+        If a column is empty or has more categories than allowed.
+    """
+    for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise DomainError(f"{option}={value!r}; expected a positive integer.")
+    warnings.warn(REMEDY, PrivacyLeakWarning, stacklevel=3)
+    columns = read_columns(records, column_names(records))
+    attributes = [attribute_from_column(column, max_bins, max_categories) for column in columns]
+    if labels is None:
+        return Domain(attributes)
+    name = "class" if "class" not in {column.name for column in columns} else "target"
+    classes = distinct_values(as_any_column(name, labels))
+    return Domain(attributes, Attribute(name, categories=classes))
+
+
+def column_names(records: Any) -> list[str]:
+    """Return the column names of records; arrays get ``x0, x1, ...``."""
+    if isinstance(records, dict):
+        return list(records)
+    if isinstance(records, np.ndarray):
+        if records.dtype.names is not None:
+            return list(records.dtype.names)
+        return [f"x{i}" for i in range(records.shape[-1] if records.ndim == 2 else 0)]
+    frame = nw.from_native(records, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return list(frame.columns)
+    return column_names(rows_as_array(records))
+
+
+def distinct_values(column: Column) -> list[Any]:
+    """Return the distinct values that are not missing, sorted by type and value."""
+    present = column.values if column.missing is None else column.values[~column.missing]
+    if column.levels is not None:
+        found = [column.levels[i] for i in np.unique(present[present >= 0]).tolist()]
+    elif present.dtype == object:
+        found = list({(type(v), v): v for v in present.tolist() if not is_missing(v)}.values())
+    else:
+        found = [v for v in np.unique(present).tolist() if not is_missing(v)]
+    return sorted(found, key=lambda v: (type(v).__name__, v))
+
+
+def has_missing(column: Column) -> bool:
+    """Whether a column has null, None or NaN entries."""
+    if column.missing is not None and column.missing.any():
+        return True
+    if column.levels is not None:
+        return bool((column.values < 0).any())
+    if column.values.dtype.kind == "f":
+        return bool(np.isnan(column.values).any())
+    return column.values.dtype == object and any(map(is_missing, column.values.tolist()))
+
+
+def attribute_from_column(column: Column, max_bins: int, max_categories: int) -> Attribute:
+    """Return the attribute of one column: distinct values, or quantile bins of numbers."""
+    values = distinct_values(column)
+    if not values:
+        raise DomainError(f"Column {column.name!r} has no values to take a domain from.")
+    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    missing: Any = "category" if has_missing(column) else "error"
+    if numeric and len(values) > max_bins:
+        edges = quantile_edges(column, max_bins)
+        return Attribute(column.name, edges=edges, missing=missing)
+    if len(values) > max_categories:
+        raise DomainError(
+            f"Column {column.name!r} has {len(values)} distinct values; expected at most "
+            f"{max_categories}. Drop or group it, or raise max_categories."
+        )
+    return Attribute(column.name, categories=values, missing=missing)
+
+
+def quantile_edges(column: Column, max_bins: int) -> list[float]:
+    """Return the distinct quantiles of a numeric column as edges."""
+    kept = [v for v in present_values(column).tolist() if not is_missing(v)]
+    values: NDArray[np.float64] = np.asarray(kept, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, max_bins + 1)))
+    return [float(edge) for edge in edges]
+
+
+def present_values(column: Column) -> NDArray[Any]:
+    """Return the entries that are not null."""
+    return column.values if column.missing is None else column.values[~column.missing]

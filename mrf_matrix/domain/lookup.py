@@ -1,0 +1,232 @@
+"""From the values of one column to the codes of one attribute, vectorised."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain.attribute import Attribute, Scalar, match_key
+from mrf_matrix.domain.columns import Column, Values
+from mrf_matrix.domain.errors import DomainError, name_few, name_some
+
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
+FEW_EDGES = 16  # up to here counting edges below a value beats a binary search
+
+
+def encode_column(attribute: Attribute, column: Column) -> Codes:
+    """Return the codes of a column, shape (N,).
+
+    Raises
+    ------
+    DomainError
+        If a value is missing, unknown or outside and the attribute has no code for it.
+    """
+    codes = (
+        find_bins(attribute, column) if attribute.is_numeric else find_categories(attribute, column)
+    )
+    if column.missing is not None:
+        codes[column.missing] = ABSENT
+    if codes.size == 0 or codes.min() >= 0:
+        return codes
+    absent, unlisted = codes == ABSENT, codes == UNLISTED
+    if attribute.missing_code is not None:
+        codes[absent] = attribute.missing_code
+    elif absent.any():
+        raise DomainError(
+            f"Column {attribute.name!r}: {int(absent.sum())} missing values, first at row "
+            f"{int(absent.argmax())}. Drop or fill them, or declare the attribute with "
+            "missing='category'."
+        )
+    if attribute.other_code is not None:
+        codes[unlisted] = attribute.other_code
+    elif unlisted.any():
+        raise DomainError(unlisted_message(attribute, column, unlisted))
+    return codes
+
+
+def unlisted_message(attribute: Attribute, column: Column, unlisted: Mask) -> str:
+    """Say which values have no code, and what to do."""
+    picked = column.values[unlisted].tolist()
+    if column.levels is not None:
+        picked = [column.levels[i] for i in picked]
+    where = f"Column {attribute.name!r}, {len(picked)} values from row {int(unlisted.argmax())} on"
+    if attribute.edges is not None:
+        low, high = attribute.edges[0], attribute.edges[-1]
+        return (
+            f"{where}: {name_few(picked)} outside [{low!r}, {high!r}]. Widen the public edges, "
+            "clip the values, or declare outside='open'."
+        )
+    expected = name_some(cast(Sequence[Scalar], attribute.categories))
+    return (
+        f"{where} ({column.source}): {name_few(picked)} not in the categories {expected}. Strings, "
+        "numbers and booleans differ: convert the column, add the category, or declare "
+        "unknown='other'."
+    )
+
+
+def find_bins(attribute: Attribute, column: Column) -> Codes:
+    """Find the bin of every value by counting the edges at or below it."""
+    values = numbers(attribute, column)
+    edges = np.asarray(attribute.edges, dtype=np.float64)
+    inner = edges if attribute.outside == "open" else edges[1:-1]
+    if len(inner) <= FEW_EDGES:
+        below = np.zeros(len(values), dtype=np.int8)
+        for edge in inner:
+            below += values >= edge
+        codes = below.astype(np.int32)
+    else:
+        codes = np.searchsorted(inner, values, side="right").astype(np.int32)
+    if attribute.outside == "error":
+        codes[~((values >= edges[0]) & (values <= edges[-1]))] = UNLISTED
+    if values.dtype.kind == "f":
+        codes[np.isnan(values)] = ABSENT
+    return codes
+
+
+def numbers(attribute: Attribute, column: Column) -> Values:
+    """Return the values as numbers; refuse text and booleans."""
+    if column.levels is None and column.values.dtype.kind in "iuf":
+        return column.values
+    if column.levels is None and column.values.dtype == object:
+        return floats_of_objects(attribute, column.values)
+    if column.levels == ():  # a column of nulls has no type to complain about
+        return np.full(len(column.values), np.nan)
+    raise not_numbers(attribute, column.source, column.levels or column.values[:5].tolist())
+
+
+def not_numbers(attribute: Attribute, source: str, values: Sequence[Any]) -> DomainError:
+    """Say that a numeric attribute met something else."""
+    return DomainError(
+        f"Column {attribute.name!r} ({source}): {name_few(values)} found where numbers are "
+        f"expected (edges {name_some(attribute.edges or ())}). Convert the column to numbers."
+    )
+
+
+def floats_of_objects(attribute: Attribute, values: Values) -> Values:
+    """Convert objects to floats, missing ones to NaN."""
+    listed = values.tolist()
+    kinds = set(map(type, listed))
+    wrong = {kind for kind in kinds if issubclass(kind, str | bytes | bool | np.bool_)}
+    if not wrong:
+        try:
+            return np.array([np.nan if is_missing(v) else v for v in listed], dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            wrong = kinds - {int, float}
+    raise not_numbers(attribute, "object", [v for v in listed if type(v) in wrong])
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    return type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
+        and bool(value != value)
+    )
+
+
+def find_categories(attribute: Attribute, column: Column) -> Codes:
+    """Look every value up among the categories by the cheapest exact route."""
+    categories = cast(Sequence[Scalar], attribute.categories)
+    if column.levels is not None:
+        found = match_objects(categories, column.levels)
+        return np.append(found, np.int32(ABSENT))[column.values]  # position -1 is the appended one
+    kind = column.values.dtype.kind
+    if kind in "iuf":
+        return match_numbers(categories, column.values)
+    if kind == "b":
+        return match_objects(categories, [False, True])[column.values.astype(np.int8)]
+    if kind == "U":
+        return match_text(categories, column.values)
+    try:
+        return match_objects(categories, column.values.tolist())
+    except TypeError as error:
+        raise DomainError(
+            f"Column {attribute.name!r} holds values that are not scalars: {error}. Expected "
+            f"{name_some(categories)}."
+        ) from error
+
+
+def match_objects(categories: Sequence[Scalar], values: Sequence[Any]) -> Codes:
+    """Look objects up in a dictionary."""
+    if all(isinstance(value, str) for value in categories):
+        text = {value: code for code, value in enumerate(categories)}
+        codes = np.fromiter((text.get(v, -1) for v in values), np.int32, len(values))
+    else:
+        table = {match_key(value): code for code, value in enumerate(categories)}
+        codes = np.fromiter((table.get(key_of(v), -1) for v in values), np.int32, len(values))
+    for row in np.flatnonzero(codes < 0).tolist():
+        if is_missing(values[row]):
+            codes[row] = ABSENT
+    return codes
+
+
+def key_of(value: Any) -> tuple[str, Any]:
+    """Return the matching key of a value from records."""
+    return match_key(bool(value) if isinstance(value, np.bool_) else value)
+
+
+def match_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
+    """Match numbers by offset (consecutive integers) or by binary search, exactly."""
+    if isinstance(categories, range):
+        codes = offsets(values, categories.start, len(categories))
+    else:
+        codes = search_numbers(categories, values)
+    if values.dtype.kind == "f":
+        codes[np.isnan(values)] = ABSENT
+    return codes
+
+
+def offsets(values: Values, start: int, size: int) -> Codes:
+    """Return values minus start where that is an integer in 0 .. size-1."""
+    inside = (values >= start) & (values <= start + size - 1)
+    if values.dtype.kind == "f":
+        inside &= values == np.floor(values)
+    if not inside.all():
+        values = np.where(inside, values, 0)
+    codes = (values.astype(np.int64) - start).astype(np.int32)
+    codes[~inside] = UNLISTED
+    return codes
+
+
+def search_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
+    """Match numbers among the sorted numeric categories by binary search."""
+    coded = enumerate(categories)
+    listed = sorted((value, code) for code, value in coded if match_key(value)[0] == "number")
+    if not listed:
+        return np.full(len(values), UNLISTED, dtype=np.int32)
+    known = np.array([value for value, _ in listed])
+    code_of = np.array([code for _, code in listed], dtype=np.int32)
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[place] == values, code_of[place], np.int32(UNLISTED))
+
+
+def match_text(categories: Sequence[Scalar], values: Values) -> Codes:
+    """Match fixed-width text: search by a hash of its characters, then compare exactly."""
+    texts = [(value, code) for code, value in enumerate(categories) if isinstance(value, str)]
+    if not texts or not len(values):
+        return np.full(len(values), UNLISTED, dtype=np.int32)
+    width = max(values.dtype.itemsize // 4, *(len(text) for text, _ in texts), 1)
+    known = np.array([text for text, _ in texts], dtype=f"U{width}")
+    hashes = character_hash(known, width)
+    order = np.argsort(hashes)
+    if np.any(np.diff(hashes[order]) == 0):
+        return match_objects(categories, values.tolist())
+    codes = np.array([code for _, code in texts], dtype=np.int32)[order]
+    found = np.searchsorted(hashes[order], character_hash(values.astype(f"U{width}"), width))
+    found = np.minimum(found, len(order) - 1)
+    return np.where(known[order][found] == values, codes[found], np.int32(UNLISTED))
+
+
+def character_hash(texts: Values, width: int) -> NDArray[np.uint64]:
+    """Hash fixed-width text by a polynomial in its characters, modulo 2**64."""
+    characters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
+    result = np.zeros(len(texts), dtype=np.uint64)
+    for i in range(width):
+        result = result * np.uint64(1_000_003) + characters[:, i]
+    return result
