@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from strategies.operators.memory import check_allocation
+from strategies.operators.pseudo_inverse import least_squares
 
 if TYPE_CHECKING:
     from strategies.operators.transposed import Transposed
@@ -31,6 +32,8 @@ class Operator(ABC):
     """
 
     __array_ufunc__ = None  # so that `ndarray @ operator` reaches __rmatmul__
+    sizes: tuple[int, ...] | None = None
+    """Sizes of the product domain whose cells are the columns, None when unstructured."""
 
     @property
     @abstractmethod
@@ -46,16 +49,32 @@ class Operator(ABC):
         """Return ``A.T @ left`` for a checked (m, j) array."""
 
     @property
-    def sizes(self) -> tuple[int, ...] | None:
-        """Sizes of the product domain whose cells are the columns, None when unstructured."""
-        return None
+    def prefers_sparse(self) -> bool:
+        """Whether the CSR form is the cheaper explicit form."""
+        return False
 
     @property
-    def T(self) -> "Transposed":
+    def is_binary(self) -> bool:
+        """Whether the structure proves that every entry is 0 or 1."""
+        return False
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """Whether `least_squares` needs no dense factorisation."""
+        return False
+
+    @property
+    def T(self) -> "Operator":
         """The transpose, as an operator."""
         from strategies.operators.transposed import Transposed
 
         return Transposed(self)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"{type(self).__name__}({m} x {n})"
+
+    # Products -------------------------------------------------------------------------------
 
     def matmat(self, right: NDArray[Any]) -> Array:
         """Return ``A @ right`` for an (n,) vector or an (n, j) array."""
@@ -84,43 +103,28 @@ class Operator(ABC):
         return self.matmat(other.toarray() if sparse.issparse(other) else other)
 
     def __rmatmul__(self, other: Any) -> Array:
-        return self.rmatmat(np.asarray(other).T).T
+        other = other.toarray() if sparse.issparse(other) else np.asarray(other)
+        return self.rmatmat(other.T).T
+
+    # Explicit forms -------------------------------------------------------------------------
 
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
         m, n = self.shape
         check_allocation(f"dense {type(self).__name__}", (m, n))
-        if m < n:
-            check_allocation("identity to densify with", (m, m))
-            return self._rmatmat(np.eye(m)).T
-        check_allocation("identity to densify with", (n, n))
-        return self._matmat(np.eye(n))
+        if self.prefers_sparse:
+            return np.asarray(self.to_sparse().toarray(), dtype=np.float64)
+        side = min(m, n)
+        check_allocation("identity to densify with", (side, side))
+        return self._rmatmat(np.eye(m)).T if m < n else self._matmat(np.eye(n))
 
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form, refused above the memory cap."""
         return sparse.csr_array(self.to_dense())
 
-    def gram_dense(self) -> Array:
-        """Return ``A.T @ A`` (n x n), refused above the memory cap."""
-        n = self.shape[1]
-        check_allocation(f"gram of {type(self).__name__}", (n, n))
-        dense = self.to_dense()
-        return dense.T @ dense
-
-    def row_gram(self) -> Array:
-        """Return ``A @ A.T`` (m x m), refused above the memory cap."""
-        m = self.shape[0]
-        check_allocation(f"row gram of {type(self).__name__}", (m, m))
-        dense = self.to_dense()
-        return dense @ dense.T
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the L1 or L2 norm of every column, shape (n,)."""
-        return np.asarray(linalg.norm(self.to_dense(), ord=1 if norm == "l1" else 2, axis=0))
-
-    def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm: the sensitivity under add/remove neighbours."""
-        return float(self.column_norms(norm).max(initial=0.0))
+    def compact(self) -> "Array | sparse.csr_array":
+        """Return the cheaper explicit form: CSR where the structure is sparse, else an ndarray."""
+        return self.to_sparse() if self.prefers_sparse else self.to_dense()
 
     def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
         """Return the columns at the given cells, as a sparse (m, len(cells)) matrix.
@@ -129,7 +133,8 @@ class Operator(ABC):
         ----------
         cells : ndarray of int
             Flat cell numbers of shape (N,), or rows of codes of shape (N, d) where `sizes` is
-            known. A mechanism counts ``A @ D`` exactly from these without building n.
+            known. A mechanism counts ``A @ D`` exactly from these without building n. The
+            columns of an integer operator have dtype int64.
         """
         return sparse.csr_array(self.to_sparse().tocsc()[:, self.flat_cells(cells)])
 
@@ -145,28 +150,121 @@ class Operator(ABC):
             )
         return np.ravel_multi_index(tuple(cells.T), self.sizes).astype(np.int64)
 
+    # Grams ----------------------------------------------------------------------------------
+
+    def gram_dense(self) -> Array:
+        """Return ``A.T @ A`` (n x n), refused above the memory cap."""
+        n = self.shape[1]
+        check_allocation(f"gram of {type(self).__name__}", (n, n))
+        return densified(gram(self.compact()))
+
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T`` (m x m), refused above the memory cap."""
+        m = self.shape[0]
+        check_allocation(f"row gram of {type(self).__name__}", (m, m))
+        return densified(gram(self.compact().T))
+
+    def row_gram_matmat(self, right: Array) -> Array:
+        """Return ``A @ A.T @ right`` for an (m, j) array."""
+        return self._matmat(self._rmatmat(right))
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row, shape (m,)."""
+        form = self.compact()
+        return np.asarray((form * form).sum(axis=1), dtype=np.float64)
+
+    # Sensitivity ----------------------------------------------------------------------------
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the L1 or L2 norm of every column, shape (n,)."""
+        form = abs(self.compact())
+        if norm == "l1":
+            return np.asarray(form.sum(axis=0), dtype=np.float64)
+        return np.sqrt(np.asarray((form * form).sum(axis=0), dtype=np.float64))
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the norm of every column where the structure proves that all are equal."""
+        return None
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the largest column norm: the sensitivity under add/remove neighbours.
+
+        An upper bound where `sensitivity_is_exact` says so.
+        """
+        uniform = self.uniform_column_norm(norm)
+        if uniform is not None:
+            return uniform
+        return float(self.column_norms(norm).max(initial=0.0))
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """Tell whether `sensitivity` is the largest column norm itself, not a bound above it."""
+        return True
+
     def rounded(self, scale: int) -> "Operator":
         """Return the operator with exact integer entries ``round(scale * A[i, j])``."""
         from strategies.operators.sparse import Sparse
 
         matrix = self.to_sparse()
-        return Sparse(sparse.csr_array(np.rint(matrix * scale).astype(np.int64)))
+        return Sparse(sparse.csr_array(np.rint(matrix * scale).astype(np.int64)), self.sizes)
+
+    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+        """Return exact column sums of an integer operator: of ``|a|`` ("l1") or ``a**2`` ("l2")."""
+        matrix = abs(self.to_sparse()).astype(np.int64)
+        if norm == "l2":
+            matrix = matrix * matrix
+        return np.asarray(matrix.sum(axis=0), dtype=np.int64)
 
     def integer_sensitivity(self, norm: Norm) -> int:
         """Return the exact sensitivity of an integer operator.
 
         The largest column sum of absolute entries for "l1", and of *squared* entries for "l2",
-        as a Python integer.
+        as a Python integer; an upper bound where `sensitivity_is_exact` says so.
         """
-        matrix = abs(self.to_sparse()).astype(np.int64)
-        if norm == "l2":
-            matrix = matrix.multiply(matrix)
-        return int(matrix.sum(axis=0).max())
+        return int(self.integer_column_sums(norm).max(initial=0))
+
+    # Inverses -------------------------------------------------------------------------------
 
     def least_squares(self, answers: NDArray[Any]) -> Array:
         """Return ``A⁺ @ answers``, the least-squares estimate of the cells, minimum norm."""
-        solution: Array = linalg.lstsq(self.to_dense(), np.asarray(answers, dtype=np.float64))[0]
-        return solution
+        return least_squares(self.to_dense(), self.checked_answers(answers))
+
+    def checked_answers(self, answers: NDArray[Any]) -> Array:
+        """Return answers as a float array whose first axis matches the rows, or refuse."""
+        answers = np.asarray(answers, dtype=np.float64)
+        if answers.ndim not in (1, 2) or answers.shape[0] != self.shape[0]:
+            raise ValueError(
+                f"answers has shape {answers.shape}: expected one entry or row for each of the "
+                f"{self.shape[0]} rows of {self!r}."
+            )
+        return answers
+
+    def error_trace(self, workload: "Operator") -> float | None:
+        """Return ``||W A⁺||_F²`` by a rule of the structure, None where it has none.
+
+        A rule must raise `RowSpaceError` when a row of W lies outside the row space, and must
+        not subtract traces. ``strategies.objective`` asks here first.
+        """
+        errors = self.row_errors(workload)
+        return None if errors is None else float(errors.sum())
+
+    def row_errors(self, workload: "Operator") -> Array | None:
+        """Return ``||(W A⁺)_r||²`` of every row by a rule of the structure, None without one."""
+        return None
+
+    def estimate(self, workload: "Operator", answers: Array) -> Array | None:
+        """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
+        return None
+
+
+def gram(form: Any) -> Any:
+    """Return ``X.T @ X`` of an ndarray or a CSR array, as floats."""
+    form = form.astype(np.float64)
+    return form.T @ form
+
+
+def densified(form: Any) -> Array:
+    """Return an ndarray of floats from either explicit form."""
+    return np.asarray(form.toarray() if sparse.issparse(form) else form, dtype=np.float64)
 
 
 def as_shape(rows: int, columns: int) -> tuple[int, int]:

@@ -1,0 +1,56 @@
+"""Matrices as values, one structure a file; each knows how it acts, its norms and its inverse."""
+
+from strategies.operators.convert import as_operator
+from strategies.operators.cross_gram import cross_gram
+from strategies.operators.dense import Dense
+from strategies.operators.grouping import Grouping
+from strategies.operators.identity import Identity
+from strategies.operators.kronecker import Kronecker
+from strategies.operators.memory import (
+    MemoryCapError,
+    check_allocation,
+    current_cap,
+    fits,
+    memory_cap,
+    readable_bytes,
+)
+from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.product import Product
+from strategies.operators.pseudo_inverse import RowSpaceError
+from strategies.operators.recovery import error_trace, estimate, row_errors
+from strategies.operators.reduce import over_groups
+from strategies.operators.row_kronecker import RowKronecker
+from strategies.operators.scaled import RowScaled, Scaled
+from strategies.operators.sparse import Sparse
+from strategies.operators.stack import Stack
+from strategies.operators.transposed import Transposed
+
+__all__ = [
+    "Array",
+    "Dense",
+    "Grouping",
+    "Identity",
+    "Kronecker",
+    "MemoryCapError",
+    "Norm",
+    "Operator",
+    "Product",
+    "RowKronecker",
+    "RowScaled",
+    "RowSpaceError",
+    "Scaled",
+    "Sparse",
+    "Stack",
+    "Transposed",
+    "as_operator",
+    "check_allocation",
+    "cross_gram",
+    "current_cap",
+    "error_trace",
+    "estimate",
+    "fits",
+    "memory_cap",
+    "over_groups",
+    "readable_bytes",
+    "row_errors",
+]

@@ -1,0 +1,43 @@
+"""``W @ A.T`` of two structures, without n where the structures allow."""
+
+import numpy as np
+
+from strategies.operators.memory import check_allocation
+from strategies.operators.operator import Array, Operator, densified
+from strategies.operators.product import Product
+from strategies.operators.row_kronecker import RowKronecker
+from strategies.operators.scaled import RowScaled, Scaled
+from strategies.operators.stack import Stack
+
+
+def cross_gram(left: Operator, right: Operator) -> Array:
+    """Return ``left @ right.T`` (q x m), by structure where either side has one.
+
+    Raises
+    ------
+    MemoryCapError
+        If no rule applies and an explicit form exceeds the memory cap.
+    """
+    check_allocation("cross gram", (left.shape[0], right.shape[0]))
+    if isinstance(left, RowKronecker) and isinstance(right, RowKronecker):
+        return left.row_gram(right)
+    rule = _by_rows(left, right)
+    if rule is not None:
+        return rule
+    rule = _by_rows(right, left)
+    if rule is not None:
+        return rule.T
+    return densified(left.compact() @ right.compact().T)
+
+
+def _by_rows(outer: Operator, other: Operator) -> Array | None:
+    """Peel a structure that only combines the rows of another."""
+    if isinstance(outer, Scaled):
+        return outer.weight * cross_gram(outer.inner, other)
+    if isinstance(outer, RowScaled):
+        return np.asarray(outer.weights[:, None] * cross_gram(outer.inner, other))
+    if isinstance(outer, Stack):
+        return np.concatenate([cross_gram(block, other) for block in outer.blocks])
+    if isinstance(outer, Product):
+        return outer.left.matmat(cross_gram(outer.right, other))
+    return None

@@ -1,0 +1,49 @@
+"""An explicit matrix."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from strategies.operators.operator import Array, Operator, as_shape
+from strategies.operators.validation import Real, checked_sizes, real_array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dense(Operator):
+    """A matrix held as an ndarray.
+
+    Parameters
+    ----------
+    array : array-like of shape (m, n)
+        Finite real entries. Kept as a read-only view.
+    sizes : tuple of int, optional
+        Attribute sizes of the product domain whose cells are the columns.
+
+    Examples
+    --------
+    >>> Dense([[1.0, 2.0], [0.0, 3.0]]).sensitivity("l1")
+    5.0
+    """
+
+    array: Real
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "array", real_array("array", self.array, 2))
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes, self.shape[1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return as_shape(*self.array.shape)
+
+    def _matmat(self, right: Array) -> Array:
+        return cast(Array, self.array @ right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return cast(Array, self.array.T @ left)
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray of floats."""
+        return self.array.astype(np.float64, copy=False)

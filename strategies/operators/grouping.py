@@ -1,0 +1,124 @@
+"""Cells merged into groups: one row a group, one 1 in every column."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.operator import Array, Norm, Operator, as_shape
+from strategies.operators.validation import checked_sizes, real_array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grouping(Operator):
+    """The 0/1 matrix whose row r sums the cells of group r.
+
+    Parameters
+    ----------
+    labels : array-like of int, shape (n,)
+        Group of every cell; groups are numbered 0, 1, ... without gaps.
+    sizes : tuple of int, optional
+        Attribute sizes of the product domain whose cells are the columns.
+
+    Examples
+    --------
+    >>> Grouping([0, 1, 0]).to_dense()
+    array([[1., 0., 1.],
+           [0., 1., 0.]])
+    """
+
+    labels: NDArray[np.int64]
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        labels = real_array("labels", self.labels, 1)
+        if labels.dtype.kind != "i" or not len(labels) or labels.min() < 0:
+            raise ValueError("labels: expected a group number from 0 for every cell.")
+        object.__setattr__(self, "labels", labels)
+        if not self.counts.all():
+            empty = int(np.flatnonzero(self.counts == 0)[0])
+            raise ValueError(f"labels: group {empty} has no cell, expected groups without gaps.")
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes, len(labels)))
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Cells of every group."""
+        return np.bincount(self.labels)
+
+    @cached_property
+    def representatives(self) -> NDArray[np.int64]:
+        """The first cell of every group."""
+        return np.unique(self.labels, return_index=True)[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Groups and cells."""
+        return as_shape(len(self.counts), len(self.labels))
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_binary(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """True."""
+        return True
+
+    def _matmat(self, right: Array) -> Array:
+        return np.asarray(self.to_sparse() @ right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return left[self.labels]
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form."""
+        n = self.shape[1]
+        entries = (np.ones(n, dtype=np.int64), (self.labels, np.arange(n)))
+        return sparse.csr_array(entries, shape=self.shape)
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells: a 1 at each cell's group."""
+        groups = self.labels[self.flat_cells(cells)]
+        entries = (np.ones(len(groups), dtype=np.int64), (groups, np.arange(len(groups))))
+        return sparse.csr_array(entries, shape=(self.shape[0], len(groups)))
+
+    def row_gram(self) -> Array:
+        """Return the diagonal matrix of group sizes."""
+        return np.diag(self.counts.astype(np.float64))
+
+    def row_squares(self) -> Array:
+        """Return the group sizes."""
+        return self.counts.astype(np.float64)
+
+    def uniform_column_norm(self, norm: Norm) -> float:
+        """Return 1: every cell lies in one group."""
+        return 1.0
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return 1."""
+        return 1
+
+    def rounded(self, scale: int) -> Operator:
+        """Return ``scale`` times the grouping."""
+        from strategies.operators.scaled import Scaled
+
+        return Scaled(scale, self)
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return each group's answer spread evenly over its cells."""
+        return ((self.checked_answers(answers).T / self.counts).T)[self.labels]
+
+    def row_errors(self, workload: Operator) -> Array:
+        """Return the squared norms of the workload's rows over the groups."""
+        from strategies.operators.reduce import over_groups
+
+        return over_groups(workload, self).row_squares()

@@ -1,0 +1,98 @@
+"""The identity: every cell is a row."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.memory import check_allocation
+from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.validation import checked_sizes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Identity(Operator):
+    """The n x n identity, for any n.
+
+    Parameters
+    ----------
+    n : int
+        Number of cells.
+    sizes : tuple of int, optional
+        Attribute sizes of the product domain whose cells are the columns.
+    """
+
+    n: int
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"n={self.n}: expected at least one cell.")
+        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes, self.n))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.n, self.n
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_binary(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def T(self) -> Operator:
+        """The identity itself."""
+        return self
+
+    def _matmat(self, right: Array) -> Array:
+        return right
+
+    def _rmatmat(self, left: Array) -> Array:
+        return left
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        check_allocation("sparse Identity", (self.n, 2))
+        return sparse.eye_array(self.n, dtype=np.int64, format="csr")
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells: one 1 each."""
+        flat = self.flat_cells(cells)
+        entries = (np.ones(len(flat), dtype=np.int64), (flat, np.arange(len(flat))))
+        return sparse.csr_array(entries, shape=(self.n, len(flat)))
+
+    def uniform_column_norm(self, norm: Norm) -> float:
+        """Return 1: every column has one entry 1."""
+        return 1.0
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return 1."""
+        return 1
+
+    def rounded(self, scale: int) -> Operator:
+        """Return ``scale`` times the identity."""
+        from strategies.operators.scaled import Scaled
+
+        return Scaled(scale, self)
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return the answers: they are the cells."""
+        return self.checked_answers(answers)
+
+    def row_errors(self, workload: Operator) -> Array:
+        """Return the squared norms of the workload's rows, since ``W A⁺ = W``."""
+        return workload.row_squares()

@@ -1,0 +1,214 @@
+"""The Kronecker product of one structure per attribute, or per group of attributes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.khatri_rao import khatri_rao
+from strategies.operators.memory import check_allocation
+from strategies.operators.operator import Array, Norm, Operator
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kronecker(Operator):
+    """``A_1 ⊗ A_2 ⊗ ...`` over a product domain.
+
+    Parameters
+    ----------
+    factors : sequence of Operator
+        One for each attribute (or block of attributes, where a factor has sizes of its own).
+
+    Notes
+    -----
+    Norms, Grams and pseudo-inverses of a Kronecker product are the Kronecker products of the
+    factors' own: the largest column norm is the product of the largest.
+    """
+
+    factors: tuple[Operator, ...]
+
+    def __init__(self, factors: Sequence[Operator]) -> None:
+        if not factors:
+            raise ValueError("factors is empty: expected at least one operator.")
+        object.__setattr__(self, "factors", tuple(factors))
+        sizes = [factor.sizes or (factor.shape[1],) for factor in factors]
+        object.__setattr__(self, "sizes", tuple(size for part in sizes for size in part))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows = prod(factor.shape[0] for factor in self.factors)
+        return rows, prod(factor.shape[1] for factor in self.factors)
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True where every factor does."""
+        return all(factor.prefers_sparse for factor in self.factors)
+
+    @property
+    def is_binary(self) -> bool:
+        """True where every factor is."""
+        return all(factor.is_binary for factor in self.factors)
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """True: factor by factor."""
+        return True
+
+    @property
+    def T(self) -> Operator:
+        """The Kronecker product of the transposes."""
+        return Kronecker([factor.T for factor in self.factors])
+
+    def _matmat(self, right: Array) -> Array:
+        return along_axes([factor._matmat for factor in self.factors], self._columns, right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return along_axes([factor._rmatmat for factor in self.factors], self._rows, left)
+
+    @property
+    def _rows(self) -> tuple[int, ...]:
+        return tuple(factor.shape[0] for factor in self.factors)
+
+    @property
+    def _columns(self) -> tuple[int, ...]:
+        return tuple(factor.shape[1] for factor in self.factors)
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation("dense Kronecker", self.shape)
+        return reduce(np.kron, [factor.to_dense() for factor in self.factors])
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        forms = [factor.to_sparse() for factor in self.factors]
+        check_allocation("sparse Kronecker", (prod(int(form.nnz) for form in forms), 2))
+        return reduce(lambda left, right: sparse.csr_array(sparse.kron(left, right)), forms)
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells: Kronecker products of the factors' columns."""
+        cells = np.asarray(cells)
+        if cells.ndim == 2:
+            parts = self._split_codes(cells)
+        else:
+            parts = list(np.unravel_index(self.flat_cells(cells), self._columns))
+        forms = [
+            sparse.csc_array(factor.columns(part))
+            for factor, part in zip(self.factors, parts, strict=True)
+        ]
+        return sparse.csr_array(khatri_rao(forms))
+
+    def _split_codes(self, codes: NDArray[np.integer[Any]]) -> list[NDArray[np.integer[Any]]]:
+        """Cut rows of codes into the factors' own cells."""
+        widths = [len(factor.sizes) if factor.sizes else 1 for factor in self.factors]
+        parts = np.split(codes, np.cumsum(widths)[:-1], axis=1)
+        return [
+            part if factor.sizes else part[:, 0]
+            for factor, part in zip(self.factors, parts, strict=True)
+        ]
+
+    def gram_dense(self) -> Array:
+        """Return the Kronecker product of the Grams, refused above the memory cap."""
+        check_allocation("gram of Kronecker", (self.shape[1],) * 2)
+        return reduce(np.kron, [factor.gram_dense() for factor in self.factors])
+
+    def row_gram(self) -> Array:
+        """Return the Kronecker product of the row Grams, refused above the memory cap."""
+        check_allocation("row gram of Kronecker", (self.shape[0],) * 2)
+        return reduce(np.kron, [factor.row_gram() for factor in self.factors])
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row."""
+        check_allocation("row norms of Kronecker", (self.shape[0],))
+        return reduce(np.kron, [factor.row_squares() for factor in self.factors])
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column."""
+        check_allocation("column norms of Kronecker", (self.shape[1],))
+        return reduce(np.kron, [factor.column_norms(norm) for factor in self.factors])
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the product of the factors' common norms, where each proves one."""
+        norms = [factor.uniform_column_norm(norm) for factor in self.factors]
+        known = [part for part in norms if part is not None]
+        return prod(known) if len(known) == len(norms) else None
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the product of the factors' sensitivities, without building n."""
+        return prod(factor.sensitivity(norm) for factor in self.factors)
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """True where every factor's is."""
+        return all(factor.sensitivity_is_exact(norm) for factor in self.factors)
+
+    def rounded(self, scale: int) -> Operator:
+        """Return the operator with entries ``round(scale * A[i, j])``."""
+        if self.is_binary:
+            from strategies.operators.scaled import Scaled
+
+            return Scaled(scale, self)
+        return super().rounded(scale)
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the product of the factors' exact integer sensitivities."""
+        return prod(factor.integer_sensitivity(norm) for factor in self.factors)
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return ``A⁺ @ answers``, factor by factor."""
+        answers = self.checked_answers(answers)
+        solvers = [factor.least_squares for factor in self.factors]
+        cells = along_axes(solvers, self._rows, answers.reshape(self.shape[0], -1))
+        return cells[:, 0] if answers.ndim == 1 else cells
+
+    def row_errors(self, workload: Operator) -> Array | None:
+        """Return the products of the factors' errors, for a workload of Kronecker rows."""
+        from strategies.operators.row_kronecker import RowKronecker
+
+        if isinstance(workload, Kronecker) and self._columns == workload._columns:
+            return self._kronecker_errors(workload)
+        if isinstance(workload, RowKronecker) and self._columns == workload.sizes:
+            return self._path_errors(workload)
+        return None
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Return the product of the factors' traces, without one entry a row."""
+        from strategies.operators.recovery import error_trace
+
+        if isinstance(workload, Kronecker) and self._columns == workload._columns:
+            pairs = zip(self.factors, workload.factors, strict=True)
+            return prod(error_trace(part, factor) for factor, part in pairs)
+        return super().error_trace(workload)
+
+    def _kronecker_errors(self, workload: "Kronecker") -> Array:
+        from strategies.operators.recovery import row_errors
+
+        pairs = zip(self.factors, workload.factors, strict=True)
+        return reduce(np.kron, [row_errors(part, factor) for factor, part in pairs])
+
+    def _path_errors(self, workload: Any) -> Array:
+        from strategies.operators.dense import Dense
+        from strategies.operators.recovery import row_errors
+
+        errors = np.ones(workload.shape[0])
+        for i, factor in enumerate(self.factors):
+            masks, inverse = np.unique(workload.masks(i), axis=0, return_inverse=True)
+            errors *= row_errors(Dense(masks), factor)[inverse.ravel()]
+        return errors
+
+
+def along_axes(
+    actions: Sequence[Callable[[Array], Array]], sizes: Sequence[int], block: Array
+) -> Array:
+    """Apply one action to each axis of a (prod(sizes), j) array laid out in C order."""
+    width = block.shape[1]
+    tensor = block.reshape(*sizes, width)
+    for axis, action in enumerate(actions):
+        moved = np.moveaxis(tensor, axis, 0)
+        result = action(moved.reshape(moved.shape[0], -1))
+        tensor = np.moveaxis(result.reshape(-1, *moved.shape[1:]), 0, axis)
+    return tensor.reshape(-1, width)

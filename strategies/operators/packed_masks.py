@@ -1,0 +1,56 @@
+"""One 0/1 mask per row and attribute, packed to bits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Bits = NDArray[np.uint8]
+Masks = NDArray[np.bool_]
+
+
+def pack(masks: Sequence[NDArray[Any]]) -> Bits:
+    """Return masks of shapes (o, n_i) as one (o, ceil(sum(n_i) / 8)) array of bytes."""
+    return np.packbits(np.concatenate([np.asarray(mask) != 0 for mask in masks], axis=1), axis=1)
+
+
+def unpack(bits: Bits, start: int, stop: int) -> Masks:
+    """Return bits ``start:stop`` of every row as booleans, reading only the bytes they span."""
+    first = start // 8
+    window = np.unpackbits(bits[:, first : -(-stop // 8)], axis=1)
+    return window[:, start - 8 * first : stop - 8 * first].view(np.bool_)
+
+
+def as_columns(mask: Masks) -> sparse.csc_array:
+    """Return the transposed mask (n_i, o) in CSC form with int64 ones."""
+    row, code = np.nonzero(mask)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(mask)))])
+    ones = np.ones(len(code), dtype=np.int64)
+    return sparse.csc_array((ones, code, ends), shape=mask.shape[::-1])
+
+
+def unique_rows(bits: Bits) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return first index, inverse and count of the distinct rows."""
+    rows = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).ravel()
+    _, first, inverse, counts = np.unique(
+        rows, return_index=True, return_inverse=True, return_counts=True
+    )
+    return first, inverse.ravel(), counts
+
+
+def overlapping_pair(masks: Sequence[Masks]) -> tuple[int, int] | None:
+    """Return two rows that share a cell, None where all rows are pairwise disjoint.
+
+    The largest array is 2048 x o.
+    """
+    floats = [mask.astype(np.float32) for mask in masks]
+    for start in range(0, len(floats[0]), 2048):
+        chunk = slice(start, start + 2048)
+        meet = np.logical_and.reduce([part[chunk] @ part.T > 0 for part in floats])
+        np.fill_diagonal(meet[:, start:], False)
+        if meet.any():
+            row, other = np.argwhere(meet)[0]
+            return int(row) + start, int(other)
+    return None

@@ -1,0 +1,156 @@
+"""The product of two structures."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.grouping import Grouping
+from strategies.operators.memory import fits
+from strategies.operators.operator import Array, Norm, Operator, densified
+from strategies.operators.pseudo_inverse import least_squares
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Product(Operator):
+    """``left @ right``, never multiplied out unless an explicit form is asked for.
+
+    With a `Grouping` on the right, it is a strategy over merged cells seen from all cells: its
+    columns are the left matrix's columns, repeated, so norms, rounding and errors are the left
+    matrix's own.
+    """
+
+    left: Operator
+    right: Operator
+
+    def __post_init__(self) -> None:
+        if self.left.shape[1] != self.right.shape[0]:
+            raise ValueError(
+                f"left has {self.left.shape[1]} columns and right has {self.right.shape[0]} "
+                f"rows: expected the same number."
+            )
+        object.__setattr__(self, "sizes", self.right.sizes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.left.shape[0], self.right.shape[1]
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True where both factors do."""
+        return self.left.prefers_sparse and self.right.prefers_sparse
+
+    @property
+    def T(self) -> Operator:
+        """The product of the transposes."""
+        return Product(self.right.T, self.left.T)
+
+    def _matmat(self, right: Array) -> Array:
+        return self.left._matmat(self.right._matmat(right))
+
+    def _rmatmat(self, left: Array) -> Array:
+        return self.right._rmatmat(self.left._rmatmat(left))
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        if isinstance(self.right, Grouping):
+            return self.left.to_dense()[:, self.right.labels]
+        if self.right.prefers_sparse and not self.left.prefers_sparse:
+            return self.right._rmatmat(self.left.to_dense().T).T
+        if self.left.prefers_sparse and not self.right.prefers_sparse:
+            return self.left._matmat(self.right.to_dense())
+        return super().to_dense()
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        if not self.prefers_sparse:
+            return super().to_sparse()
+        return sparse.csr_array(self.left.to_sparse() @ self.right.to_sparse())
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells."""
+        return sparse.csr_array(self.left.to_sparse() @ self.right.columns(cells))
+
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T``; through the right factor's row gram where n is out of reach."""
+        if fits(self.shape):
+            return super().row_gram()
+        left = self.left.compact()
+        inner = self.right.row_gram_matmat(densified(left.T))
+        return np.asarray(left @ inner)
+
+    def row_gram_matmat(self, right: Array) -> Array:
+        """Return ``A @ A.T @ right``."""
+        return self.left._matmat(self.right.row_gram_matmat(self.left._rmatmat(right)))
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row."""
+        return super().row_squares() if fits(self.shape) else np.diagonal(self.row_gram()).copy()
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column."""
+        if isinstance(self.right, Grouping):
+            return self.left.column_norms(norm)[self.right.labels]
+        return super().column_norms(norm)
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the left matrix's, over a grouping."""
+        return self.left.uniform_column_norm(norm) if isinstance(self.right, Grouping) else None
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the largest column norm."""
+        if isinstance(self.right, Grouping):
+            return self.left.sensitivity(norm)
+        return super().sensitivity(norm)
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """As the left matrix over a grouping, else True."""
+        return self.left.sensitivity_is_exact(norm) if isinstance(self.right, Grouping) else True
+
+    def rounded(self, scale: int) -> Operator:
+        """Return the operator with entries ``round(scale * A[i, j])``."""
+        if isinstance(self.right, Grouping):
+            return Product(self.left.rounded(scale), self.right)
+        return super().rounded(scale)
+
+    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+        """Return exact column sums of ``|a|`` or ``a**2``."""
+        if isinstance(self.right, Grouping):
+            return self.left.integer_column_sums(norm)[self.right.labels]
+        return super().integer_column_sums(norm)
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the exact integer sensitivity."""
+        if isinstance(self.right, Grouping):
+            return self.left.integer_sensitivity(norm)
+        return super().integer_sensitivity(norm)
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return ``A⁺ @ answers``.
+
+        Over a grouping with group sizes c, ``A⁺ = Gᵀ C^{-1/2} (B C^{1/2})⁺`` for ``A = B G``.
+        """
+        if not isinstance(self.right, Grouping):
+            return super().least_squares(answers)
+        root = np.sqrt(self.right.counts)
+        solution = least_squares(self.left.to_dense() * root, self.checked_answers(answers))
+        return ((solution.T / root).T)[self.right.labels]
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Over a grouping, return the left matrix's rule on the workload over the groups."""
+        from strategies.operators.reduce import over_groups
+
+        if not isinstance(self.right, Grouping):
+            return None
+        return self.left.error_trace(over_groups(workload, self.right))
+
+    def row_errors(self, workload: Operator) -> Array | None:
+        """Over a grouping, return the left matrix's rule on the workload over the groups."""
+        from strategies.operators.reduce import over_groups
+
+        if not isinstance(self.right, Grouping):
+            return None
+        return self.left.row_errors(over_groups(workload, self.right))

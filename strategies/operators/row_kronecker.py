@@ -1,0 +1,296 @@
+"""Rows that are Kronecker products of 0/1 vectors: a forest's paths over a product domain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.halves import Halves
+from strategies.operators.khatri_rao import khatri_rao, sum_of_products
+from strategies.operators.memory import check_allocation, fits
+from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.packed_masks import (
+    Bits,
+    Masks,
+    as_columns,
+    overlapping_pair,
+    pack,
+    unique_rows,
+    unpack,
+)
+
+ENUMERATION_WORK = 2 * 10**10
+"""Multiply-adds that may be spent on counting the rows over every cell of a domain."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowKronecker(Operator):
+    """The 0/1 matrix whose row r is the Kronecker product of one mask per attribute.
+
+    ``A[r, cell] = prod_i masks_i[r, code_i(cell)]``: the row-wise Kronecker (face-splitting)
+    product of the masks. It takes ``o * sum(n_i)`` bits, whatever ``n = prod(n_i)`` is.
+
+    Parameters
+    ----------
+    bits : ndarray of uint8, shape (o, ceil(sum(n_i) / 8))
+        The packed masks; use `from_masks`, which checks.
+    sizes : tuple of int
+        Attribute sizes ``n_i``.
+    groups : ndarray of int, shape (o,), optional
+        Rows of one group are pairwise disjoint (a tree's leaves): no cell lies in more rows
+        than there are groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> paths = RowKronecker.from_masks([np.array([[1, 0], [0, 1]]), np.array([[1, 1], [1, 0]])])
+    >>> paths.to_dense()
+    array([[1., 1., 0., 0.],
+           [0., 0., 1., 0.]])
+    """
+
+    bits: Bits
+    sizes: tuple[int, ...]
+    groups: NDArray[np.int64] | None = None
+
+    @classmethod
+    def from_masks(
+        cls, masks: Sequence[NDArray[Any]], groups: NDArray[np.integer[Any]] | None = None
+    ) -> "RowKronecker":
+        """Build from one (o, n_i) 0/1 array per attribute.
+
+        Raises
+        ------
+        ValueError
+            If the masks disagree in rows, an attribute has no code, or two rows of one group
+            share a cell.
+        """
+        masks = [np.asarray(mask) for mask in masks]
+        if not masks or any(mask.ndim != 2 or mask.shape[1] < 1 for mask in masks):
+            raise ValueError("masks: expected one (o, n_i) array with n_i >= 1 per attribute.")
+        if len({len(mask) for mask in masks}) != 1:
+            raise ValueError(
+                f"masks have {[len(mask) for mask in masks]} rows: expected one common number."
+            )
+        operator = cls(pack(masks), tuple(mask.shape[1] for mask in masks))
+        return operator if groups is None else operator.with_groups(groups)
+
+    def with_groups(self, groups: NDArray[np.integer[Any]]) -> "RowKronecker":
+        """Return the operator with groups of rows, checked to be pairwise disjoint."""
+        groups = np.asarray(groups)
+        if groups.shape != (self.shape[0],) or groups.dtype.kind not in "iu":
+            raise ValueError(
+                f"groups has shape {groups.shape} and dtype {groups.dtype}: expected one integer "
+                f"for each of the {self.shape[0]} rows."
+            )
+        groups = np.unique(groups, return_inverse=True)[1].ravel().astype(np.int64)
+        order = np.argsort(groups, kind="stable")
+        for rows in np.split(order, np.cumsum(np.bincount(groups))[:-1]) if len(order) else []:
+            pair = overlapping_pair(self.take_rows(rows).all_masks())
+            if pair is not None:
+                raise ValueError(
+                    f"groups: rows {rows[pair[0]]} and {rows[pair[1]]} of one group share a "
+                    f"cell, expected the rows of a group to be pairwise disjoint."
+                )
+        return RowKronecker(self.bits, self.sizes, groups)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and cells as an exact integer."""
+        return len(self.bits), prod(self.sizes)
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_binary(self) -> bool:
+        """True."""
+        return True
+
+    # Rows -----------------------------------------------------------------------------------
+
+    def masks(self, attribute: int) -> Masks:
+        """Return the (o, n_i) 0/1 masks of one attribute."""
+        ends = [0, *accumulate(self.sizes)]
+        return unpack(self.bits, ends[attribute], ends[attribute + 1])
+
+    def all_masks(self) -> list[Masks]:
+        """Return the masks of every attribute."""
+        return [self.masks(i) for i in range(len(self.sizes))]
+
+    @cached_property
+    def widths(self) -> NDArray[np.int64]:
+        """Codes in every row's mask per attribute, shape (o, d)."""
+        return np.stack([mask.sum(axis=1) for mask in self.all_masks()], axis=1)
+
+    def row_sums(self) -> NDArray[Any]:
+        """Return the cells of every row, exact: float64 below 2**53, else Python integers."""
+        largest = prod(int(width) for width in self.widths.max(axis=0, initial=0))
+        kind = np.float64 if largest <= 2**53 else object
+        return np.asarray(np.prod(self.widths.astype(kind), axis=1))
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norms of the rows: their numbers of cells."""
+        return self.row_sums().astype(np.float64)
+
+    def take_rows(self, index: Any) -> "RowKronecker":
+        """Return the rows at an index array, mask or slice."""
+        groups = None if self.groups is None else self.groups[index]
+        return RowKronecker(self.bits[index], self.sizes, groups)
+
+    def unique_rows(self) -> tuple["RowKronecker", NDArray[np.int64], NDArray[np.int64]]:
+        """Return the distinct rows, the distinct row of every row, and how often each occurs."""
+        first, inverse, counts = unique_rows(self.bits)
+        return self.take_rows(first), inverse, counts
+
+    # Products -------------------------------------------------------------------------------
+
+    @cached_property
+    def halves(self) -> Halves:
+        """The distinct rows over the first and over the last attributes."""
+        return Halves.of(self.all_masks())
+
+    def _matmat(self, right: Array) -> Array:
+        return self.halves.matmat(right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return self.halves.rmatmat(left)
+
+    def row_gram(self, other: "RowKronecker | None" = None) -> Array:
+        """Return ``A @ B.T`` as the Hadamard product of the attributes' Grams, without n.
+
+        Parameters
+        ----------
+        other : RowKronecker, optional
+            B over the same attributes, A itself when missing.
+        """
+        other = self if other is None else other
+        if other.sizes != self.sizes:
+            raise ValueError(f"other.sizes={other.sizes}: expected {self.sizes}.")
+        shape = (self.shape[0], other.shape[0])
+        check_allocation("row gram of RowKronecker", shape)
+        result = np.ones(shape)
+        for i in range(len(self.sizes)):
+            result *= self.masks(i).astype(np.float32) @ other.masks(i).T.astype(np.float32)
+        return result
+
+    def row_gram_matmat(self, right: Array) -> Array:
+        """Return ``A @ A.T @ right``, through blocks of the row gram where n is out of reach."""
+        if fits((self.shape[1], right.shape[1] + 1), 64):
+            return self._matmat(self._rmatmat(right))
+        rows = max(1, 2**24 // max(self.shape[0], 1))
+        chunks = range(0, self.shape[0], rows)
+        parts = [self.take_rows(slice(s, s + rows)).row_gram(self) @ right for s in chunks]
+        return np.concatenate(parts)
+
+    # Explicit forms -------------------------------------------------------------------------
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form (int64), refused above the memory cap."""
+        n = self.shape[1]
+        check_allocation("cells to number", (n,), 1)
+        form = khatri_rao([as_columns(mask) for mask in self.all_masks()])
+        return sparse.csr_array((form.data, form.indices, form.indptr), shape=self.shape)
+
+    def gram_dense(self) -> Array:
+        """Return ``A.T @ A`` from the distinct rows, refused above the memory cap."""
+        n = self.shape[1]
+        check_allocation("gram of RowKronecker", (n, n))
+        rows, _, counts = self.unique_rows()
+        work = sum_of_products(list((rows.widths**2).T))
+        form = rows.to_sparse().astype(np.float64)
+        if work > rows.shape[0] * n * n / 20 and fits((rows.shape[0], n), 16):
+            dense = form.toarray()
+            return np.asarray(dense.T @ (counts[:, None] * dense))
+        weighted = sparse.diags_array(counts.astype(np.float64)) @ form
+        return np.asarray((form.T @ weighted).toarray())
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at cells given by number (N,) or by codes (N, d)."""
+        cells = np.asarray(cells)
+        codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
+        tables = [np.packbits(mask, axis=0).T for mask in self.all_masks()]
+        step = max(1, 2**26 // max(self.shape[0], 1))
+        parts = [self._columns(tables, codes[s : s + step]) for s in range(0, len(codes), step)]
+        empty = sparse.csc_array((self.shape[0], 0), dtype=np.int64)
+        return sparse.csr_array(sparse.hstack(parts or [empty], format="csr"))
+
+    def _columns(self, tables: list[Bits], codes: NDArray[np.integer[Any]]) -> sparse.csc_array:
+        """Meet, attribute by attribute, the packed sets of rows that hold each code."""
+        meet = tables[0][codes[:, 0]]
+        for table, column in zip(tables[1:], codes.T[1:], strict=True):
+            meet &= table[column]
+        hits = np.unpackbits(meet, axis=1, count=self.shape[0])
+        return as_columns(hits.view(np.bool_))
+
+    # Sensitivity ----------------------------------------------------------------------------
+
+    @cached_property
+    def is_partition(self) -> bool:
+        """Whether every group's rows are disjoint and cover the whole domain."""
+        if self.groups is None or not len(self.groups):
+            return False
+        sums = np.zeros(int(self.groups.max()) + 1, dtype=object)
+        np.add.at(sums, self.groups, np.prod(self.widths.astype(object), axis=1))
+        return all(total == self.shape[1] for total in sums[np.unique(self.groups)])
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of disjoint rows; without groups, every row for itself."""
+        return self.shape[0] if self.groups is None else len(np.unique(self.groups))
+
+    @property
+    def counts_are_exact(self) -> bool:
+        """Whether the rows over a cell can be counted: a partition, or a domain within reach."""
+        n = self.shape[1]
+        if self.is_partition:
+            return True
+        return (
+            fits((n, 4))
+            and n * min(self.shape[0], 64) <= ENUMERATION_WORK
+            and (self.halves.work <= ENUMERATION_WORK)
+        )
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the number of groups (its root for "l2") where each partitions the domain."""
+        if not self.is_partition:
+            return None
+        return float(self.n_groups) if norm == "l1" else float(np.sqrt(self.n_groups))
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column from the number of rows over it."""
+        counts = self.rmatmat(np.ones(self.shape[0]))
+        return counts if norm == "l1" else np.sqrt(counts)
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the most rows over one cell, or the number of groups as a bound above it."""
+        most = self.integer_sensitivity(norm)
+        return float(most) if norm == "l1" else float(np.sqrt(most))
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """False where the domain is out of reach and the number of groups is the bound."""
+        return self.counts_are_exact
+
+    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+        """Return the number of rows over every cell."""
+        return np.rint(self.rmatmat(np.ones(self.shape[0]))).astype(np.int64)
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the most rows over one cell, or the number of groups as a bound above it."""
+        if self.is_partition or not self.counts_are_exact:
+            return self.n_groups
+        return int(self.integer_column_sums(norm).max(initial=0))
+
+    def rounded(self, scale: int) -> Operator:
+        """Return ``scale`` times the operator."""
+        from strategies.operators.scaled import Scaled
+
+        return Scaled(scale, self)

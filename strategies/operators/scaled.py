@@ -1,0 +1,255 @@
+"""A structure times one number, or each of its rows times its own."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.validation import Real, real_array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scaled(Operator):
+    """``weight * A``.
+
+    Parameters
+    ----------
+    weight : int or float
+        Finite. An integer keeps the entries of an integer structure exact.
+    inner : Operator
+    """
+
+    weight: float
+    inner: Operator
+
+    def __post_init__(self) -> None:
+        weight = real_array("weight", self.weight, 0)
+        object.__setattr__(self, "weight", weight.item())
+        object.__setattr__(self, "sizes", self.inner.sizes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.inner.shape
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """As the structure it scales."""
+        return self.inner.prefers_sparse
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """As the structure it scales."""
+        return self.inner.has_cheap_inverse
+
+    def _matmat(self, right: Array) -> Array:
+        return self.weight * self.inner._matmat(right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return self.weight * self.inner._rmatmat(left)
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        return self.weight * self.inner.to_dense()
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        return sparse.csr_array(self.weight * self.inner.to_sparse())
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells."""
+        return sparse.csr_array(self.weight * self.inner.columns(cells))
+
+    def gram_dense(self) -> Array:
+        """Return ``A.T @ A``, refused above the memory cap."""
+        return self.weight**2 * self.inner.gram_dense()
+
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T``, refused above the memory cap."""
+        return self.weight**2 * self.inner.row_gram()
+
+    def row_gram_matmat(self, right: Array) -> Array:
+        """Return ``A @ A.T @ right``."""
+        return self.weight**2 * self.inner.row_gram_matmat(right)
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row."""
+        return self.weight**2 * self.inner.row_squares()
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column."""
+        return abs(self.weight) * self.inner.column_norms(norm)
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the common norm of the columns, where the inner structure proves one."""
+        uniform = self.inner.uniform_column_norm(norm)
+        return None if uniform is None else abs(self.weight) * uniform
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the largest column norm."""
+        return abs(self.weight) * self.inner.sensitivity(norm)
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """As the structure it scales."""
+        return self.inner.sensitivity_is_exact(norm)
+
+    def rounded(self, scale: int) -> Operator:
+        """Return the operator with entries ``round(scale * A[i, j])``."""
+        if self.inner.is_binary:
+            return Scaled(round(scale * self.weight), self.inner)
+        return super().rounded(scale)
+
+    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+        """Return exact column sums of ``|a|`` or ``a**2``."""
+        return self._integer_factor(norm) * self.inner.integer_column_sums(norm)
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the exact integer sensitivity."""
+        return self._integer_factor(norm) * self.inner.integer_sensitivity(norm)
+
+    def _integer_factor(self, norm: Norm) -> int:
+        weight = int(self.weight)
+        if weight != self.weight:
+            raise ValueError(f"weight={self.weight}: expected an integer; call rounded first.")
+        return abs(weight) if norm == "l1" else weight**2
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return ``A⁺ @ answers``."""
+        return self._inverse_weight * self.inner.least_squares(answers)
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Return the inner rule's value over ``weight**2``."""
+        value = self.inner.error_trace(workload)
+        return None if value is None else self._inverse_weight**2 * value
+
+    def row_errors(self, workload: Operator) -> Array | None:
+        """Return the inner rule's values over ``weight**2``."""
+        values = self.inner.row_errors(workload)
+        return None if values is None else self._inverse_weight**2 * values
+
+    def estimate(self, workload: Operator, answers: Array) -> Array | None:
+        """Return the inner rule's estimate over the weight."""
+        values = self.inner.estimate(workload, answers)
+        return None if values is None else self._inverse_weight * values
+
+    @property
+    def _inverse_weight(self) -> float:
+        if self.weight == 0:
+            raise ValueError("weight=0: a strategy of zeros measures nothing.")
+        return 1.0 / self.weight
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowScaled(Operator):
+    """``diag(weights) @ A``: every row measured with its own weight.
+
+    Parameters
+    ----------
+    weights : array-like of shape (m,)
+        Finite. Integers keep the entries of an integer structure exact.
+    inner : Operator
+    """
+
+    weights: Real
+    inner: Operator
+
+    def __post_init__(self) -> None:
+        weights = real_array("weights", self.weights, 1)
+        if len(weights) != self.inner.shape[0]:
+            raise ValueError(
+                f"weights has {len(weights)} entries: expected one for each of the "
+                f"{self.inner.shape[0]} rows."
+            )
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "sizes", self.inner.sizes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.inner.shape
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """As the structure it scales."""
+        return self.inner.prefers_sparse
+
+    def _matmat(self, right: Array) -> Array:
+        return cast(Array, self.weights[:, None] * self.inner._matmat(right))
+
+    def _rmatmat(self, left: Array) -> Array:
+        return self.inner._rmatmat(self.weights[:, None] * left)
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        return cast(Array, self.weights[:, None] * self.inner.to_dense())
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        return self._scale(self.inner.to_sparse())
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells."""
+        return self._scale(self.inner.columns(cells))
+
+    def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
+        return sparse.csr_array(sparse.diags_array(self.weights, dtype=self.weights.dtype) @ form)
+
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T``, refused above the memory cap."""
+        return cast(Array, self.weights[:, None] * self.inner.row_gram() * self.weights)
+
+    def row_gram_matmat(self, right: Array) -> Array:
+        """Return ``A @ A.T @ right``."""
+        weights = self.weights[:, None]
+        return cast(Array, weights * self.inner.row_gram_matmat(weights * right))
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row."""
+        return cast(Array, self.weights**2 * self.inner.row_squares())
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column, for a 0/1 structure from its transpose alone."""
+        if not self.inner.is_binary:
+            return super().column_norms(norm)
+        powers = np.abs(self.weights) if norm == "l1" else self.weights.astype(float) ** 2
+        sums = self.inner.rmatmat(powers)
+        return sums if norm == "l1" else np.sqrt(sums)
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the largest column norm, or a bound above it where n is out of reach."""
+        bound = self._group_bound(norm)
+        if bound is None:
+            return super().sensitivity(norm)
+        return float(bound) if norm == "l1" else float(np.sqrt(bound))
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """False where n is out of reach and disjoint groups of rows give a bound."""
+        return self._group_bound(norm) is None
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
+        bound = self._group_bound(norm)
+        return super().integer_sensitivity(norm) if bound is None else int(bound)
+
+    def _group_bound(self, norm: Norm) -> float | None:
+        """Sum over groups of disjoint rows of the largest weight: every column meets one each."""
+        from strategies.operators.row_kronecker import RowKronecker
+
+        inner = self.inner
+        if not isinstance(inner, RowKronecker) or inner.counts_are_exact:
+            return None
+        powers = np.abs(self.weights) if norm == "l1" else self.weights**2
+        if inner.groups is None:
+            return float(powers.sum())
+        largest = np.zeros(int(inner.groups.max(initial=-1)) + 1, dtype=powers.dtype)
+        np.maximum.at(largest, inner.groups, powers)
+        return float(largest.sum())
+
+    def rounded(self, scale: int) -> Operator:
+        """Return the operator with entries ``round(scale * A[i, j])``."""
+        if self.inner.is_binary:
+            return RowScaled(np.rint(self.weights * scale).astype(np.int64), self.inner)
+        return super().rounded(scale)

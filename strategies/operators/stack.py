@@ -1,0 +1,125 @@
+"""Structures on top of each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.memory import fits
+from strategies.operators.operator import Array, Norm, Operator, same_columns
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stack(Operator):
+    """The rows of several structures over the same columns.
+
+    Parameters
+    ----------
+    blocks : sequence of Operator
+    """
+
+    blocks: tuple[Operator, ...]
+
+    def __init__(self, blocks: Sequence[Operator]) -> None:
+        if not blocks:
+            raise ValueError("blocks is empty: expected at least one operator.")
+        same_columns(blocks)
+        object.__setattr__(self, "blocks", tuple(blocks))
+        known = {block.sizes for block in blocks} - {None}
+        object.__setattr__(self, "sizes", known.pop() if len(known) == 1 else None)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return sum(block.shape[0] for block in self.blocks), self.blocks[0].shape[1]
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True where every block does."""
+        return all(block.prefers_sparse for block in self.blocks)
+
+    @property
+    def is_binary(self) -> bool:
+        """True where every block is."""
+        return all(block.is_binary for block in self.blocks)
+
+    def split(self, rows: Array) -> list[Array]:
+        """Cut an array with one entry a row into the blocks' parts."""
+        ends = np.cumsum([0, *(block.shape[0] for block in self.blocks)])
+        return [rows[start:stop] for start, stop in pairwise(ends)]
+
+    def _matmat(self, right: Array) -> Array:
+        return np.concatenate([block._matmat(right) for block in self.blocks])
+
+    def _rmatmat(self, left: Array) -> Array:
+        parts = zip(self.blocks, self.split(left), strict=True)
+        return np.asarray(sum(block._rmatmat(part) for block, part in parts))
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        return np.concatenate([block.to_dense() for block in self.blocks])
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        return sparse.csr_array(sparse.vstack([block.to_sparse() for block in self.blocks]))
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells."""
+        return sparse.csr_array(sparse.vstack([block.columns(cells) for block in self.blocks]))
+
+    def gram_dense(self) -> Array:
+        """Return the sum of the blocks' Grams."""
+        return np.asarray(sum(block.gram_dense() for block in self.blocks))
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row."""
+        return np.concatenate([block.row_squares() for block in self.blocks])
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column."""
+        norms = [block.column_norms(norm) for block in self.blocks]
+        if norm == "l1":
+            return np.asarray(sum(norms))
+        return np.sqrt(np.asarray(sum(part**2 for part in norms)))
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the common norm of the columns, where every block proves one."""
+        norms = [block.uniform_column_norm(norm) for block in self.blocks]
+        known = [part for part in norms if part is not None]
+        return self._combined(known, norm) if len(known) == len(norms) else None
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the largest column norm, or the blocks' combined bound where n is out of reach."""
+        if self._enumerable(norm):
+            return super().sensitivity(norm)
+        return self._combined([block.sensitivity(norm) for block in self.blocks], norm)
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """False where n is out of reach and the blocks' bounds are combined."""
+        return self.uniform_column_norm(norm) is not None or self._enumerable(norm)
+
+    def _enumerable(self, norm: Norm) -> bool:
+        exact = all(block.sensitivity_is_exact(norm) for block in self.blocks)
+        return exact and fits((self.shape[1], 2))
+
+    @staticmethod
+    def _combined(norms: Sequence[float], norm: Norm) -> float:
+        return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))
+
+    def rounded(self, scale: int) -> Operator:
+        """Return the operator with entries ``round(scale * A[i, j])``."""
+        return Stack([block.rounded(scale) for block in self.blocks])
+
+    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+        """Return exact column sums of ``|a|`` or ``a**2``."""
+        return np.asarray(sum(block.integer_column_sums(norm) for block in self.blocks))
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the exact integer sensitivity, or the sum of the blocks' where it is a bound."""
+        if self.uniform_column_norm(norm) is None and self._enumerable(norm):
+            return super().integer_sensitivity(norm)
+        return sum(block.integer_sensitivity(norm) for block in self.blocks)
