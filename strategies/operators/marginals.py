@@ -14,8 +14,8 @@ from scipy import sparse
 from strategies.operators.components import Bools, Components, components, mask_rows
 from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.pseudo_inverse import RowSpaceError
 from strategies.operators.residuals import Residuals, answer_rows, residual_answers
-from strategies.operators.validation import RowSpaceError
 
 TOLERANCE = 1e-12
 """Share of a workload's energy that may lie outside the row space."""
@@ -97,6 +97,11 @@ class Marginals(Operator):
         """A column has one entry for each marginal."""
         return True
 
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """Least squares cost one pass over the domain and the marginals."""
+        return True
+
     # Action ---------------------------------------------------------------------------------
 
     def _matmat(self, right: Array) -> Array:
@@ -170,7 +175,9 @@ class Marginals(Operator):
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row: ``θ_S² Π_{i ∉ S} n_i``."""
         n = self.shape[1]
-        squares = [w**2 * float(n // cells) for w, cells in zip(self.weights, self.cells, strict=True)]
+        squares = [
+            w**2 * float(n // cells) for w, cells in zip(self.weights, self.cells, strict=True)
+        ]
         return np.repeat(squares, self.cells)
 
     def rounded(self, scale: int) -> "Marginals":
@@ -264,7 +271,8 @@ def _checked_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
     ordered = tuple(sorted(int(i) for i in chosen))
     if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
         raise ValueError(
-            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to {d - 1}."
+            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
+            f"{d - 1}."
         )
     return ordered
 

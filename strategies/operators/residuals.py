@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strategies.operators.components import MaskRows
 from strategies.operators.memory import current_cap
 from strategies.operators.operator import Array
 
+Ints = NDArray[np.int64]
 Residuals = dict[tuple[bool, ...], Array]
 """Attribute set (one flag for each attribute) -> table over its cells, shape (cells, k)."""
 
@@ -54,7 +56,6 @@ def residual_answers(
     return sums
 
 
-
 def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
     """Return ``W x`` for mask rows W and ``n x = Σ_U`` (the residual of U, spread over the rest).
 
@@ -76,7 +77,7 @@ def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
     return answers if rows.mix is None else np.asarray(rows.mix @ answers)
 
 
-def _contract(rows: MaskRows, used: Array, part: Array, table: Array) -> Array:
+def _contract(rows: MaskRows, used: Ints, part: Ints, table: Array) -> Array:
     """Return ``<⊗ mask_i / n_i, table>`` for some rows: Kronecker products row by row."""
     weights = np.ones((len(part), 1))
     for i in used:

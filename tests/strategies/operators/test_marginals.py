@@ -1,0 +1,214 @@
+"""Marginals against their dense twin, on complete and rank-deficient families of sets."""
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies.operators.components import components, mask_rows
+from strategies.operators.dense import Dense
+from strategies.operators.marginals import Marginals
+from strategies.operators.memory import MemoryCapError, memory_cap
+from strategies.operators.product import Product
+from strategies.operators.pseudo_inverse import RowSpaceError
+from strategies.operators.row_kronecker import RowKronecker
+from strategies.operators.scaled import RowScaled
+from strategies.operators.stack import Stack
+
+SIZES = (3, 2, 4)
+CASES = {
+    "complete": [(0, 1, 2)],
+    "complete and coarser": [(0,), (0, 1, 2), (1, 2)],
+    "pairs": [(0, 1), (1, 2), (0, 2)],
+    "total and one": [(), (2,)],
+    "total": [()],
+}
+
+
+def dense_twin(matrix):
+    """Build every row from its definition."""
+    blocks = []
+    for chosen, weight in zip(matrix.attribute_sets, matrix.weights, strict=True):
+        blocks += [
+            [
+                weight * all(cell[i] == value for i, value in zip(chosen, row, strict=True))
+                for cell in np.ndindex(*matrix.domain_sizes)
+            ]
+            for row in np.ndindex(*(matrix.domain_sizes[i] for i in chosen))
+        ]
+    return np.array(blocks, dtype=float)
+
+
+def projection(sizes, flags):
+    """E_U as a dense matrix."""
+    result = np.eye(1)
+    for size, flag in zip(sizes, flags, strict=True):
+        mean = np.full((size, size), 1 / size)
+        result = np.kron(result, np.eye(size) - mean if flag else mean)
+    return result
+
+
+def rows_within(sets, sizes, count, rng):
+    """Draw 0/1 product rows that restrict attributes of one set only."""
+    masks = [np.ones((count, size), dtype=bool) for size in sizes]
+    for r in range(count):
+        for i in sets[rng.integers(len(sets))]:
+            masks[i][r] = rng.uniform(size=sizes[i]) < 0.6
+    return RowKronecker.from_masks(masks)
+
+
+@pytest.fixture(params=CASES, name="matrix")
+def _matrix(request):
+    rng = np.random.default_rng(1)
+    sets = CASES[request.param]
+    return Marginals(SIZES, sets, rng.uniform(0.5, 1.5, len(sets)))
+
+
+def test_action_matches_the_dense_twin(matrix):
+    twin, n = dense_twin(matrix), matrix.shape[1]
+    rng = np.random.default_rng(2)
+    assert matrix.shape == twin.shape
+    np.testing.assert_allclose(matrix.to_dense(), twin)
+    np.testing.assert_allclose(matrix @ np.eye(n), twin)
+    left = rng.normal(size=(len(twin), 3))
+    np.testing.assert_allclose(matrix.rmatmat(left), twin.T @ left)
+    np.testing.assert_allclose(matrix.gram_dense(), twin.T @ twin)
+    np.testing.assert_allclose(matrix.row_squares(), (twin**2).sum(axis=1))
+    codes = np.stack(np.unravel_index([5, 0, 23], SIZES), axis=1)
+    np.testing.assert_allclose(matrix.columns(codes).toarray(), twin[:, [5, 0, 23]])
+
+
+def test_norms_are_the_largest_columns(matrix):
+    twin = dense_twin(matrix)
+    assert matrix.sensitivity("l1") == pytest.approx(abs(twin).sum(axis=0).max())
+    assert matrix.sensitivity("l2") == pytest.approx(np.linalg.norm(twin, axis=0).max())
+    np.testing.assert_allclose(matrix.column_norms("l1"), abs(twin).sum(axis=0))
+    assert matrix.sensitivity_is_exact("l1")
+
+
+def test_rounding_is_exact_and_keeps_rows(matrix):
+    whole = matrix.rounded(1000)
+    np.testing.assert_array_equal(whole.to_dense(), np.rint(1000 * dense_twin(matrix)))
+    assert whole.columns(np.arange(2)).dtype.kind == "i"
+    for norm, power in (("l1", 1), ("l2", 2)):
+        exact = whole.integer_sensitivity(norm)
+        assert isinstance(exact, int)
+        assert exact == (whole.to_dense() ** power).sum(axis=0).max()
+    with pytest.raises(ValueError, match="Round the marginals first"):
+        matrix.integer_sensitivity("l1")
+
+
+def test_least_squares_is_the_pseudo_inverse(matrix):
+    twin = dense_twin(matrix)
+    answers = np.random.default_rng(3).normal(size=(len(twin), 2))
+    np.testing.assert_allclose(
+        matrix.least_squares(answers), np.linalg.pinv(twin) @ answers, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        matrix.least_squares(answers[:, 0]), np.linalg.pinv(twin) @ answers[:, 0], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("form", ["rows", "weighted", "mixed", "stacked"])
+def test_workload_answers_and_errors(matrix, form):
+    rng = np.random.default_rng(4)
+    rows = rows_within(matrix.attribute_sets, SIZES, 7, rng)
+    workload = {
+        "rows": rows,
+        "weighted": RowScaled(rng.uniform(1, 2, 7), rows),
+        "mixed": Product(Dense(rng.normal(size=(4, 7))), rows),
+        "stacked": Stack([rows, RowScaled(rng.uniform(1, 2, 7), rows)]),
+    }[form]
+    recovery = workload.to_dense() @ np.linalg.pinv(dense_twin(matrix))
+    answers = rng.normal(size=(matrix.shape[0], 2))
+    np.testing.assert_allclose(matrix.row_errors(workload), (recovery**2).sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(matrix.estimate(workload, answers), recovery @ answers, atol=1e-12)
+
+
+def test_components_are_energies_under_the_projections():
+    rng = np.random.default_rng(5)
+    rows = rows_within([(0, 1, 2)], SIZES, 6, rng)
+    mixed = Product(Dense(rng.normal(size=(3, 6))), rows)
+    for workload in (rows, mixed):
+        parts, dense = components(mask_rows(workload)), workload.to_dense()
+        energies = parts.energies.toarray()
+        for flags, column in zip(parts.sets, energies.T, strict=True):
+            expected = ((dense @ projection(SIZES, flags)) ** 2).sum(axis=1) / dense.shape[1]
+            np.testing.assert_allclose(column, expected, atol=1e-14)
+        np.testing.assert_allclose(energies.sum(axis=1) * 24, (dense**2).sum(axis=1))
+
+
+def test_row_outside_the_row_space_is_refused():
+    rows = RowKronecker.from_masks([np.eye(3)[[0]], np.ones((1, 2)), np.eye(4)[[1]]])
+    matrix = Marginals(SIZES, [(0,), (2,)], [1.0, 1.0])
+    for call in (lambda: matrix.row_errors(rows), lambda: matrix.estimate(rows, np.ones(7))):
+        with pytest.raises(RowSpaceError, match="Add a marginal"):
+            call()
+
+
+def test_weight_zero_supports_nothing():
+    matrix = Marginals(SIZES, [(0, 1), (2,)], [0.0, 1.0])
+    only = Marginals(SIZES, [(2,)], [1.0])
+    answers = np.random.default_rng(0).normal(size=10)
+    np.testing.assert_allclose(
+        matrix.least_squares(answers), only.least_squares(answers[6:]), atol=1e-14
+    )
+
+
+def test_astronomical_domain():
+    """2**200 cells: exact shape, columns, rounding, errors and answers in no time."""
+    d = 200
+    matrix = Marginals([2] * d, [(0, 1), (5, 7, 9), ()], [0.25, 0.5, 0.25])
+    assert matrix.shape == (13, 2**d)
+    codes = np.random.default_rng(0).integers(0, 2, size=(50, d))
+    counts = matrix.rounded(4).columns(codes).sum(axis=1)
+    assert counts[-1] == 50
+    assert counts[:4].sum() == 50
+    masks = [np.ones((3, 2), dtype=bool) for _ in range(d)]
+    masks[0][0, 1] = masks[1][0, 0] = masks[9][1, 1] = False
+    workload = RowKronecker.from_masks(masks)
+    truth = workload.columns(codes).sum(axis=1)
+    answers = matrix.columns(codes).sum(axis=1)
+    np.testing.assert_allclose(matrix.estimate(workload, answers), truth)
+    assert matrix.row_errors(workload).shape == (3,)
+    with pytest.raises(MemoryCapError), memory_cap(2**20):
+        matrix.least_squares(answers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (((), [()], [1]), "sizes"),
+        (((2, 0), [()], [1]), "sizes"),
+        (((2, 2), [], []), "attribute_sets"),
+        (((2, 2), [(0,), (0,)], [1, 1]), "each once"),
+        (((2, 2), [(0, 0)], [1]), "distinct"),
+        (((2, 2), [(2,)], [1]), "from 0 to 1"),
+        (((2, 2), [(0,)], [-1]), "none negative"),
+        (((2, 2), [(0,)], [np.nan]), "finite"),
+        (((2, 2), [(0,)], [1, 2]), "one for each"),
+    ],
+)
+def test_nonsense_is_refused_by_name(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Marginals(*arguments)
+
+
+def test_codes_outside_the_domain_are_refused():
+    with pytest.raises(ValueError, match="outside the domain"):
+        Marginals((2, 3), [(0,)], [1]).columns(np.array([[0, 3]]))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_random_marginals_and_workloads(data):
+    sizes = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    every = list(chain.from_iterable(combinations(range(len(sizes)), k) for k in range(4)))
+    sets = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=5, unique=True))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    matrix = Marginals(sizes, sets, rng.uniform(0.1, 1, len(sets)))
+    workload = rows_within(sets, sizes, 4, rng)
+    recovery = workload.to_dense() @ np.linalg.pinv(dense_twin(matrix))
+    np.testing.assert_allclose(matrix.row_errors(workload), (recovery**2).sum(axis=1), atol=1e-9)
