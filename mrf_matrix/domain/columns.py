@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
+from mrf_matrix.domain.factors import factorise
 
 Values = NDArray[Any]
 
@@ -64,7 +65,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     """Wrap a series of any frame library."""
     dtype = series.dtype
     if dtype in (nw.String, nw.Categorical, nw.Enum):
-        return factorised(name, series)
+        factors = factorise(series)
+        if factors is not None:
+            return Column(name, factors[0], factors[1], source=str(dtype))
     if dtype.is_decimal():
         series = series.cast(nw.Float64)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
@@ -74,25 +77,6 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
         return Column(name, series.to_numpy(), source=str(dtype))
     filled = series.fill_null(False if dtype == nw.Boolean else 0)
     return Column(name, filled.to_numpy(), missing=null.to_numpy(), source=str(dtype))
-
-
-def factorised(name: str, series: "nw.Series[Any]") -> Column:
-    """Factorise text: pandas by its own hash table, the others by a join on distinct values."""
-    source = str(series.dtype)
-    native = series.to_native()
-    if series.implementation.is_pandas_like():
-        codes, levels = native.factorize()  # missing values get -1
-        return Column(name, np.asarray(codes), tuple(levels), source=source)
-    text = series.cast(nw.String)
-    levels = tuple(text.unique().drop_nulls().to_list())
-    if not levels:
-        return Column(name, np.full(len(series), -1), (), source=source)
-    null = text.is_null()
-    has_null = bool(null.any())
-    if has_null:
-        text = text.fill_null(levels[0])
-    codes = text.replace_strict(list(levels), list(range(len(levels))), return_dtype=nw.Int32)
-    return Column(name, codes.to_numpy(), levels, null.to_numpy() if has_null else None, source)
 
 
 def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> list[Column]:

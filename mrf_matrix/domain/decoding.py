@@ -13,7 +13,7 @@ from mrf_matrix.domain.errors import DomainError, name_few
 
 def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> NDArray[Any]:
     """Return codes as an integer array (N, d) with every entry in ``0 .. size-1``."""
-    array: NDArray[Any] = np.asarray(codes)
+    array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
         raise DomainError(f"codes of shape {array.shape}; expected (records, {len(sizes)}).")
     if array.dtype.kind not in "iu":
@@ -36,7 +36,7 @@ def decode_column(attribute: Attribute, codes: NDArray[Any], numeric: str) -> ND
         middles: NDArray[Any] = np.append(midpoints(attribute), np.nan)
         return middles[codes]  # the appended one is the missing code
     if isinstance(attribute.categories, range) and attribute.size == attribute.n_known:
-        return np.asarray(codes, dtype=np.int64) + attribute.categories.start
+        return np.add(codes, attribute.categories.start, dtype=np.int64)
     values: list[Any] = list(attribute.labels)
     if attribute.missing_code is not None:
         values[-1] = None

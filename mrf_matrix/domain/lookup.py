@@ -152,14 +152,30 @@ def find_categories(attribute: Attribute, column: Column) -> Codes:
         ) from error
 
 
+class CodeTable(dict[Any, int]):
+    """Codes of known values; anything else is unlisted."""
+
+    def __missing__(self, key: Any) -> int:
+        """Mark a value without a code."""
+        return UNLISTED
+
+
+def plainly_comparable(categories: Sequence[Scalar], values: Sequence[Any]) -> bool:
+    """Whether Python's own equality is right: it is not where True and 1 can meet."""
+    if all(isinstance(value, str) for value in categories):
+        return True
+    booleans = {bool, np.bool_}
+    return booleans.isdisjoint(map(type, categories)) and booleans.isdisjoint(map(type, values))
+
+
 def match_objects(categories: Sequence[Scalar], values: Sequence[Any]) -> Codes:
     """Look objects up in a dictionary."""
-    if all(isinstance(value, str) for value in categories):
-        text = {value: code for code, value in enumerate(categories)}
-        codes = np.fromiter((text.get(v, -1) for v in values), np.int32, len(values))
+    if plainly_comparable(categories, values):
+        table = CodeTable({value: code for code, value in enumerate(categories)})
+        codes = np.fromiter(map(table.__getitem__, values), np.int32, len(values))
     else:
-        table = {match_key(value): code for code, value in enumerate(categories)}
-        codes = np.fromiter((table.get(key_of(v), -1) for v in values), np.int32, len(values))
+        keyed = CodeTable({match_key(value): code for code, value in enumerate(categories)})
+        codes = np.fromiter((keyed[key_of(value)] for value in values), np.int32, len(values))
     for row in np.flatnonzero(codes < 0).tolist():
         if is_missing(values[row]):
             codes[row] = ABSENT
@@ -218,7 +234,9 @@ def match_text(categories: Sequence[Scalar], values: Values) -> Codes:
     if np.any(np.diff(hashes[order]) == 0):
         return match_objects(categories, values.tolist())
     codes = np.array([code for _, code in texts], dtype=np.int32)[order]
-    found = np.searchsorted(hashes[order], character_hash(values.astype(f"U{width}"), width))
+    found = np.searchsorted(
+        hashes[order], character_hash(values.astype(f"U{width}", copy=False), width)
+    )
     found = np.minimum(found, len(order) - 1)
     return np.where(known[order][found] == values, codes[found], np.int32(UNLISTED))
 
