@@ -228,7 +228,7 @@ class Forest:
 
         Notes
         -----
-        The result takes 4 N n_trees bytes. Records are routed in blocks of about 8192 (record,
+        The result takes 4 N n_trees bytes. Records are routed in blocks of at most 16384 (record,
         tree) states, so temporaries stay near 1 MB whatever N; counting leaves needs no array
         of N x n_trees, see `mrf_matrix.compilation.leaf_counts`.
         """
