@@ -1,5 +1,16 @@
-"""Forest -> T; records -> Q; T and Q -> workload W."""
+"""Forest -> T; records -> Q; T and Q -> workload W; records and forest -> C = T D."""
 
+from mrf_matrix.compilation.leaf_counts import leaf_counts
 from mrf_matrix.compilation.path_matrix import path_matrix, path_matrix_from_codes
+from mrf_matrix.compilation.queries import query_codes, query_matrix
+from mrf_matrix.compilation.workloads import leaf_incidence, prediction_workload
 
-__all__ = ["path_matrix", "path_matrix_from_codes"]
+__all__ = [
+    "leaf_counts",
+    "leaf_incidence",
+    "path_matrix",
+    "path_matrix_from_codes",
+    "prediction_workload",
+    "query_codes",
+    "query_matrix",
+]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, leaf_masks
+from mrf_matrix.forests.codes import checked_codes
 from strategies.operators import RowKronecker, check_allocation
 
 
@@ -96,7 +97,7 @@ def path_matrix_from_codes(
            [0., 0., 0., 1.]])
     """
     widths = domain_sizes(sizes)
-    given = checked_paths(paths, widths)
+    given = checked_codes(paths, widths, least=-1, argument="paths")
     check_allocation("masks of the paths", (len(given), sum(widths)), 1)
     masks = [
         (column[:, np.newaxis] < 0) | (column[:, np.newaxis] == np.arange(width))
@@ -119,22 +120,3 @@ def domain_sizes(domain: Sequence[int] | Domain) -> tuple[int, ...]:
     if not sizes or min(sizes) < 1:
         raise ValueError(f"sizes={sizes}: expected positive sizes, one an attribute.")
     return sizes
-
-
-def checked_paths(
-    paths: NDArray[np.integer[Any]], sizes: tuple[int, ...]
-) -> NDArray[np.integer[Any]]:
-    """Return paths as an integer array (o, d) with codes from -1 to size - 1."""
-    given = np.asarray(paths)
-    if given.ndim != 2 or given.shape[1] != len(sizes) or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"paths has shape {given.shape} and type {given.dtype}: expected integer codes of "
-            f"shape (paths, {len(sizes)}), -1 for free."
-        )
-    outside = (given < -1) | (given >= np.asarray(sizes))
-    if outside.any():
-        r, i = np.argwhere(outside)[0]
-        raise ValueError(
-            f"paths[{r}, {i}] is {given[r, i]}: expected -1 (free) or 0 to {sizes[i] - 1}."
-        )
-    return given

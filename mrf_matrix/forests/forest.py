@@ -11,7 +11,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import arrays, checks
 from mrf_matrix.forests.boxes import decision_paths
 from mrf_matrix.forests.checks import ForestError
-from mrf_matrix.forests.codes import check_codes
+from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.routing import Router
 from mrf_matrix.forests.text import export_text
 
@@ -232,7 +232,7 @@ class Forest:
         tree) states, so temporaries stay near 1 MB whatever N; counting leaves needs no array
         of N x n_trees, see `mrf_matrix.compilation.leaf_counts`.
         """
-        codes = check_codes(codes, self.domain)
+        codes = checked_codes(codes, self.domain.sizes, self.domain.names)
         result = np.empty((len(codes), self.n_trees), dtype=np.int32)
         for records, trees, nodes in self.router.blocks(codes):
             result[records, trees] = self.leaf_index[nodes].T

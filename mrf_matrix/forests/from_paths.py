@@ -10,6 +10,7 @@ from mrf_matrix.forests.arrays import Ints, Longs
 from mrf_matrix.forests.assembly import forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, multiway_pattern
 from mrf_matrix.forests.checks import ForestError
+from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.forest import Forest
 
 
@@ -87,17 +88,9 @@ def _checked(
     paths: NDArray[Any], tree_id: NDArray[Any] | None, domain: Domain
 ) -> tuple[Longs, Longs]:
     """Return the paths sorted by tree, and dense tree numbers."""
-    given = np.asarray(paths)
-    d = domain.n_attributes
-    if given.ndim != 2 or given.shape[1] != d or not len(given) or given.dtype.kind not in "iu":
-        raise ValueError(
-            f"paths has shape {given.shape} and type {given.dtype}: expected at least one row of "
-            f"{d} integer codes, -1 for free."
-        )
-    if (given < -1).any() or (given >= np.asarray(domain.sizes)).any():
-        raise ValueError(
-            f"paths holds codes outside -1 (free) to size - 1 for the sizes {domain.sizes}."
-        )
+    given = checked_codes(paths, domain.sizes, domain.names, least=-1, argument="paths")
+    if not len(given):
+        raise ValueError("paths is empty: expected at least one path.")
     ids = np.zeros(len(given), dtype=np.int64) if tree_id is None else np.asarray(tree_id)
     if ids.shape != (len(given),):
         raise ValueError(f"tree_id has shape {ids.shape}: expected ({len(given)},), one a path.")
