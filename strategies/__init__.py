@@ -1,0 +1,41 @@
+"""The matrix mechanism for any workload: strategy matrices and their certificates.
+
+A workload W (q x n) asks q linear queries of a histogram over n cells. A strategy A (m x n) is
+what is measured under noise; ``W A⁺`` turns its answers into the workload's. This package finds
+strategies with a small expected error, and a lower bound that no strategy can beat. It knows
+nothing of records or budgets.
+
+>>> import numpy as np
+>>> import strategies
+>>> strategies.evaluate(np.tri(4), np.eye(4)).loss
+10.0
+"""
+
+from strategies.family import Family, Search
+from strategies.merging import Merging, merge_columns
+from strategies.objective import evaluate
+from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
+from strategies.problem import Problem
+from strategies.progress import Progress
+from strategies.registry import families
+from strategies.select import select
+from strategies.strategy import Candidate, Strategy
+
+__all__ = [
+    "Candidate",
+    "Family",
+    "Gram",
+    "MemoryCapError",
+    "Merging",
+    "Operator",
+    "Problem",
+    "Progress",
+    "RowSpaceError",
+    "Search",
+    "Strategy",
+    "evaluate",
+    "families",
+    "memory_cap",
+    "merge_columns",
+    "select",
+]

@@ -3,9 +3,11 @@
 from strategies.operators.convert import as_operator
 from strategies.operators.cross_gram import cross_gram
 from strategies.operators.dense import Dense
+from strategies.operators.gram import Gram
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
+from strategies.operators.marginals import Marginals
 from strategies.operators.memory import (
     MemoryCapError,
     check_allocation,
@@ -28,9 +30,11 @@ from strategies.operators.transposed import Transposed
 __all__ = [
     "Array",
     "Dense",
+    "Gram",
     "Grouping",
     "Identity",
     "Kronecker",
+    "Marginals",
     "MemoryCapError",
     "Norm",
     "Operator",

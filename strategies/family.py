@@ -1,0 +1,64 @@
+"""What a family of strategies is, and what its search may use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from strategies.operators import Norm, Operator
+from strategies.problem import NORMS, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a family may use while it searches.
+
+    Attributes
+    ----------
+    starts : tuple of Operator
+        Strategies over the same cells found so far, best first: starts for polishing.
+    generator : numpy.random.Generator
+        The only source of randomness.
+    work : float
+        Work allowance in seconds of the reference machine. A family turns it into a fixed number
+        of iterations or restarts by a count of operations, never by reading a clock, so that the
+        result does not depend on how busy the machine is.
+    """
+
+    starts: tuple[Operator, ...] = ()
+    generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    work: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A way to find a strategy.
+
+    Attributes
+    ----------
+    name : str
+        What ``select(method=...)`` accepts.
+    space : {"merged", "domain"}
+        Columns of the operator that `search` returns: merged cells, or cells of the domain.
+    norms : frozenset of {"l1", "l2"}
+        The norms it can minimise.
+    applies : callable
+        Whether it can serve a problem at all, at a reasonable cost.
+    search : callable
+        Returns the best strategy it finds.
+    """
+
+    name: str
+    space: Literal["merged", "domain"]
+    norms: frozenset[Norm]
+    applies: Callable[[Problem], bool]
+    search: Callable[[Problem, Search], Operator]
+
+    def serves(self, problem: Problem) -> bool:
+        """Tell whether the family has the norm, the cells and the will for a problem."""
+        enumerable = self.space == "domain" or problem.merging is not None
+        return problem.norm in self.norms and enumerable and self.applies(problem)
+
+
+BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)

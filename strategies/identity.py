@@ -1,0 +1,20 @@
+"""The Identity: measure every merged cell once.
+
+With G the groups of equal columns of W, the strategy is A = G: sensitivity 1 in both norms, and
+loss ``||W'||_F²`` for the workload W' over the groups. It is always a local minimum of the L1
+objective, and never above the Identity on the cells themselves.
+"""
+
+from strategies.family import BOTH_NORMS, Family, Search
+from strategies.operators import Identity, Operator
+from strategies.problem import Problem
+
+
+def identity(problem: Problem, search: Search) -> Operator:
+    """Return the groups of merged cells, or the identity where n is too large to enumerate."""
+    if problem.merging is None:
+        return Identity(problem.workload.shape[1], problem.workload.sizes)
+    return problem.merging.invert(Identity(problem.merging.n_groups))
+
+
+FAMILY = Family("identity", "domain", BOTH_NORMS, lambda problem: True, identity)

@@ -1,0 +1,86 @@
+"""A selected strategy: the matrix, what it costs, and how far from optimal it can be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from strategies.operators import Array, Norm, Operator, as_operator, row_errors
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What one family reached.
+
+    Attributes
+    ----------
+    family : str
+    loss : float
+        Recomputed from the matrix; infinite where the family failed.
+    seconds : float
+        Wall time of the search.
+    note : str
+        How it started, or why it failed.
+    """
+
+    family: str
+    loss: float
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Strategy:
+    """A strategy matrix with its loss on a workload and a certificate beside it.
+
+    Attributes
+    ----------
+    matrix : Operator of shape (m, n)
+        What is measured: ``y = A D + noise``.
+    norm : {"l1", "l2"}
+        Column norm that the noise pays for: "l1" for Laplace, "l2" for Gaussian noise.
+    sensitivity : float
+        Largest column norm of the matrix, under add/remove neighbours.
+    loss : float
+        ``sensitivity**2 * ||W A⁺||_F²``, total over the workload's rows and per class column,
+        before the noise constant: 2/ε² for Laplace, 1/(2ρ) for Gaussian noise under ρ-zCDP.
+    method : str
+        The family that found it, "given" for a matrix of the user's.
+    candidates : tuple of Candidate
+        What every family reached, best first.
+    """
+
+    matrix: Operator
+    norm: Norm
+    sensitivity: float
+    loss: float
+    method: str
+    certificate: Callable[[], float] = field(repr=False)
+    candidates: tuple[Candidate, ...] = field(default=(), repr=False)
+    truncated: bool = False
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """A certified bound: no strategy of this norm has a smaller loss on the workload.
+
+        Computed on first access, since it can cost more than a cheap strategy itself.
+        """
+        # the loss is a sum of rounded terms: a certificate never exceeds it by less than that
+        bound = self.certificate()
+        return min(bound, self.loss) if bound <= self.loss * (1 + 1e-9) else bound
+
+    def row_errors(self, workload: Any) -> Array:
+        """Return ``sensitivity**2 * ||(W A⁺)_r||²`` of every row of a workload, shape (q,).
+
+        Parameters
+        ----------
+        workload : ndarray, scipy sparse, or Operator of shape (q, n)
+            The workload it was selected for, or any other in the matrix's row space.
+
+        Raises
+        ------
+        RowSpaceError
+            If the matrix does not determine a row.
+        """
+        errors = row_errors(as_operator(workload, "workload"), self.matrix)
+        return self.sensitivity**2 * errors
