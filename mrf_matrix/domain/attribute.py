@@ -232,6 +232,9 @@ def checked_categories(name: str, categories: Iterable[Any]) -> Sequence[Scalar]
         raise DomainError(
             f"Attribute {name!r}: repeated categories {name_few(repeated)}; list each value once."
         )
+    if all(type(value) is int for value in values):  # consecutive integers have one form
+        run = range(int(values[0]), int(values[0]) + len(values))
+        return run if tuple(run) == values else values
     return values
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
@@ -103,9 +104,9 @@ def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> li
         return [as_any_column(name, records[name]) for name in names]
     if isinstance(records, np.ndarray):
         return array_columns(records, names, extra)
-    frame = nw.from_native(records, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        check_columns(frame_names(records, frame), names, extra)
+    frame = as_frame(records)
+    if frame is not None:
+        check_columns(frame.columns, names, extra)
         return [as_series_column(name, frame.get_column(name)) for name in names]
     if isinstance(records, Sequence) and not isinstance(records, str | bytes):
         return array_columns(rows_as_array(records), names, extra)
@@ -116,9 +117,15 @@ def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> li
     )
 
 
-def frame_names(records: Any, frame: "nw.DataFrame[Any]") -> list[Any]:
-    """Return the column names; those of pandas may repeat, which narwhals refuses to list."""
-    return list(records.columns if hasattr(records, "iloc") else frame.columns)
+def as_frame(records: Any) -> "nw.DataFrame[Any] | None":
+    """Return records as a narwhals frame, None if they are no frame in memory."""
+    try:
+        frame = nw.from_native(records, eager_only=True, pass_through=True)
+    except DuplicateError as error:
+        raise DomainError(
+            f"Records repeat columns; rename them. {' '.join(str(error).split())}"
+        ) from error
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def as_any_column(name: str, values: Any) -> Column:
@@ -145,9 +152,7 @@ def array_columns(array: Values, names: Sequence[str], extra: str) -> list[Colum
             f"Records have {array.shape[1]} columns; expected {len(names)}, in the order "
             f"{name_some(names)}. Arrays are matched by position."
         )
-    return [
-        as_array_column(name, np.ascontiguousarray(array[:, i])) for i, name in enumerate(names)
-    ]
+    return [as_array_column(name, array[:, i].copy()) for i, name in enumerate(names)]
 
 
 def rows_as_array(rows: Sequence[Any]) -> Values:

@@ -33,10 +33,11 @@ def decode_column(attribute: Attribute, codes: NDArray[Any], numeric: str) -> ND
     if numeric not in ("interval", "midpoint"):
         raise DomainError(f"numeric={numeric!r}; expected 'interval' or 'midpoint'.")
     if attribute.is_numeric and numeric == "midpoint":
-        middles: NDArray[Any] = np.append(midpoints(attribute), np.nan)
-        return middles[codes]  # the appended one is the missing code
+        middles = np.append(midpoints(attribute), np.nan)  # the appended one is the missing code
+        return np.asarray(middles[codes])
     if isinstance(attribute.categories, range) and attribute.size == attribute.n_known:
-        return np.add(codes, attribute.categories.start, dtype=np.int64)
+        integers: NDArray[np.int64] = codes.astype(np.int64) + attribute.categories.start
+        return integers
     values: list[Any] = list(attribute.labels)
     if attribute.missing_code is not None:
         values[-1] = None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import narwhals as nw
 import numpy as np
@@ -215,7 +215,7 @@ class Domain:
         for key in which:
             if isinstance(key, str) and key in names:
                 chosen.append(self.attributes[names.index(key)])
-            elif not isinstance(key, str | bool) and -len(names) <= key < len(names):
+            elif is_position(key) and -len(names) <= key < len(names):
                 chosen.append(self.attributes[key])
             else:
                 raise DomainError(f"No attribute {key!r}; the domain has {name_some(names)}.")
@@ -277,6 +277,11 @@ class Domain:
         from mrf_matrix.domain.html import domain_html
 
         return domain_html(self)
+
+
+def is_position(key: object) -> TypeGuard[int]:
+    """Whether a key is an integer, and not a boolean."""
+    return isinstance(key, int | np.integer) and not isinstance(key, bool)
 
 
 def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:

@@ -3,12 +3,11 @@
 import warnings
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.columns import Column, as_any_column, read_columns, rows_as_array
+from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns, rows_as_array
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.lookup import is_missing
@@ -61,8 +60,8 @@ def column_names(records: Any) -> list[str]:
         if records.dtype.names is not None:
             return list(records.dtype.names)
         return [f"x{i}" for i in range(records.shape[-1] if records.ndim == 2 else 0)]
-    frame = nw.from_native(records, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    frame = as_frame(records)
+    if frame is not None:
         return list(frame.columns)
     return column_names(rows_as_array(records))
 

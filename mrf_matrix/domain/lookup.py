@@ -13,7 +13,8 @@ from mrf_matrix.domain.errors import DomainError, name_few, name_some
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
-FEW_EDGES = 16  # up to here counting edges below a value beats a binary search
+DENSE_RANGE = 2**16  # integer categories within so wide a range are looked up in a table
+FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 
 
 def encode_column(attribute: Attribute, column: Column) -> Codes:
@@ -218,6 +219,10 @@ def search_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
         return np.full(len(values), UNLISTED, dtype=np.int32)
     known = np.array([value for value, _ in listed])
     code_of = np.array([code for _, code in listed], dtype=np.int32)
+    if known.dtype.kind == "i" and known[-1] - known[0] < DENSE_RANGE:
+        table = np.full(known[-1] - known[0] + 2, UNLISTED, dtype=np.int32)  # -1 reads the last
+        table[known - known[0]] = code_of
+        return table[offsets(values, int(known[0]), len(table) - 1)]
     place = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[place] == values, code_of[place], np.int32(UNLISTED))
 

@@ -1,0 +1,311 @@
+"""Encoding against a value-by-value oracle, over every kind of records."""
+
+import math
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix.domain import Attribute, Domain, DomainError
+
+ATTRIBUTES = {
+    "text": Attribute("c", categories=["low", "med", "hïgh", ""], unknown="other"),
+    "text, missing": Attribute("c", categories=["b", "a"], unknown="other", missing="category"),
+    "size": Attribute("c", size=5, unknown="other", missing="category"),
+    "shifted": Attribute("c", categories=range(-2, 3), unknown="other", missing="category"),
+    "integers": Attribute("c", categories=[7, -1, 3], unknown="other", missing="category"),
+    "far integers": Attribute("c", categories=[2**53, 0], unknown="other", missing="category"),
+    "floats": Attribute("c", categories=[0.5, 1, 2.25], unknown="other", missing="category"),
+    "bools": Attribute("c", categories=[True, False], missing="category"),
+    "bins": Attribute("c", edges=[-1, 0, 0.5, 3], outside="open", missing="category"),
+    "many bins": Attribute("c", edges=np.linspace(-4, 4, 50), outside="open", missing="category"),
+}
+numbers = st.one_of(st.integers(-3, 8), st.sampled_from([-1.0, 0.5, 2.25, 2.5, 4.0, 1e300]))
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "text": st.sampled_from(["low", "med", "hïgh", "", "LOW", "a much longer text"]),
+    "text, missing": st.sampled_from(["a", "b", "c", None]),
+    "size": st.one_of(st.integers(-2, 7), st.none()),
+    "shifted": st.one_of(st.integers(-4, 4), st.none()),
+    "integers": st.one_of(st.sampled_from([7, -1, 3, 4, 100_000]), st.none()),
+    "far integers": st.one_of(st.sampled_from([0, 2**53, 2**53 - 1]), st.none()),
+    "floats": st.one_of(numbers, st.none()),
+    "bools": st.one_of(st.booleans(), st.none()),
+    "bins": st.one_of(numbers, st.none()),
+    "many bins": st.one_of(numbers, st.none()),
+}
+
+
+def oracle(attribute: Attribute, value: Any) -> int:
+    """Return one code by the definition."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        assert attribute.missing_code is not None
+        return attribute.missing_code
+    if attribute.is_numeric:
+        bins = attribute.bins
+        for code, (low, high) in enumerate(bins):
+            last = code == len(bins) - 1
+            if low <= value < high or (last and value == high):
+                return code
+        raise AssertionError("outside")
+    for code, known in enumerate(attribute.categories or ()):
+        if known == value and isinstance(known, bool) == isinstance(value, bool):
+            return code
+    assert attribute.other_code is not None
+    return attribute.other_code
+
+
+def forms(values: list[Any]) -> dict[str, Any]:
+    """Return the same column in every form that can hold it."""
+    plain = [
+        float(v) if type(v) is int and any(type(u) is float for u in values) else v for v in values
+    ]
+    objects = np.empty((len(values), 1), dtype=object)
+    objects[:, 0] = values
+    found: dict[str, Any] = {
+        "list of rows": [[v] for v in values],
+        "objects": objects,
+        "mapping": {"c": values},
+        "pandas objects": pd.DataFrame({"c": pd.Series(values, dtype=object)}),
+        "pandas": pd.DataFrame({"c": plain}),
+        "pandas nullable": pd.DataFrame({"c": plain}).convert_dtypes(),
+        "polars": pl.DataFrame({"c": plain}),
+        "polars series": {"c": pl.Series(plain)},
+        "arrow": pa.table({"c": plain}),
+        "arrow chunks": pa.table(
+            {"c": pa.chunked_array([plain[:2], plain[2:]], type=pa.array(plain).type)}
+        ),
+    }
+    if all(isinstance(v, str | None) for v in values):
+        found["pandas categorical"] = pd.DataFrame({"c": pd.Categorical(values)})
+        found["polars categorical"] = found["polars"].with_columns(pl.col("c").cast(pl.Categorical))
+        found["arrow dictionary"] = pa.table(
+            {"c": pa.array(values, pa.string()).dictionary_encode()}
+        )
+        chunks = [
+            pa.array(part, pa.string()).dictionary_encode() for part in (values[:2], values[2:])
+        ]
+        found["arrow dictionaries"] = pa.table({"c": pa.chunked_array(chunks)})
+    if None not in values:
+        array = np.array(plain).reshape(-1, 1)
+        found["array"] = array
+        found["fortran array"] = np.asfortranarray(np.hstack([array, array]))[:, :1]
+        found["structured"] = np.array([(v,) for v in plain], dtype=[("c", array.dtype)])
+    elif all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in values):
+        found["NaN array"] = np.array([math.nan if v is None else v for v in values]).reshape(-1, 1)
+        mask = [[v is None] for v in values]
+        filled = np.array([[0 if v is None else v] for v in values])
+        found["masked array"] = np.ma.MaskedArray(filled, mask)
+    return found
+
+
+@pytest.mark.parametrize("kind", ATTRIBUTES)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_every_form_of_records_matches_the_oracle(kind: str, data: st.DataObject) -> None:
+    attribute = ATTRIBUTES[kind]
+    values = data.draw(st.lists(VALUES[kind], min_size=1, max_size=12))
+    expected = [[oracle(attribute, value)] for value in values]
+    for form, records in forms(values).items():
+        codes = Domain([attribute]).encode(records)
+        assert codes.dtype == np.int32
+        assert codes.flags.c_contiguous
+        assert codes.tolist() == expected, form
+
+
+def test_the_oracle_notices_a_wrong_code() -> None:
+    attribute = ATTRIBUTES["bins"]
+    codes = Domain([attribute]).encode(np.array([[0.5]]))
+    assert codes[0, 0] == oracle(attribute, 0.5) != oracle(attribute, 0.49)
+
+
+def test_the_last_bin_is_closed_and_the_others_are_not() -> None:
+    domain = Domain([Attribute("c", edges=[0, 1, 2])])
+    assert domain.encode([[0], [1], [2]]).ravel().tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u8", "f2", "f4", "f8", ">i4", ">f8"])
+def test_number_types_do_not_wrap(dtype: str) -> None:
+    values = np.array([[0], [100], [101]], dtype=dtype)
+    for attribute in (
+        Attribute("c", categories=range(-100, 101), unknown="other"),
+        Attribute("c", categories=[100, 0, -100, 2**40], unknown="other"),
+        Attribute("c", edges=[-1000, 50, 100.5], outside="open"),
+    ):
+        expected = [[oracle(attribute, value)] for value in (0, 100, 101)]
+        assert Domain([attribute]).encode(values).tolist() == expected
+
+
+def test_infinities_are_outside_or_in_the_open_bins() -> None:
+    values = np.array([[-math.inf], [math.inf]])
+    assert Domain([Attribute("c", edges=[0, 1], outside="open")]).encode(values).tolist() == [
+        [0],
+        [2],
+    ]
+    with pytest.raises(DomainError, match=r"-inf, inf outside \[0, 1\]"):
+        Domain([Attribute("c", edges=[0, 1])]).encode(values)
+
+
+TWO = Domain(
+    [Attribute("age", edges=[0, 50, 100]), Attribute("sex", categories=["F", "M"])],
+    target=Attribute("income", categories=["low", "high"]),
+)
+GOOD = {"age": [20.0, 70.0], "sex": ["M", "F"]}
+
+
+def test_frames_match_by_name_arrays_by_position() -> None:
+    expected = [[0, 1], [1, 0]]
+    swapped = {"sex": GOOD["sex"], "age": GOOD["age"]}
+    for make in (dict, pd.DataFrame, pl.DataFrame, pa.table):
+        assert TWO.encode(make(swapped)).tolist() == expected
+        assert TWO.encode(make(swapped | {"id": [1, 2]}), extra="ignore").tolist() == expected
+    assert TWO.encode(np.array([[20, "M"], [70, "F"]], dtype=object)).tolist() == expected
+
+
+BAD_RECORDS: dict[str, tuple[Any, str]] = {
+    "absent": ({"age": [1]}, "lack the columns 'sex'.*they have 'age'"),
+    "unwanted": (GOOD | {"id": [1, 2]}, "not in the domain: 'id'.*extra='ignore'"),
+    "unwanted frame": (pl.DataFrame(GOOD | {"id": [1, 2]}), "not in the domain: 'id'"),
+    "integer names": (pd.DataFrame([[1, "M"]]), "NumPy array"),
+    "repeated": (pd.DataFrame([[1, "M", 2]], columns=["age", "sex", "age"]), "repeat.*'age'"),
+    "too wide": (np.zeros((3, 3)), "3 columns; expected 2.*'age', 'sex'"),
+    "one record": (np.zeros(2), "reshape"),
+    "three dimensions": (np.zeros((1, 2, 1)), "two dimensions"),
+    "lazy": (pl.DataFrame(GOOD).lazy(), "Collect lazy"),
+    "text": ("age", "type str"),
+    "number": (3, "type int"),
+    "None": (None, "NoneType"),
+    "empty list": ([], "empty list"),
+    "ragged": ([[1, "M"], [2]], "one length"),
+    "flat list": ([1, 2], "one length"),
+    "flat text": (["ab", "cd"], "one length"),
+    "lengths": ({"age": [1, 2], "sex": ["M"]}, r"\[1, 2\] rows"),
+    "scalar column": ({"age": 3, "sex": ["M"]}, "'age'.*array, series or list"),
+    "deep column": ({"age": np.zeros((2, 2)), "sex": ["M", "F"]}, "'age'.*one dimension"),
+    "unknown": (GOOD | {"sex": ["X", "x"]}, r"'sex'.*'X', 'x' not in.*'F', 'M'.*unknown='other'"),
+    "outside": (GOOD | {"age": [20, 101]}, r"'age', 1 values from row 1.*101 outside \[0, 100\]"),
+    "NaN": (GOOD | {"age": [math.nan, 1]}, "'age': 1 missing values, first at row 0"),
+    "None in text": (GOOD | {"sex": ["M", None]}, "'sex': 1 missing.*row 1.*missing='category'"),
+    "null": (pa.table({"age": [1, None], "sex": ["M", "F"]}), "'age': 1 missing"),
+    "all null": (pl.DataFrame({"age": [None], "sex": ["M"]}), "'age': 1 missing"),
+    "text for numbers": (GOOD | {"age": ["20", "70"]}, "'age'.*'20'.*numbers"),
+    "text array for numbers": (np.array([["20", "M"]]), "'age'.*'20'.*numbers"),
+    "text frame for numbers": (pl.DataFrame(GOOD | {"age": ["20", "7"]}), "'age'.*numbers"),
+    "booleans for numbers": (GOOD | {"age": np.array([True, False])}, "'age' .bool.*numbers"),
+    "a boolean among numbers": (GOOD | {"age": [20, True]}, "'age'.*True.*numbers"),
+    "numbers for text": (GOOD | {"sex": np.array([0, 1])}, r"'sex'.*int64\): 0, 1 not in"),
+    "a mixture": (GOOD | {"sex": ["M", 1]}, "'sex'.*: 1 not in"),
+    "lists in a column": (GOOD | {"sex": ["M", ["F"]]}, "'sex'.*not scalars"),
+    "objects for numbers": (GOOD | {"age": [20, {"a": 1}]}, "'age'.*numbers"),
+    "dates": (
+        pl.DataFrame(GOOD | {"age": [1, 2]}).with_columns(pl.col("age").cast(pl.Date)),
+        "'age'.*numbers",
+    ),
+    "complex": (GOOD | {"age": np.array([1j, 2])}, "'age' .complex128.*numbers"),
+    "bytes": (GOOD | {"sex": np.array([b"M", b"F"])}, "'sex'.*b'M'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RECORDS)
+def test_bad_records_are_refused_by_column(case: str) -> None:
+    records, words = BAD_RECORDS[case]
+    with pytest.raises(DomainError, match=words):
+        TWO.encode(records)
+
+
+def test_sparse_records_are_refused() -> None:
+    from scipy.sparse import csr_array
+
+    with pytest.raises(DomainError, match="densify"):
+        TWO.encode(csr_array(np.eye(2)))
+
+
+def test_a_bad_extra_option() -> None:
+    with pytest.raises(DomainError, match="extra='drop'"):
+        TWO.encode(GOOD, extra="drop")  # type: ignore[arg-type]
+
+
+def test_a_message_names_a_few_values_only() -> None:
+    domain = Domain([Attribute("c", categories=["a"])])
+    with pytest.raises(DomainError) as caught:
+        domain.encode({"c": [f"v{i}" for i in range(1000)] + ["v7"]})
+    message = str(caught.value)
+    assert "'v7' (2 times)" in message
+    assert "and 995 more" in message
+    assert len(message) < 400
+
+
+def test_booleans_and_integers_never_meet() -> None:
+    flags = Domain([Attribute("c", categories=[False, True])])
+    ints = Domain([Attribute("c", categories=[0, 1])])
+    for column in (np.array([True, False]), [True, False], pd.Series([True, False])):
+        assert flags.encode({"c": column}).tolist() == [[1], [0]]
+        with pytest.raises(DomainError, match="True"):
+            ints.encode({"c": column})
+    for column in (np.array([1, 0]), [1, 0], pl.Series([1, 0])):
+        assert ints.encode({"c": column}).tolist() == [[1], [0]]
+        with pytest.raises(DomainError, match="not in the categories False, True"):
+            flags.encode({"c": column})
+
+
+def test_missing_values_of_every_library() -> None:
+    text = Domain([Attribute("c", categories=["a"], missing="category")])
+    number = Domain([Attribute("c", edges=[0, 1], missing="category")])
+    for nothing in (None, math.nan, np.float32("nan"), pd.NA, pd.NaT):
+        assert text.encode({"c": ["a", nothing]}).tolist() == [[0], [1]]
+        assert number.encode({"c": [0.5, nothing]}).tolist() == [[0], [1]]
+
+
+def test_decimals_are_numbers() -> None:
+    from decimal import Decimal
+
+    column = [Decimal("0.5"), Decimal(2)]
+    domain = Domain([Attribute("c", edges=[0, 1, 2])])
+    for frame in (pa.table({"c": column}), pl.DataFrame({"c": column}), {"c": column}):
+        assert domain.encode(frame).tolist() == [[0], [1]]
+
+
+def test_no_records_give_no_codes() -> None:
+    empty = {"age": np.zeros(0), "sex": np.zeros(0, dtype="U1")}
+    for records in (
+        empty,
+        pd.DataFrame(empty),
+        pl.DataFrame(empty),
+        pa.table(empty),
+        np.zeros((0, 2)),
+    ):
+        assert TWO.encode(records).shape == (0, 2)
+
+
+def test_hash_collisions_of_text_are_still_exact() -> None:
+    # a polynomial hash collides where a*p + b == c*p + d modulo 2**64; force it with one character
+    domain = Domain([Attribute("c", categories=["b", "a"], unknown="other")])
+    texts = np.array([["a"], ["b"], ["c"], ["aa"], ["a\x01"]])
+    assert domain.encode(texts).ravel().tolist() == [1, 0, 2, 2, 2]
+
+
+def test_targets_in_every_form() -> None:
+    labels = ["high", "low"]
+    for form in (
+        labels,
+        tuple(labels),
+        np.array(labels),
+        np.array(labels).reshape(-1, 1),
+        pd.Series(labels),
+        pl.Series(labels),
+        pa.chunked_array([labels]),
+    ):
+        assert TWO.encode_target(form).tolist() == [1, 0]
+    with pytest.raises(DomainError, match=r"'income'.*'high\?' not in"):
+        TWO.encode_target(["high?"])
+    with pytest.raises(DomainError, match="no target"):
+        Domain.from_sizes([2]).encode_target([0])
+
+
+def test_narwhals_frames_pass() -> None:
+    assert TWO.encode(nw.from_native(pl.DataFrame(GOOD))).tolist() == [[0, 1], [1, 0]]
