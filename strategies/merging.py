@@ -16,6 +16,7 @@ from scipy import sparse
 
 from strategies.operators import Gram, Grouping, Identity, Operator, Product, as_operator, fits
 from strategies.operators.packed_masks import unique_rows
+from strategies.operators.validation import is_sparse
 
 Keys = NDArray[np.uint64]
 
@@ -93,8 +94,8 @@ def merge_columns(workload: Any) -> Merging:
     """
     operator = as_operator(workload, "workload")
     # columns i and j of W are equal where rows i and j of its Gram are
-    form = operator.array if isinstance(operator, Gram) else operator.compact()
-    keys = sparse_keys(form.tocsc()) if sparse.issparse(form) else dense_keys(form)
+    form: Any = operator.array if isinstance(operator, Gram) else operator.compact()
+    keys = sparse_keys(form.tocsc()) if is_sparse(form) else dense_keys(form)
     first, inverse, _ = unique_rows(keys.view(np.uint8))
     # number the groups by their first cell, so that they keep the order of the domain
     rank = np.empty(len(first), dtype=np.int64)
@@ -153,7 +154,7 @@ def _columns_agree(form: Any, grouping: Grouping) -> bool:
     """Compare every column with its group's first, entry for entry."""
     if grouping.shape[0] == grouping.shape[1]:
         return True
-    if sparse.issparse(form):
+    if is_sparse(form):
         difference = form - form[:, grouping.representatives][:, grouping.labels]
         return not difference.count_nonzero()
     representatives = form[:, grouping.representatives]

@@ -25,7 +25,7 @@ from typing import Any
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.dense import Dense
 from strategies.operators.product import Product
-from strategies.operators.recovery import gram_error_trace
+from strategies.operators.pseudo_inverse import factorised
 from strategies.problem import Problem
 from strategies.strategy import Strategy
 
@@ -108,7 +108,7 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
         raise ValueError("problem has no merged cells: expected a domain within the memory cap.")
     gram = problem.gram
     if isinstance(matrix, Dense) and gram is not None and merged.shape[0] > gram.shape[0]:
-        return gram_error_trace(gram, matrix.to_dense())
+        return factorised(matrix).gram_trace(gram)
     return error_trace(merged, matrix)
 
 

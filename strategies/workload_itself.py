@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
 from strategies.family import BOTH_NORMS, Family, Search
@@ -29,7 +28,6 @@ from strategies.operators import (
     RowScaled,
     Scaled,
     Sparse,
-    fits,
 )
 from strategies.operators.packed_masks import unique_rows
 from strategies.problem import Problem

@@ -8,6 +8,7 @@ from scipy import sparse
 from strategies.operators.dense import Dense
 from strategies.operators.operator import Operator
 from strategies.operators.sparse import Sparse
+from strategies.operators.validation import is_sparse
 
 
 def as_operator(matrix: Any, name: str = "matrix") -> Operator:
@@ -35,8 +36,8 @@ def as_operator(matrix: Any, name: str = "matrix") -> Operator:
 
 def _wrapped(matrix: Any, name: str) -> Operator:
     try:
-        if sparse.issparse(matrix):
-            return Sparse(matrix)
+        if is_sparse(matrix):
+            return Sparse(sparse.csr_array(matrix))
         return Dense(np.asarray(matrix))
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None

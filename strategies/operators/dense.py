@@ -1,7 +1,6 @@
 """An explicit matrix."""
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -39,10 +38,10 @@ class Dense(Operator):
         return as_shape(*self.array.shape)
 
     def _matmat(self, right: Array) -> Array:
-        return cast(Array, self.array @ right)
+        return self.array @ right
 
     def _rmatmat(self, left: Array) -> Array:
-        return cast(Array, self.array.T @ left)
+        return self.array.T @ left
 
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray of floats."""

@@ -114,4 +114,4 @@ def joined(masks: Sequence[Masks]) -> sparse.csr_array:
     if not masks:
         return sparse.csr_array(np.ones((1, 1)))
     form = khatri_rao([as_columns(mask) for mask in masks])
-    return sparse.csr_array(form.T, dtype=np.float64)
+    return sparse.csr_array(form.T.astype(np.float64))

@@ -82,7 +82,7 @@ class Kronecker(Operator):
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense Kronecker", self.shape)
-        return reduce(np.kron, [factor.to_dense() for factor in self.factors])
+        return kronecker_product([factor.to_dense() for factor in self.factors])
 
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form, refused above the memory cap."""
@@ -115,22 +115,22 @@ class Kronecker(Operator):
     def gram_dense(self) -> Array:
         """Return the Kronecker product of the Grams, refused above the memory cap."""
         check_allocation("gram of Kronecker", (self.shape[1],) * 2)
-        return reduce(np.kron, [factor.gram_dense() for factor in self.factors])
+        return kronecker_product([factor.gram_dense() for factor in self.factors])
 
     def row_gram(self) -> Array:
         """Return the Kronecker product of the row Grams, refused above the memory cap."""
         check_allocation("row gram of Kronecker", (self.shape[0],) * 2)
-        return reduce(np.kron, [factor.row_gram() for factor in self.factors])
+        return kronecker_product([factor.row_gram() for factor in self.factors])
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row."""
         check_allocation("row norms of Kronecker", (self.shape[0],))
-        return reduce(np.kron, [factor.row_squares() for factor in self.factors])
+        return kronecker_product([factor.row_squares() for factor in self.factors])
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column."""
         check_allocation("column norms of Kronecker", (self.shape[1],))
-        return reduce(np.kron, [factor.column_norms(norm) for factor in self.factors])
+        return kronecker_product([factor.column_norms(norm) for factor in self.factors])
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the product of the factors' common norms, where each proves one."""
@@ -143,7 +143,7 @@ class Kronecker(Operator):
         return prod(factor.sensitivity(norm) for factor in self.factors)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """True where every factor's is."""
+        """Tell whether every factor's is."""
         return all(factor.sensitivity_is_exact(norm) for factor in self.factors)
 
     def rounded(self, scale: int) -> Operator:
@@ -188,7 +188,7 @@ class Kronecker(Operator):
         from strategies.operators.recovery import row_errors
 
         pairs = zip(self.factors, workload.factors, strict=True)
-        return reduce(np.kron, [row_errors(part, factor) for factor, part in pairs])
+        return kronecker_product([row_errors(part, factor) for factor, part in pairs])
 
     def _path_errors(self, workload: Any) -> Array:
         from strategies.operators.dense import Dense
@@ -199,6 +199,14 @@ class Kronecker(Operator):
             masks, inverse = np.unique(workload.masks(i), axis=0, return_inverse=True)
             errors *= row_errors(Dense(masks), factor)[inverse.ravel()]
         return errors
+
+
+def kronecker_product(parts: Sequence[Array]) -> Array:
+    """Return the Kronecker product of arrays, the last one fastest."""
+    product = parts[0]
+    for part in parts[1:]:
+        product = np.asarray(np.kron(product, part), dtype=np.float64)
+    return product
 
 
 def along_axes(

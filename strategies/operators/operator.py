@@ -7,7 +7,7 @@ cheaper one.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from scipy import sparse
 
 from strategies.operators.memory import check_allocation
 from strategies.operators.pseudo_inverse import least_squares
-
-if TYPE_CHECKING:
-    from strategies.operators.transposed import Transposed
 
 Norm = Literal["l1", "l2"]
 Array = NDArray[np.float64]
@@ -100,10 +97,10 @@ class Operator(ABC):
             from strategies.operators.product import Product
 
             return Product(self, other)
-        return self.matmat(other.toarray() if sparse.issparse(other) else other)
+        return self.matmat(densified(other))
 
     def __rmatmul__(self, other: Any) -> Array:
-        other = other.toarray() if sparse.issparse(other) else np.asarray(other)
+        other = densified(other)
         return self.rmatmat(other.T).T
 
     # Explicit forms -------------------------------------------------------------------------
@@ -113,7 +110,7 @@ class Operator(ABC):
         m, n = self.shape
         check_allocation(f"dense {type(self).__name__}", (m, n))
         if self.prefers_sparse:
-            return np.asarray(self.to_sparse().toarray(), dtype=np.float64)
+            return densified(self.to_sparse())
         side = min(m, n)
         check_allocation("identity to densify with", (side, side))
         return self._rmatmat(np.eye(m)).T if m < n else self._matmat(np.eye(n))
@@ -122,7 +119,7 @@ class Operator(ABC):
         """Return the matrix in CSR form, refused above the memory cap."""
         return sparse.csr_array(self.to_dense())
 
-    def compact(self) -> "Array | sparse.csr_array":
+    def compact(self) -> Any:
         """Return the cheaper explicit form: CSR where the structure is sparse, else an ndarray."""
         return self.to_sparse() if self.prefers_sparse else self.to_dense()
 
@@ -148,7 +145,7 @@ class Operator(ABC):
                 f"cells has shape {cells.shape}: {type(self).__name__} knows no product domain, "
                 f"so cells must be flat numbers of shape (N,)."
             )
-        return np.ravel_multi_index(tuple(cells.T), self.sizes).astype(np.int64)
+        return np.asarray(np.ravel_multi_index(tuple(cells.T), self.sizes), dtype=np.int64)
 
     # Grams ----------------------------------------------------------------------------------
 
@@ -205,7 +202,7 @@ class Operator(ABC):
         from strategies.operators.sparse import Sparse
 
         matrix = self.to_sparse()
-        return Sparse(sparse.csr_array(np.rint(matrix * scale).astype(np.int64)), self.sizes)
+        return Sparse(integer_form(matrix * scale), self.sizes)
 
     def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
         """Return exact column sums of an integer operator: of ``|a|`` ("l1") or ``a**2`` ("l2")."""
@@ -264,7 +261,17 @@ def gram(form: Any) -> Any:
 
 def densified(form: Any) -> Array:
     """Return an ndarray of floats from either explicit form."""
-    return np.asarray(form.toarray() if sparse.issparse(form) else form, dtype=np.float64)
+    explicit = form.toarray() if hasattr(form, "toarray") else form
+    return np.asarray(explicit, dtype=np.float64)
+
+
+def integer_form(form: Any) -> sparse.csr_array:
+    """Return a CSR array with every entry rounded to the nearest integer, zeros dropped."""
+    matrix = sparse.csr_array(form)
+    data = np.rint(matrix.data).astype(np.int64)
+    rounded = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    rounded.eliminate_zeros()
+    return rounded
 
 
 def as_shape(rows: int, columns: int) -> tuple[int, int]:

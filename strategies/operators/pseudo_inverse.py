@@ -1,15 +1,21 @@
-"""Least squares and row-space containment for explicit matrices, by orthogonal factorisations."""
+"""Factorisations behind ``W A⁺``: triangular at full rank, singular values otherwise."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+if TYPE_CHECKING:
+    from strategies.operators.operator import Operator
+
 Array = NDArray[np.float64]
 
 CONTAINMENT_TOLERANCE = 1e-6
 """Largest relative distance ``||W - W A⁺ A||_F / ||W||_F`` that counts as contained."""
+WELL_CONDITIONED = 1e-6
+"""Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
 
 
 class RowSpaceError(ValueError):
@@ -32,6 +38,105 @@ def check_contained(outside: float, total: float) -> None:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """What ``W A⁺`` needs: ``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal.
+
+    Attributes
+    ----------
+    triangle : ndarray of shape (r, r) or (r,)
+        R, upper triangular, or the singular values on its diagonal.
+    basis : ndarray of shape (n, r), or None
+        V; None for the identity, when A has full column rank.
+    """
+
+    triangle: Array
+    basis: Array | None = None
+
+    def row_errors(self, rows: Array) -> Array:
+        """Return ``||(W A⁺)_r||²`` for explicit rows W (q, n), containment checked."""
+        inner = rows if self.basis is None else rows @ self.basis
+        self._check(float(np.sum(rows**2)), float(np.sum(inner**2)))
+        solved = self._solve(inner.T)
+        return np.asarray(np.einsum("ij,ij->j", solved, solved))
+
+    def gram_trace(self, gram: Array) -> float:
+        """Return ``tr(G (AᵀA)⁺)`` for a workload's Gram G (n, n), containment checked."""
+        inner = gram if self.basis is None else self.basis.T @ gram @ self.basis
+        self._check(float(np.trace(gram)), float(np.trace(inner)))
+        return float(np.trace(self._solve(self._solve(inner).T)))
+
+    def _check(self, total: float, inside: float) -> None:
+        if self.basis is not None:
+            check_contained(max(total - inside, 0.0), total)
+
+    def _solve(self, right: Array) -> Array:
+        """Return ``R^-T right``."""
+        if self.triangle.ndim == 1:
+            return right / self.triangle[:, None]
+        return np.asarray(linalg.solve_triangular(self.triangle, right, trans="T"))
+
+
+def factorised(matrix: "Operator") -> Factors:
+    """Factorise a matrix by the cheapest route that is accurate for it.
+
+    A tall matrix by the Cholesky factor or the spectrum of its Gram where they are well
+    conditioned, else by QR; a wide one by QR of its transpose; a deficient one by its singular
+    values. The largest arrays are A itself and min(m, n) x n.
+    """
+    m, n = matrix.shape
+    if m >= n:
+        factors = from_gram(matrix.gram_dense())
+        if factors is not None:
+            return factors
+        triangle = triangular(matrix.to_dense())
+        if has_full_rank(triangle, m):
+            return Factors(triangle)
+        values, right = _spectrum(triangle)
+    else:
+        basis, triangle = orthogonal(matrix.to_dense().T)
+        if has_full_rank(triangle, n):
+            return Factors(triangular(triangle.T), basis)
+        values, right = _spectrum(triangle.T)
+        right = basis @ right
+    return Factors(values, right)
+
+
+def from_gram(gram: Array) -> Factors | None:
+    """Factorise from ``AᵀA``, or return None where that would lose digits."""
+    triangle, info = linalg.lapack.dpotrf(gram, clean=True)
+    if info == 0:
+        reciprocal, info = linalg.lapack.dpocon(triangle, np.abs(gram).sum(axis=0).max())
+        return Factors(triangle) if reciprocal > WELL_CONDITIONED else None
+    values, vectors = linalg.eigh(gram)
+    largest = values[-1]
+    kept = values > WELL_CONDITIONED * largest
+    noise = len(values) * np.finfo(float).eps * largest
+    if np.any(np.abs(values[~kept]) > 4 * noise):
+        return None  # no clear gap between the rank and the rounding
+    return Factors(np.sqrt(values[kept]), vectors[:, kept])
+
+
+def orthogonal(matrix: Array) -> tuple[Array, Array]:
+    """Return Q (m, n) and R (n, n) of a tall matrix."""
+    basis, triangle = linalg.qr(matrix, mode="economic")
+    return np.asarray(basis, dtype=np.float64), np.asarray(triangle, dtype=np.float64)
+
+
+def triangular(matrix: Array) -> Array:
+    """Return R (n, n) of the QR factorisation of a tall matrix."""
+    triangle = linalg.qr(matrix, mode="r")[0][: matrix.shape[1]]
+    return np.asarray(triangle, dtype=np.float64)
+
+
+def _spectrum(matrix: Array) -> tuple[Array, Array]:
+    """Return the singular values above rounding, and their right vectors as columns."""
+    _, values, right = linalg.svd(matrix, full_matrices=False)
+    cut = max(matrix.shape) * np.finfo(float).eps * values.max(initial=0.0)
+    rank = int(np.count_nonzero(values > cut))
+    return values[:rank], right[:rank].T
+
+
 def has_full_rank(triangle: Array, rows: int) -> bool:
     """Tell from the R factor of a QR whether the matrix has full column rank, numerically."""
     diagonal = np.abs(np.diagonal(triangle))
@@ -45,40 +150,7 @@ def least_squares(matrix: Array, answers: Array) -> Array:
     """Return ``A⁺ y``: by QR at full column rank, by singular values otherwise."""
     m, n = matrix.shape
     if m >= n:
-        basis, triangle = linalg.qr(matrix, mode="economic")
+        basis, triangle = orthogonal(matrix)
         if has_full_rank(triangle, m):
             return np.asarray(linalg.solve_triangular(triangle, basis.T @ answers))
-    return RowSpace.of(matrix).solve(answers)
-
-
-@dataclass(frozen=True, eq=False)
-class RowSpace:
-    """The singular value decomposition of a matrix, cut at its numerical rank.
-
-    Attributes
-    ----------
-    left : ndarray of shape (m, r)
-    values : ndarray of shape (r,)
-    right : ndarray of shape (n, r)
-        Orthonormal basis of the row space.
-    null : ndarray of shape (n, n - r)
-        Orthonormal basis of the rest.
-    """
-
-    left: Array
-    values: Array
-    right: Array
-    null: Array
-
-    @classmethod
-    def of(cls, matrix: Array) -> "RowSpace":
-        """Decompose an (m, n) matrix; the largest array is n x n."""
-        left, values, right = linalg.svd(matrix, full_matrices=matrix.shape[0] < matrix.shape[1])
-        cut = max(matrix.shape) * np.finfo(float).eps * values.max(initial=0.0)
-        rank = int(np.count_nonzero(values > cut))
-        return cls(left[:, :rank], values[:rank], right[:rank].T, right[rank:].T)
-
-    def solve(self, answers: Array) -> Array:
-        """Return ``A⁺ y``."""
-        inner = self.left.T @ answers
-        return np.asarray(self.right @ (inner.T / self.values).T)
+    return np.asarray(linalg.lstsq(matrix, answers, lapack_driver="gelsd")[0])

@@ -9,8 +9,8 @@ from scipy import linalg
 
 from strategies.operators.cross_gram import cross_gram
 from strategies.operators.memory import fits
-from strategies.operators.operator import Array, Operator
-from strategies.operators.pseudo_inverse import RowSpace, check_contained, has_full_rank
+from strategies.operators.operator import Array, Operator, densified
+from strategies.operators.pseudo_inverse import Factors, check_contained, factorised
 
 
 def error_trace(workload: Operator, matrix: Operator) -> float:
@@ -33,11 +33,9 @@ def error_trace(workload: Operator, matrix: Operator) -> float:
     if value is not None:
         return value
     q, n = workload.shape
-    if not is_explicit(matrix) or (q > n and not fits((n, n))):
-        return float(row_errors(workload, matrix).sum())
-    if q <= n:
-        return float(explicit_row_errors(workload.to_dense(), matrix.to_dense()).sum())
-    return gram_error_trace(workload.gram_dense(), matrix.to_dense())
+    if q > n and fits((n, n), 16) and is_explicit(matrix):
+        return factorised(matrix).gram_trace(workload.gram_dense())
+    return float(row_errors(workload, matrix).sum())
 
 
 def row_errors(workload: Operator, matrix: Operator) -> Array:
@@ -46,10 +44,10 @@ def row_errors(workload: Operator, matrix: Operator) -> Array:
     values = matrix.row_errors(workload)
     if values is not None:
         return values
-    if is_explicit(matrix) and fits(workload.shape):
-        return explicit_row_errors(workload.to_dense(), matrix.to_dense())
+    if is_explicit(matrix) and (workload.prefers_sparse or fits(workload.shape)):
+        return explicit_row_errors(workload, factorised(matrix))
     recovery = implicit_recovery(workload, matrix)
-    return np.einsum("ij,ij->i", recovery, recovery)
+    return np.asarray(np.einsum("ij,ij->i", recovery, recovery))
 
 
 def estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
@@ -65,9 +63,9 @@ def estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
 
 
 def is_explicit(matrix: Operator) -> bool:
-    """Tell whether the matrix and a square of its columns fit the memory cap."""
-    n = matrix.shape[1]
-    return fits(matrix.shape, 16) and fits((n, n), 16)
+    """Tell whether the matrix's factors fit the memory cap."""
+    m, n = matrix.shape
+    return fits((min(m, n), n), 32) and (matrix.prefers_sparse or fits((m, n), 16))
 
 
 def check_columns(workload: Operator, matrix: Operator) -> None:
@@ -79,35 +77,12 @@ def check_columns(workload: Operator, matrix: Operator) -> None:
         )
 
 
-def explicit_row_errors(workload: Array, matrix: Array) -> Array:
-    """Return ``||(W A⁺)_r||²`` by QR of A, or by its singular values at deficient rank."""
-    m, n = matrix.shape
-    if m >= n:
-        (triangle,) = linalg.qr(matrix, mode="r")
-        triangle = triangle[:n]
-        if has_full_rank(triangle, m):
-            recovery = linalg.solve_triangular(triangle, workload.T, trans="T")
-            return np.einsum("ij,ij->j", recovery, recovery)
-    space = RowSpace.of(matrix)
-    check_contained(float(np.sum((workload @ space.null) ** 2)), float(np.sum(workload**2)))
-    recovery = (workload @ space.right) / space.values
-    return np.einsum("ij,ij->i", recovery, recovery)
-
-
-def gram_error_trace(gram: Array, matrix: Array) -> float:
-    """Return ``tr(G (AᵀA)⁺)`` for the workload's Gram, as a sum of nonnegative terms."""
-    m, n = matrix.shape
-    if m >= n:
-        (triangle,) = linalg.qr(matrix, mode="r")
-        triangle = triangle[:n]
-        if has_full_rank(triangle, m):
-            half = linalg.solve_triangular(triangle, gram, trans="T")
-            return float(np.trace(linalg.solve_triangular(triangle, half.T, trans="T")))
-    space = RowSpace.of(matrix)
-    outside = float(np.einsum("ij,ij->", space.null, gram @ space.null))
-    check_contained(outside, float(np.trace(gram)))
-    inside = np.einsum("ij,ij->j", space.right, gram @ space.right)
-    return float(np.sum(inside / space.values**2))
+def explicit_row_errors(workload: Operator, factors: Factors) -> Array:
+    """Return ``||(W A⁺)_r||²`` of every row, a band of rows at a time."""
+    step = max(1, 2**23 // workload.shape[1])
+    form = workload.compact()
+    bands = range(0, workload.shape[0], step)
+    return np.concatenate([factors.row_errors(densified(form[s : s + step])) for s in bands])
 
 
 def implicit_recovery(workload: Operator, matrix: Operator) -> Array:

@@ -1,7 +1,7 @@
 """Rows that are Kronecker products of 0/1 vectors: a forest's paths over a product domain."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
@@ -89,16 +89,16 @@ class RowKronecker(Operator):
                 f"groups has shape {groups.shape} and dtype {groups.dtype}: expected one integer "
                 f"for each of the {self.shape[0]} rows."
             )
-        groups = np.unique(groups, return_inverse=True)[1].ravel().astype(np.int64)
-        order = np.argsort(groups, kind="stable")
-        for rows in np.split(order, np.cumsum(np.bincount(groups))[:-1]) if len(order) else []:
+        numbers = np.unique(groups, return_inverse=True)[1].ravel().astype(np.int64)
+        order = np.argsort(numbers, kind="stable")
+        for rows in np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(order) else []:
             pair = overlapping_pair(self.take_rows(rows).all_masks())
             if pair is not None:
                 raise ValueError(
                     f"groups: rows {rows[pair[0]]} and {rows[pair[1]]} of one group share a "
                     f"cell, expected the rows of a group to be pairwise disjoint."
                 )
-        return RowKronecker(self.bits, self.sizes, groups)
+        return replace(self, groups=numbers)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -276,7 +276,7 @@ class RowKronecker(Operator):
         return float(most) if norm == "l1" else float(np.sqrt(most))
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """False where the domain is out of reach and the number of groups is the bound."""
+        """Tell whether the rows over every cell can be counted, instead of the groups."""
         return self.counts_are_exact
 
     def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:

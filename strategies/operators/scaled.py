@@ -1,7 +1,7 @@
 """A structure times one number, or each of its rows times its own."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,14 +177,14 @@ class RowScaled(Operator):
         return self.inner.prefers_sparse
 
     def _matmat(self, right: Array) -> Array:
-        return cast(Array, self.weights[:, None] * self.inner._matmat(right))
+        return self.weights[:, None] * self.inner._matmat(right)
 
     def _rmatmat(self, left: Array) -> Array:
         return self.inner._rmatmat(self.weights[:, None] * left)
 
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
-        return cast(Array, self.weights[:, None] * self.inner.to_dense())
+        return self.weights[:, None] * self.inner.to_dense()
 
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form, refused above the memory cap."""
@@ -199,16 +199,16 @@ class RowScaled(Operator):
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, refused above the memory cap."""
-        return cast(Array, self.weights[:, None] * self.inner.row_gram() * self.weights)
+        return self.weights[:, None] * self.inner.row_gram() * self.weights
 
     def row_gram_matmat(self, right: Array) -> Array:
         """Return ``A @ A.T @ right``."""
         weights = self.weights[:, None]
-        return cast(Array, weights * self.inner.row_gram_matmat(weights * right))
+        return weights * self.inner.row_gram_matmat(weights * right)
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row."""
-        return cast(Array, self.weights**2 * self.inner.row_squares())
+        return self.weights**2 * self.inner.row_squares()
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, for a 0/1 structure from its transpose alone."""
@@ -226,7 +226,7 @@ class RowScaled(Operator):
         return float(bound) if norm == "l1" else float(np.sqrt(bound))
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """False where n is out of reach and disjoint groups of rows give a bound."""
+        """Tell whether n is within reach, so that no bound by disjoint groups is needed."""
         return self._group_bound(norm) is None
 
     def integer_sensitivity(self, norm: Norm) -> int:

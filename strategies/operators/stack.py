@@ -84,31 +84,27 @@ class Stack(Operator):
         norms = [block.column_norms(norm) for block in self.blocks]
         if norm == "l1":
             return np.asarray(sum(norms))
-        return np.sqrt(np.asarray(sum(part**2 for part in norms)))
+        return np.asarray(np.sqrt(sum(part**2 for part in norms)))
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the common norm of the columns, where every block proves one."""
         norms = [block.uniform_column_norm(norm) for block in self.blocks]
         known = [part for part in norms if part is not None]
-        return self._combined(known, norm) if len(known) == len(norms) else None
+        return combined(known, norm) if len(known) == len(norms) else None
 
     def sensitivity(self, norm: Norm) -> float:
         """Return the largest column norm, or the blocks' combined bound where n is out of reach."""
         if self._enumerable(norm):
             return super().sensitivity(norm)
-        return self._combined([block.sensitivity(norm) for block in self.blocks], norm)
+        return combined([block.sensitivity(norm) for block in self.blocks], norm)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """False where n is out of reach and the blocks' bounds are combined."""
+        """Tell whether n is within reach, so that the blocks' bounds need no combining."""
         return self.uniform_column_norm(norm) is not None or self._enumerable(norm)
 
     def _enumerable(self, norm: Norm) -> bool:
         exact = all(block.sensitivity_is_exact(norm) for block in self.blocks)
         return exact and fits((self.shape[1], 2))
-
-    @staticmethod
-    def _combined(norms: Sequence[float], norm: Norm) -> float:
-        return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))
 
     def rounded(self, scale: int) -> Operator:
         """Return the operator with entries ``round(scale * A[i, j])``."""
@@ -123,3 +119,8 @@ class Stack(Operator):
         if self.uniform_column_norm(norm) is None and self._enumerable(norm):
             return super().integer_sensitivity(norm)
         return sum(block.integer_sensitivity(norm) for block in self.blocks)
+
+
+def combined(norms: Sequence[float], norm: Norm) -> float:
+    """Return the norm of a column from the norms of its parts."""
+    return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))

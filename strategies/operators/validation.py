@@ -27,8 +27,11 @@ def real_array(name: str, values: Any, ndim: int) -> Real:
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
-    target = np.float64 if array.dtype.kind == "f" else np.int64
-    view = array.astype(target, copy=False).view()
+    view: Real = (
+        array.astype(np.float64, copy=False).view()
+        if array.dtype.kind == "f"
+        else array.astype(np.int64, copy=False).view()
+    )
     view.flags.writeable = False
     return view
 
@@ -44,6 +47,11 @@ def real_sparse(name: str, matrix: Any) -> sparse.csr_array:
         form = form.copy()
         form.sum_duplicates()
     return form
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Tell whether this is a scipy sparse array or matrix."""
+    return bool(sparse.issparse(matrix))
 
 
 def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None:
