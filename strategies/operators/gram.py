@@ -60,7 +60,10 @@ class Gram(Operator):
     def root(self) -> Array:
         """The symmetric positive semidefinite root of the Gram."""
         values, vectors = linalg.eigh(self.array)
-        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+        noise = len(values) * np.finfo(float).eps * values[-1]
+        # the root of a rounding error of 1e-16 would be 1e-8, and would raise the rank
+        roots = np.sqrt(np.where(values > noise, values, 0.0))
+        return np.asarray((vectors * roots) @ vectors.T)
 
     def _matmat(self, right: Array) -> Array:
         return self.root @ right

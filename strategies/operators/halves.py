@@ -42,6 +42,8 @@ class Halves:
         sizes = np.cumsum(np.log([mask.shape[1] for mask in masks]))
         cut = int(np.argmin(np.abs(sizes - sizes[-1] / 2))) + 1
         left, left_index = distinct(masks[:cut])
+        if cut == len(masks):
+            return cls(left, (), left_index, np.zeros_like(left_index))
         right, right_index = distinct(masks[cut:])
         return cls(left, right, left_index, right_index)
 
@@ -103,8 +105,6 @@ class Halves:
 
 def distinct(masks: Sequence[Masks]) -> tuple[tuple[Masks, ...], NDArray[np.int64]]:
     """Return the distinct rows of some attributes' masks, and every row's number among them."""
-    if not masks:
-        return (), np.zeros(0, dtype=np.int64)
     first, index, _ = unique_rows(pack(masks))
     return tuple(mask[first] for mask in masks), index
 

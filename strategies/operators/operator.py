@@ -207,6 +207,7 @@ class Operator(ABC):
     def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
         """Return exact column sums of an integer operator: of ``|a|`` ("l1") or ``a**2`` ("l2")."""
         matrix = abs(self.to_sparse()).astype(np.int64)
+        check_range(float(abs(matrix).max()) ** (2 if norm == "l2" else 1) * self.shape[0])
         if norm == "l2":
             matrix = matrix * matrix
         return np.asarray(matrix.sum(axis=0), dtype=np.int64)
@@ -268,10 +269,20 @@ def densified(form: Any) -> Array:
 def integer_form(form: Any) -> sparse.csr_array:
     """Return a CSR array with every entry rounded to the nearest integer, zeros dropped."""
     matrix = sparse.csr_array(form)
+    check_range(float(np.abs(matrix.data).max(initial=0.0)))
     data = np.rint(matrix.data).astype(np.int64)
     rounded = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
     rounded.eliminate_zeros()
     return rounded
+
+
+def check_range(largest: float) -> None:
+    """Refuse integers that would not stay exact in 64 bits."""
+    if largest >= 2.0**62:
+        raise OverflowError(
+            f"integer entries or their column sums reach {largest:.3g}: expected less than 2**62. "
+            f"Round with a smaller scale."
+        )
 
 
 def as_shape(rows: int, columns: int) -> tuple[int, int]:

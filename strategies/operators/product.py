@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators.grouping import Grouping
-from strategies.operators.memory import fits
+from strategies.operators.memory import check_allocation, fits
 from strategies.operators.operator import Array, Norm, Operator, densified
 from strategies.operators.pseudo_inverse import least_squares
 
@@ -56,6 +56,7 @@ class Product(Operator):
 
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation("dense Product", self.shape)
         if isinstance(self.right, Grouping):
             return self.left.to_dense()[:, self.right.labels]
         if self.right.prefers_sparse and not self.left.prefers_sparse:

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 CONTAINMENT_TOLERANCE = 1e-6
 """Largest relative distance ``||W - W A⁺ A||_F / ||W||_F`` that counts as contained."""
+RANK_TOLERANCE = 1e-12
+"""Singular values below this share of the largest are rounding."""
 WELL_CONDITIONED = 1e-6
 """Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
 
@@ -90,12 +92,12 @@ def factorised(matrix: "Operator") -> Factors:
         if factors is not None:
             return factors
         triangle = triangular(matrix.to_dense())
-        if has_full_rank(triangle, m):
+        if has_full_rank(triangle):
             return Factors(triangle)
         values, right = _spectrum(triangle)
     else:
         basis, triangle = orthogonal(matrix.to_dense().T)
-        if has_full_rank(triangle, n):
+        if has_full_rank(triangle):
             return Factors(triangular(triangle.T), basis)
         values, right = _spectrum(triangle.T)
         right = basis @ right
@@ -132,18 +134,17 @@ def triangular(matrix: Array) -> Array:
 def _spectrum(matrix: Array) -> tuple[Array, Array]:
     """Return the singular values above rounding, and their right vectors as columns."""
     _, values, right = linalg.svd(matrix, full_matrices=False)
-    cut = max(matrix.shape) * np.finfo(float).eps * values.max(initial=0.0)
-    rank = int(np.count_nonzero(values > cut))
+    rank = int(np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=0.0)))
     return values[:rank], right[:rank].T
 
 
-def has_full_rank(triangle: Array, rows: int) -> bool:
+def has_full_rank(triangle: Array) -> bool:
     """Tell from the R factor of a QR whether the matrix has full column rank, numerically."""
     diagonal = np.abs(np.diagonal(triangle))
-    if diagonal.min(initial=np.inf) <= rows * np.finfo(float).eps * diagonal.max(initial=0.0):
+    if diagonal.min(initial=np.inf) <= RANK_TOLERANCE * diagonal.max(initial=0.0):
         return False
     reciprocal, info = linalg.lapack.dtrcon(triangle)
-    return bool(info == 0 and reciprocal > rows * np.finfo(float).eps)
+    return bool(info == 0 and reciprocal > RANK_TOLERANCE)
 
 
 def least_squares(matrix: Array, answers: Array) -> Array:
@@ -151,6 +152,6 @@ def least_squares(matrix: Array, answers: Array) -> Array:
     m, n = matrix.shape
     if m >= n:
         basis, triangle = orthogonal(matrix)
-        if has_full_rank(triangle, m):
+        if has_full_rank(triangle):
             return np.asarray(linalg.solve_triangular(triangle, basis.T @ answers))
-    return np.asarray(linalg.lstsq(matrix, answers, lapack_driver="gelsd")[0])
+    return np.asarray(linalg.lstsq(matrix, answers, cond=RANK_TOLERANCE)[0])

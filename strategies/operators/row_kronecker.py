@@ -25,6 +25,8 @@ from strategies.operators.packed_masks import (
     unpack,
 )
 
+COLUMN_BITS = 2**26
+"""Entries of the row-by-cell table that `RowKronecker.columns` unpacks at a time."""
 ENUMERATION_WORK = 2 * 10**10
 """Multiply-adds that may be spent on counting the rows over every cell of a domain."""
 
@@ -218,7 +220,7 @@ class RowKronecker(Operator):
         cells = np.asarray(cells)
         codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
         tables = [np.packbits(mask, axis=0).T for mask in self.all_masks()]
-        step = max(1, 2**26 // max(self.shape[0], 1))
+        step = max(1, COLUMN_BITS // max(self.shape[0], 1))
         parts = [self._columns(tables, codes[s : s + step]) for s in range(0, len(codes), step)]
         empty = sparse.csc_array((self.shape[0], 0), dtype=np.int64)
         return sparse.csr_array(sparse.hstack(parts or [empty], format="csr"))
@@ -250,14 +252,14 @@ class RowKronecker(Operator):
     @property
     def counts_are_exact(self) -> bool:
         """Whether the rows over a cell can be counted: a partition, or a domain within reach."""
+        return self.is_partition or self.is_enumerable
+
+    @property
+    def is_enumerable(self) -> bool:
+        """Whether one number per cell of the domain is within reach, in memory and work."""
         n = self.shape[1]
-        if self.is_partition:
-            return True
-        return (
-            fits((n, 4))
-            and n * min(self.shape[0], 64) <= ENUMERATION_WORK
-            and (self.halves.work <= ENUMERATION_WORK)
-        )
+        within = fits((n, 4)) and n * min(self.shape[0], 64) <= ENUMERATION_WORK
+        return within and self.halves.work <= ENUMERATION_WORK
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the number of groups (its root for "l2") where each partitions the domain."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Norm, Operator
 from strategies.operators.validation import Real, real_array
 
@@ -53,6 +54,7 @@ class Scaled(Operator):
 
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation("dense Scaled", self.shape)
         return self.weight * self.inner.to_dense()
 
     def to_sparse(self) -> sparse.csr_array:
@@ -184,6 +186,7 @@ class RowScaled(Operator):
 
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation("dense RowScaled", self.shape)
         return self.weights[:, None] * self.inner.to_dense()
 
     def to_sparse(self) -> sparse.csr_array:
@@ -239,7 +242,7 @@ class RowScaled(Operator):
         from strategies.operators.row_kronecker import RowKronecker
 
         inner = self.inner
-        if not isinstance(inner, RowKronecker) or inner.counts_are_exact:
+        if not isinstance(inner, RowKronecker) or inner.is_enumerable:
             return None
         powers = np.abs(self.weights) if norm == "l1" else self.weights**2
         if inner.groups is None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import fits
+from strategies.operators.memory import check_allocation, fits
 from strategies.operators.operator import Array, Norm, Operator, same_columns
 
 
@@ -61,6 +61,7 @@ class Stack(Operator):
 
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation("dense Stack", self.shape)
         return np.concatenate([block.to_dense() for block in self.blocks])
 
     def to_sparse(self) -> sparse.csr_array:

@@ -1,0 +1,310 @@
+"""Every structure against its dense twin: a table of structures times a table of laws."""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass
+from functools import reduce
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from strategies import operators as ops
+from strategies.operators import Operator, RowSpaceError, memory_cap
+
+RANDOM = np.random.default_rng(7)
+SIZES = (3, 2, 4)
+NORMS = ("l1", "l2")
+TALL = RANDOM.normal(size=(9, 5))
+WIDE = RANDOM.normal(size=(4, 7))
+DEFICIENT = RANDOM.normal(size=(8, 3)) @ RANDOM.normal(size=(3, 6))
+INTEGER = RANDOM.integers(-3, 4, size=(5, 6))
+HOLES = RANDOM.normal(size=(6, 5)) * (RANDOM.random((6, 5)) < 0.4)
+LABELS = np.array([0, 1, 0, 2, 2, 1, 0])
+MASKS = [RANDOM.random((11, size)) < 0.6 for size in SIZES]
+# two trees, each of which partitions the domain: by the first attribute, and by the other two
+TREES = [
+    np.concatenate([np.eye(3), np.ones((8, 3))]),
+    np.concatenate([np.ones((3, 2)), np.repeat(np.eye(2), 4, axis=0)]),
+    np.concatenate([np.ones((3, 4)), np.tile(np.eye(4), (2, 1))]),
+]
+TREE_OF_ROW = np.array([5] * 3 + [9] * 8)
+
+
+def face(masks: list[np.ndarray]) -> np.ndarray:
+    """Row-wise Kronecker products, one row at a time."""
+    rows = zip(*masks, strict=True)
+    return np.stack([reduce(np.kron, [part.astype(float) for part in row]) for row in rows])
+
+
+def grouping(labels: np.ndarray) -> np.ndarray:
+    return (labels == np.arange(labels.max() + 1)[:, None]).astype(float)
+
+
+def marginals(sizes: tuple[int, ...], table: dict[tuple[int, ...], float]) -> np.ndarray:
+    tables = [
+        weight
+        * reduce(
+            np.kron, [np.eye(n) if i in kept else np.ones((1, n)) for i, n in enumerate(sizes)]
+        )
+        for kept, weight in table.items()
+    ]
+    return np.concatenate(tables)
+
+
+@dataclass(frozen=True)
+class Case:
+    operator: Operator
+    twin: np.ndarray
+
+
+PATHS = ops.RowKronecker.from_masks(MASKS)
+FOREST = ops.RowKronecker.from_masks(TREES, groups=TREE_OF_ROW)
+GRAM = DEFICIENT.T @ DEFICIENT
+VALUES, VECTORS = np.linalg.eigh(GRAM)
+ROOT = (VECTORS[:, -3:] * np.sqrt(VALUES[-3:])) @ VECTORS[:, -3:].T
+KRON = [RANDOM.normal(size=(4, 3)), np.array([[1.0, 0.0], [1.0, 1.0]]), DEFICIENT[:4, :4]]
+WEIGHTS = RANDOM.normal(size=11)
+
+CASES: dict[str, Callable[[], Case]] = {
+    "dense tall": lambda: Case(ops.Dense(TALL), TALL),
+    "dense wide": lambda: Case(ops.Dense(WIDE), WIDE),
+    "dense deficient": lambda: Case(ops.Dense(DEFICIENT), DEFICIENT),
+    "dense integer": lambda: Case(ops.Dense(INTEGER), INTEGER),
+    "dense with sizes": lambda: Case(ops.Dense(face(MASKS), SIZES), face(MASKS)),
+    "dense row": lambda: Case(ops.Dense(TALL[:1]), TALL[:1]),
+    "dense column": lambda: Case(ops.Dense(TALL[:, :1]), TALL[:, :1]),
+    "sparse": lambda: Case(ops.Sparse(sparse.csr_array(HOLES)), HOLES),
+    "sparse integer": lambda: Case(ops.Sparse(sparse.csr_array(INTEGER)), INTEGER),
+    "sparse coo": lambda: Case(ops.Sparse(sparse.coo_array(HOLES)), HOLES),
+    "identity": lambda: Case(ops.Identity(24, SIZES), np.eye(24)),
+    "grouping": lambda: Case(ops.Grouping(LABELS), grouping(LABELS)),
+    "gram": lambda: Case(ops.Gram(GRAM), ROOT),
+    "kronecker": lambda: Case(ops.Kronecker([ops.Dense(f) for f in KRON]), reduce(np.kron, KRON)),
+    "kronecker binary": lambda: Case(
+        ops.Kronecker([ops.Identity(3), ops.Grouping([0, 0]), FOREST]),
+        reduce(np.kron, [np.eye(3), np.ones((1, 2)), face(TREES)]),
+    ),
+    "paths": lambda: Case(PATHS, face(MASKS)),
+    "forest": lambda: Case(FOREST, face(TREES)),
+    "one attribute": lambda: Case(ops.RowKronecker.from_masks(MASKS[:1]), face(MASKS[:1])),
+    "marginals": lambda: Case(
+        ops.Marginals(SIZES, [(0,), (1, 2)], [0.5, 2.0]),
+        marginals(SIZES, {(0,): 0.5, (1, 2): 2.0}),
+    ),
+    "stack": lambda: Case(
+        ops.Stack([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]), np.vstack([TALL, HOLES])
+    ),
+    "stack uniform": lambda: Case(
+        ops.Stack([ops.Identity(24, SIZES), ops.Scaled(2, FOREST)]),
+        np.vstack([np.eye(24), 2 * face(TREES)]),
+    ),
+    "scaled": lambda: Case(ops.Scaled(-0.7, ops.Dense(TALL)), -0.7 * TALL),
+    "scaled paths": lambda: Case(ops.Scaled(3, PATHS), 3 * face(MASKS)),
+    "scaled forest": lambda: Case(ops.Scaled(0.3, FOREST), 0.3 * face(TREES)),
+    "row scaled": lambda: Case(
+        ops.RowScaled(WEIGHTS[:9], ops.Dense(TALL)), WEIGHTS[:9, None] * TALL
+    ),
+    "row scaled paths": lambda: Case(ops.RowScaled(WEIGHTS, PATHS), WEIGHTS[:, None] * face(MASKS)),
+    "product": lambda: Case(ops.Dense(TALL) @ ops.Dense(DEFICIENT[:5]), TALL @ DEFICIENT[:5]),
+    "product over groups": lambda: Case(
+        ops.Dense(TALL[:, :3]) @ ops.Grouping(LABELS), TALL[:, :3] @ grouping(LABELS)
+    ),
+    "product of sparse": lambda: Case(
+        ops.Sparse(sparse.csr_array(face(MASKS)[:5] @ face(TREES).T)) @ FOREST,
+        face(MASKS)[:5] @ face(TREES).T @ face(TREES),
+    ),
+    "product mixed other": lambda: Case(
+        ops.Sparse(sparse.csr_array(HOLES)) @ ops.Dense(DEFICIENT[:5]), HOLES @ DEFICIENT[:5]
+    ),
+    "transposed": lambda: Case(ops.Dense(TALL).T, TALL.T),
+    "transposed paths": lambda: Case(PATHS.T, face(MASKS).T),
+}
+MIXED = RANDOM.normal(size=(3, 11))
+CASES["product mixed"] = lambda: Case(ops.Dense(MIXED) @ PATHS, MIXED @ face(MASKS))
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]()
+
+
+def close(got: object, expected: object) -> None:
+    scale = np.abs(expected).max(initial=1.0)
+    assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-9 * scale)
+
+
+def all_structures() -> set[type[Operator]]:
+    found, queue = set(), [Operator]
+    while queue:
+        for structure in queue.pop().__subclasses__():
+            found.add(structure)
+            queue.append(structure)
+    return {structure for structure in found if structure.__module__.startswith("strategies.")}
+
+
+def test_every_structure_is_in_the_table() -> None:
+    missing = all_structures() - {type(make().operator) for make in CASES.values()}
+    assert not missing
+
+
+def test_shape_is_exact(case: Case) -> None:
+    assert case.operator.shape == case.twin.shape
+    assert all(type(side) is int for side in case.operator.shape)
+
+
+def test_explicit_forms(case: Case) -> None:
+    close(case.operator.to_dense(), case.twin)
+    close(case.operator.to_sparse().toarray(), case.twin)
+    assert isinstance(case.operator.to_sparse(), sparse.csr_array)
+    assert sparse.issparse(case.operator.compact()) == case.operator.prefers_sparse
+
+
+def test_products(case: Case) -> None:
+    m, n = case.twin.shape
+    x, y = RANDOM.normal(size=(n, 3)), RANDOM.normal(size=(m, 3))
+    close(case.operator @ x, case.twin @ x)
+    close(case.operator @ x[:, 0], case.twin @ x[:, 0])
+    close(case.operator @ sparse.csr_array(x), case.twin @ x)
+    close(case.operator.rmatmat(y), case.twin.T @ y)
+    close(y.T @ case.operator, y.T @ case.twin)
+    close(y[:, 0] @ case.operator, y[:, 0] @ case.twin)
+    close(np.sum((case.operator @ x) * y), np.sum(x * case.operator.rmatmat(y)))
+
+
+def test_transpose(case: Case) -> None:
+    m = case.twin.shape[0]
+    y = RANDOM.normal(size=(m, 2))
+    close(case.operator.T.to_dense(), case.twin.T)
+    close(case.operator.T @ y, case.twin.T @ y)
+    close(case.operator.T.T.to_dense(), case.twin)
+    assert case.operator.T.shape == case.twin.T.shape
+
+
+def test_composition(case: Case) -> None:
+    left = RANDOM.normal(size=(3, case.twin.shape[0]))
+    composed = ops.Dense(left) @ case.operator
+    close(composed.to_dense(), left @ case.twin)
+    close(composed.gram_dense(), (left @ case.twin).T @ (left @ case.twin))
+    close((case.operator.T @ case.operator).to_dense(), case.twin.T @ case.twin)
+
+
+def test_grams(case: Case) -> None:
+    close(case.operator.gram_dense(), case.twin.T @ case.twin)
+    close(case.operator.row_gram(), case.twin @ case.twin.T)
+    block = RANDOM.normal(size=(case.twin.shape[0], 2))
+    close(case.operator.row_gram_matmat(block), case.twin @ case.twin.T @ block)
+    close(case.operator.row_squares(), np.sum(case.twin**2, axis=1))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_norms(case: Case, norm: ops.Norm) -> None:
+    expected = np.linalg.norm(case.twin, ord=1 if norm == "l1" else 2, axis=0)
+    close(case.operator.column_norms(norm), expected)
+    assert case.operator.sensitivity(norm) == pytest.approx(expected.max(), rel=1e-12)
+    assert case.operator.sensitivity_is_exact(norm)
+    uniform = case.operator.uniform_column_norm(norm)
+    assert uniform is None or expected == pytest.approx(uniform, rel=1e-12)
+
+
+def test_columns(case: Case) -> None:
+    cells = RANDOM.integers(0, case.twin.shape[1], size=10)
+    close(case.operator.columns(cells).toarray(), case.twin[:, cells])
+    assert case.operator.columns(cells[:0]).shape == (case.twin.shape[0], 0)
+    if case.operator.sizes is None:
+        with pytest.raises(ValueError, match="no product domain"):
+            case.operator.columns(np.zeros((2, 3), dtype=int))
+    else:
+        codes = np.stack(np.unravel_index(cells, case.operator.sizes), axis=1)
+        close(case.operator.columns(codes).toarray(), case.twin[:, cells])
+
+
+def test_sizes_fit_the_columns(case: Case) -> None:
+    sizes = case.operator.sizes
+    assert sizes is None or np.prod(sizes) == case.twin.shape[1]
+
+
+def test_binary_means_zeros_and_ones(case: Case) -> None:
+    assert not case.operator.is_binary or set(np.unique(case.twin)) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+@pytest.mark.parametrize("norm", NORMS)
+def test_rounding_is_exact(case: Case, scale: int, norm: ops.Norm) -> None:
+    rounded = case.operator.rounded(scale)
+    expected = np.rint(case.operator.to_dense() * scale)
+    assert_array_equal(rounded.to_dense(), expected)
+    columns = rounded.columns(np.arange(case.twin.shape[1]))
+    assert columns.dtype == np.int64
+    assert_array_equal(columns.toarray(), expected)
+    powers = np.abs(expected) ** (1 if norm == "l1" else 2)
+    assert rounded.integer_sensitivity(norm) == int(powers.sum(axis=0).max())
+    assert type(rounded.integer_sensitivity(norm)) is int
+
+
+def test_least_squares_is_the_pseudo_inverse(case: Case) -> None:
+    answers = RANDOM.normal(size=(case.twin.shape[0], 3))
+    inverse = np.linalg.pinv(case.twin, rcond=1e-10)
+    close(case.operator.least_squares(answers), inverse @ answers)
+    close(case.operator.least_squares(answers[:, 0]), inverse @ answers[:, 0])
+
+
+def test_recovery_of_answerable_workloads(case: Case) -> None:
+    rows = RANDOM.normal(size=(4, case.twin.shape[0])) @ case.twin
+    recovery = rows @ np.linalg.pinv(case.twin, rcond=1e-10)
+    answers = RANDOM.normal(size=(case.twin.shape[0], 2))
+    errors = np.sum(recovery**2, axis=1)
+    many = np.repeat(rows, 20, axis=0)  # more rows than columns: by the workload's Gram
+    close(ops.row_errors(ops.Dense(rows), case.operator), errors)
+    assert ops.error_trace(ops.Dense(rows), case.operator) == pytest.approx(errors.sum())
+    assert ops.error_trace(ops.Dense(many), case.operator) == pytest.approx(20 * errors.sum())
+    close(ops.estimate(ops.Dense(rows), case.operator, answers), recovery @ answers)
+
+
+def test_recovery_of_itself(case: Case) -> None:
+    rank = np.linalg.matrix_rank(case.twin)
+    assert ops.error_trace(case.operator, case.operator) == pytest.approx(rank)
+
+
+def test_unanswerable_workloads_are_refused(case: Case) -> None:
+    n = case.twin.shape[1]
+    if np.linalg.matrix_rank(case.twin) == n:
+        pytest.skip("every workload is in the row space")
+    for workload in (np.eye(n), RANDOM.normal(size=(2, n)), RANDOM.normal(size=(3 * n, n))):
+        with pytest.raises(RowSpaceError, match="row space"):
+            ops.error_trace(ops.Dense(workload), case.operator)
+        with pytest.raises(RowSpaceError, match="row space"):
+            ops.row_errors(ops.Dense(workload), case.operator)
+
+
+@pytest.mark.parametrize("other", CASES)
+def test_cross_grams(case: Case, other: str) -> None:
+    second = CASES[other]()
+    if second.twin.shape[1] == case.twin.shape[1]:
+        close(ops.cross_gram(case.operator, second.operator), case.twin @ second.twin.T)
+
+
+def test_wrong_shapes_are_refused(case: Case) -> None:
+    m, n = case.twin.shape
+    for action, length in [(case.operator.matmat, n), (case.operator.rmatmat, m)]:
+        with pytest.raises(ValueError, match=f"expected \\({length},\\)"):
+            action(np.ones(length + 1))
+    with pytest.raises(ValueError, match="answers has shape"):
+        case.operator.least_squares(np.ones(m + 1))
+
+
+def test_values_cannot_change(case: Case) -> None:
+    with pytest.raises(FrozenInstanceError):
+        case.operator.sizes = (1,)
+    copy = pickle.loads(pickle.dumps(case.operator))
+    close(copy.to_dense(), case.twin)
+
+
+def test_the_cap_refuses_explicit_forms(case: Case) -> None:
+    if case.twin.nbytes <= 64 or case.operator.to_dense().base is not None:
+        pytest.skip("nothing to allocate")
+    if isinstance(case.operator, ops.Dense | ops.Gram):
+        pytest.skip("explicit already")
+    with memory_cap(64), pytest.raises(ops.MemoryCapError, match="memory cap"):
+        case.operator.to_dense()

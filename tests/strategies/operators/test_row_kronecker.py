@@ -1,0 +1,218 @@
+"""A forest's paths as packed masks: domains of any size, groups, exact counts."""
+
+from functools import reduce
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from strategies import operators as ops
+from strategies.operators import RowKronecker
+from strategies.operators import row_kronecker as module
+
+HUGE = (2,) * 123
+
+
+def explicit(masks: list[np.ndarray]) -> np.ndarray:
+    rows = zip(*masks, strict=True)
+    return np.stack([reduce(np.kron, [part.astype(float) for part in row]) for row in rows])
+
+
+@st.composite
+def some_masks(draw: st.DrawFn) -> list[np.ndarray]:
+    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    rows = draw(st.integers(1, 12))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    density = draw(st.sampled_from([0.2, 0.6, 1.0]))
+    return [random.random((rows, size)) < density for size in sizes]
+
+
+def binary_tree(attributes: list[int], sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """Return the masks of a complete tree that splits the same attributes in turn."""
+    leaves = np.stack(np.unravel_index(np.arange(2 ** len(attributes)), (2,) * len(attributes)), 1)
+    masks = [np.ones((len(leaves), size), dtype=bool) for size in sizes]
+    for code, attribute in zip(leaves.T, attributes, strict=True):
+        masks[attribute] = code[:, None] == np.arange(2)
+    return masks
+
+
+def forest_over(sizes: tuple[int, ...], trees: list[list[int]]) -> RowKronecker:
+    parts = [binary_tree(attributes, sizes) for attributes in trees]
+    masks = [np.concatenate([part[i] for part in parts]) for i in range(len(sizes))]
+    tree = np.repeat(np.arange(len(trees)), [len(part[0]) for part in parts])
+    return RowKronecker.from_masks(masks, groups=tree)
+
+
+@given(some_masks())
+@settings(max_examples=100, deadline=None)
+def test_against_the_explicit_rows(masks: list[np.ndarray]) -> None:
+    paths, dense = RowKronecker.from_masks(masks), explicit(masks)
+    m, n = dense.shape
+    assert paths.shape == (m, n)
+    assert_array_equal(paths.to_dense(), dense)
+    assert_array_equal(paths.row_sums(), dense.sum(axis=1))
+    assert_array_equal(paths.row_gram(), dense @ dense.T)
+    assert_array_equal(paths.gram_dense(), dense.T @ dense)
+    assert_allclose(paths @ np.arange(n), dense @ np.arange(n))
+    assert_allclose(paths.rmatmat(np.arange(m)), dense.T @ np.arange(m))
+    assert_array_equal(paths.columns(np.arange(n)).toarray(), dense)
+    assert paths.integer_sensitivity("l1") == dense.sum(axis=0).max()
+    rows, inverse, counts = paths.unique_rows()
+    assert_array_equal(rows.to_dense()[inverse], dense)
+    assert_array_equal(counts, np.bincount(inverse))
+    assert len(np.unique(rows.to_dense(), axis=0)) <= rows.shape[0]
+
+
+def test_masks_come_back() -> None:
+    random = np.random.default_rng(0)
+    masks = [random.random((5, size)) < 0.5 for size in (3, 11, 2, 7)]
+    paths = RowKronecker.from_masks(masks)
+    for i, mask in enumerate(masks):
+        assert_array_equal(paths.masks(i), mask)
+    assert paths.bits.nbytes == 5 * 3
+    assert_array_equal(paths.take_rows([4, 0]).masks(1), masks[1][[4, 0]])
+
+
+def test_a_domain_of_2_to_the_123_cells() -> None:
+    forest = forest_over(HUGE, [[0, 5, 9, 120], [1, 5, 7, 8], [0, 5, 9, 120]])
+    assert forest.shape == (48, 2**123)
+    assert forest.sizes == HUGE
+    assert set(forest.row_sums()) == {2**119}
+    assert type(forest.row_sums()[0]) is int
+    # two paths that fix the same four attributes are equal or disjoint
+    gram = forest.row_gram()
+    assert_array_equal(np.unique(gram[:16, :16]), [0, 2.0**119])
+    assert_array_equal(gram[:16, :16], gram[:16, 32:])
+    rows, _, counts = forest.unique_rows()
+    assert rows.shape[0] == 32
+    assert sorted(counts) == [1] * 16 + [2] * 16
+    block = np.random.default_rng(0).normal(size=(48, 2))
+    assert_allclose(forest.row_gram_matmat(block), gram @ block, rtol=1e-12)
+    codes = np.random.default_rng(1).integers(0, 2, size=(10, 123))
+    columns = forest.columns(codes).toarray()
+    assert_array_equal(columns.sum(axis=0), np.full(10, 3))
+    with pytest.raises(ops.MemoryCapError):
+        forest.to_dense()
+    with pytest.raises(ops.MemoryCapError):
+        forest.gram_dense()
+
+
+def test_sensitivity_of_a_forest_needs_no_domain() -> None:
+    forest = forest_over(HUGE, [[0, 1], [2, 3], [4, 5]])
+    assert forest.is_partition
+    assert forest.sensitivity("l1") == 3.0
+    assert forest.sensitivity("l2") == np.sqrt(3.0)
+    assert forest.sensitivity_is_exact("l1")
+    assert forest.uniform_column_norm("l1") == 3.0
+    pruned = forest.take_rows(np.arange(11))
+    assert not pruned.is_partition
+    assert pruned.sensitivity("l1") == 3.0
+    assert not pruned.sensitivity_is_exact("l1")
+    alone = ops.RowKronecker(pruned.bits, pruned.sizes)
+    assert alone.sensitivity("l1") == 11.0
+    assert not alone.sensitivity_is_exact("l2")
+
+
+def test_sensitivity_within_reach_is_counted() -> None:
+    forest = forest_over((2,) * 8, [[0, 1], [2, 3], [4, 5]])
+    some = forest.take_rows([0, 1, 4, 8, 9])
+    assert some.sensitivity_is_exact("l1")
+    assert some.sensitivity("l1") == some.to_dense().sum(axis=0).max()
+
+
+def test_weighted_paths_are_bounded_by_their_trees() -> None:
+    forest = forest_over(HUGE, [[0, 1], [2, 3]])
+    weights = np.arange(1.0, 9.0)
+    weighted = ops.RowScaled(weights, forest)
+    assert not weighted.sensitivity_is_exact("l1")
+    small = forest_over((2,) * 5, [[0, 1], [2, 3]])
+    exact = ops.RowScaled(weights, small)
+    assert exact.sensitivity("l1") == 12.0 == np.abs(exact.to_dense()).sum(axis=0).max()
+    assert weighted.sensitivity("l1") == 12.0
+    assert weighted.sensitivity("l2") == pytest.approx(np.sqrt(16.0 + 64.0))
+    assert weighted.rounded(10).integer_sensitivity("l1") == 120
+    alone = ops.RowScaled(weights, ops.RowKronecker(forest.bits, HUGE))
+    assert alone.sensitivity("l1") == weights.sum()
+    assert not alone.sensitivity_is_exact("l1")
+
+
+def test_overlapping_groups_are_refused() -> None:
+    masks = [np.array([[1, 0], [0, 1], [1, 1]])]
+    RowKronecker.from_masks(masks, groups=np.array([4, 4, 9]))
+    with pytest.raises(ValueError, match="rows 0 and 2 of one group share a cell"):
+        RowKronecker.from_masks(masks, groups=np.array([0, 1, 0]))
+    with pytest.raises(ValueError, match="expected one integer for each of the 3 rows"):
+        RowKronecker.from_masks(masks, groups=np.zeros(2, dtype=int))
+    with pytest.raises(ValueError, match="expected one integer"):
+        RowKronecker.from_masks(masks, groups=np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        ([], "one .o, n_i. array"),
+        ([np.ones(3)], "one .o, n_i. array"),
+        ([np.ones((3, 0))], "one .o, n_i. array"),
+        ([np.ones((3, 2)), np.ones((2, 2))], "one common number"),
+    ],
+)
+def test_bad_masks_are_refused(masks: list[np.ndarray], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RowKronecker.from_masks(masks)
+
+
+def test_rows_over_another_domain_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"other\.sizes=\(3,\): expected \(2,\)"):
+        RowKronecker.from_masks([np.eye(2)]).row_gram(RowKronecker.from_masks([np.eye(3)]))
+
+
+def test_blocks_of_work_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    masks = [random.random((40, size)) < 0.5 for size in (3, 4, 2)]
+    paths = RowKronecker.from_masks(masks)
+    whole = paths.columns(np.arange(24)).toarray()
+    monkeypatch.setattr(module, "COLUMN_BITS", 100)
+    assert_array_equal(paths.columns(np.arange(24)).toarray(), whole)
+
+
+def test_errors_over_a_domain_too_large_to_enumerate() -> None:
+    forest = forest_over(HUGE, [[0, 5, 9], [1, 5, 7], [0, 5, 9]])
+    # the same forest over the attributes it uses has the same errors
+    used = [0, 1, 5, 7, 9]
+    small = RowKronecker.from_masks([forest.masks(i) for i in used])
+    rows = forest.unique_rows()[0]
+    small_rows = small.unique_rows()[0]
+    weights = np.linspace(1.0, 2.0, rows.shape[0])
+    for i, attribute in enumerate(used):
+        assert_array_equal(rows.masks(attribute), small_rows.masks(i))
+    strategy, twin = ops.RowScaled(weights, rows), ops.RowScaled(weights, small_rows)
+    expected = ops.row_errors(small, twin)
+    assert_allclose(ops.row_errors(forest, strategy), expected, rtol=1e-8)
+    assert ops.error_trace(forest, strategy) == pytest.approx(expected.sum())
+    answers = np.random.default_rng(0).normal(size=(rows.shape[0], 2))
+    got = ops.estimate(forest, strategy, answers)
+    assert_allclose(got, ops.estimate(small, twin, answers), rtol=1e-8, atol=1e-9)
+    with pytest.raises(ops.RowSpaceError):
+        ops.row_errors(forest, ops.RowScaled(weights[:3], rows.take_rows([0, 1, 2])))
+
+
+def test_identity_over_a_huge_domain() -> None:
+    forest = forest_over(HUGE, [[0, 5], [1, 5]])
+    identity = ops.Identity(2**123, HUGE)
+    assert ops.error_trace(forest, identity) == 8 * 2.0**121
+    assert prod(identity.sizes or ()) == 2**123
+
+
+def test_kronecker_strategy_over_a_huge_domain() -> None:
+    sizes = (2,) * 60
+    forest = forest_over(sizes, [[0, 5], [1, 5]])
+    factor = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    strategy = ops.Kronecker([ops.Dense(factor)] * 60)
+    inverse = np.linalg.pinv(factor)
+    one = np.sum((np.array([1.0, 0.0]) @ inverse) ** 2)
+    both = np.sum((np.array([1.0, 1.0]) @ inverse) ** 2)
+    assert_allclose(ops.row_errors(forest, strategy), np.full(8, one**2 * both**58))
+    assert strategy.sensitivity("l1") == 2.0**60
