@@ -10,8 +10,8 @@ from mrf_matrix.forests.branches import LEAF_PATTERN
 from mrf_matrix.forests.checks import count_children
 from mrf_matrix.forests.forest import Forest
 
-MOST_NODES = 1 << 26
-"""Nodes a path source may grow: about 1 GB of arrays."""
+MOST_NODES = 1 << 24
+"""Nodes a path source may grow: 200 MB of arrays, and a few times that while they are made."""
 
 
 def check_growth(n_nodes: int, remedy: str) -> None:

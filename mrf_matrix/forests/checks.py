@@ -44,7 +44,7 @@ def check_shapes(
     _check_range("attribute", attribute, -1, n_attributes, "an attribute's index, -1 at leaves")
     _check_range("first_child", first_child, 0, nodes, "a node number")
     _check_range("pattern", pattern, 0, len(branches), "a start into branches")
-    _check_range("branches", branches, 0, nodes, "a branch number")
+    _check_range("branches", branches, 0, 2**31, "a branch number")
     if len(np.unique(roots)) < len(roots):
         raise ForestError("roots names a node twice: every tree needs a root of its own.")
     leaf = attribute < 0
@@ -87,15 +87,15 @@ def count_children(sizes: Sequence[int], attribute: Ints, pattern: Ints, branche
     jumps = np.cumsum((step < 0) | (step > 1))
     rising = (branches[pattern] == 0) & (jumps[end - 1] == jumps[pattern])
     n_branches = np.where(rising, branches[end - 1].astype(np.int64) + 1, 0)
-    other = np.flatnonzero(~rising)
-    if len(other):
-        n_branches[other] = _count_dense(pattern[other], length[other], branches, other)
     wrong = np.flatnonzero((attribute < 0) & (n_branches != 1))
     if len(wrong):
         raise ForestError(
             f"pattern of leaf {wrong[0]} points at branches other than 0: expected a run of "
             f"{width.max()} zeros."
         )
+    other = np.flatnonzero(~rising)
+    if len(other):
+        n_branches[other] = _count_dense(pattern[other], length[other], branches, other)
     single = np.flatnonzero((attribute >= 0) & (n_branches == 1))
     if len(single):
         raise ForestError(

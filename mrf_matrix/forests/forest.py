@@ -64,7 +64,8 @@ class Forest:
 
     Notes
     -----
-    Memory is 16 bytes a node and 4 bytes a pool entry. Arrays are kept as read-only int32.
+    Memory is 12 bytes a node and 4 bytes a tree and pool entry. Arrays are kept as read-only
+    int32; derived fields are computed on first use and kept.
     Leaves are numbered tree by tree, left to right, and row r of the path matrix is leaf r.
     Two forests are equal when domain and arrays are equal: node numbering counts.
 

@@ -111,6 +111,7 @@ class RandomTrees:
         (nodes at depth ``max_depth - 1``) x attributes: booleans for multi-way splits, two of
         int32 for binary ones.
         """
+        check_growth(self.n_trees, _SMALLER)
         generator = np.random.default_rng(random_state)
         usable = splittable(domain, self.attributes)
         if self.splits == "multiway":
@@ -127,8 +128,8 @@ class RandomTrees:
         if self.max_depth > n_usable:
             raise ValueError(
                 f"max_depth={self.max_depth}: a multi-way tree uses an attribute once a path, and "
-                f"{n_usable} attributes can be split. Lower max_depth to {n_usable}, give more "
-                f"attributes, or use splits='binary'."
+                f"{n_usable} attribute{'' if n_usable == 1 else 's'} can be split. Lower max_depth "
+                f"to {n_usable}, give more attributes, or use splits='binary'."
             )
 
     def _multiway(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:
