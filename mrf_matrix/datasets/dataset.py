@@ -1,0 +1,131 @@
+"""A data set: records, their public domain, and where they come from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+
+FRAME_LIBRARIES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = (
+    "pandas",
+    "polars",
+    "pyarrow",
+)
+
+
+class DatasetInfo(NamedTuple):
+    """What :func:`list_datasets` says of a data set; ``cells`` is the size of its domain."""
+
+    name: str
+    rows: int
+    attributes: int
+    classes: int
+    cells: int
+    source: str
+    licence: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Records with their public domain.
+
+    Attributes
+    ----------
+    name : str
+        Name of the set.
+    domain : Domain
+        Attributes and target. Public.
+    columns : mapping of str to ndarray
+        Values of every attribute, as they were before encoding.
+    y : ndarray of shape (N,)
+        Classes, as they were before encoding.
+    codes : ndarray of int32 of shape (N, d)
+        Codes of the records.
+    labels : ndarray of int32 of shape (N,)
+        Codes of the classes.
+    source : str
+        Who published the set, and how it came here.
+    licence : str
+        Terms of use as the publisher states them.
+    """
+
+    name: str
+    domain: Domain
+    columns: Mapping[str, NDArray[Any]]
+    y: NDArray[Any]
+    codes: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    source: str
+    licence: str
+
+    def __post_init__(self) -> None:
+        """Make the columns read-only."""
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+    @property
+    def n_records(self) -> int:
+        """Number of records, N."""
+        return len(self.labels)
+
+    @cached_property
+    def X(self) -> Any:
+        """Records as a frame of the first installed library: pandas, polars or pyarrow.
+
+        Without any of them, an object array of shape (N, d).
+        """
+        installed = [library for library in FRAME_LIBRARIES if find_spec(library)]
+        return self.frame(installed[0]) if installed else self.array()
+
+    def frame(self, native: Literal["pandas", "polars", "pyarrow"]) -> Any:
+        """Return the records as a frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+        lists = {name: values.tolist() for name, values in self.columns.items()}
+        return nw.from_dict(lists, backend=native).to_native()
+
+    def array(self) -> NDArray[Any]:
+        """Return the records as an object array of shape (N, d)."""
+        table = np.empty(self.codes.shape, dtype=object)
+        for i, name in enumerate(self.domain.names):
+            table[:, i] = self.columns[name]
+        return table
+
+    @property
+    def info(self) -> DatasetInfo:
+        """The set in one row of a table."""
+        return DatasetInfo(
+            self.name,
+            self.n_records,
+            self.domain.n_attributes,
+            self.domain.n_classes,
+            self.domain.size,
+            self.source,
+            self.licence,
+        )
+
+    def __repr__(self) -> str:
+        """Write the sizes, not the records."""
+        return (
+            f"Dataset({self.name!r}: {self.n_records} records, {self.domain.n_attributes} "
+            f"attributes, {self.domain.n_classes} classes, {self.domain.size} cells)"
+        )
+
+
+def dataset_of_columns(
+    name: str,
+    domain: Domain,
+    columns: Mapping[str, NDArray[Any]],
+    y: NDArray[Any],
+    source: str,
+    licence: str,
+) -> Dataset:
+    """Encode columns by a domain and return the data set."""
+    wanted = {attribute: columns[attribute] for attribute in domain.names}
+    return Dataset(
+        name, domain, wanted, y, domain.encode(wanted), domain.encode_target(y), source, licence
+    )

@@ -1,0 +1,123 @@
+"""A CSV or Parquet file with a domain file."""
+
+import csv
+import gzip
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.datasets.text import TextColumn, guessed_column, joined, typed_column
+from mrf_matrix.domain import Domain, DomainError
+
+CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz"), (".parquet", ".pq")
+CHUNK = 50_000  # records of text in memory at a time
+Columns = dict[str, NDArray[Any]]
+
+
+def is_data_file(name: str) -> bool:
+    """Whether a name means a file rather than a data set."""
+    return name.lower().endswith((*CSV_ENDINGS, *PARQUET_ENDINGS))
+
+
+def read_file(path: "str | PathLike[str]", domain: Domain | None) -> Columns:
+    """Read the columns of a CSV or Parquet file, in the types of a domain where one is given."""
+    file = Path(path)
+    if file.name.lower().endswith(PARQUET_ENDINGS):
+        return read_parquet(file)
+    return read_csv(file, domain)
+
+
+def read_parquet(path: Path) -> Columns:
+    """Read a Parquet file with the first installed library that can."""
+    for library in ("polars", "pyarrow"):
+        if find_spec(library):
+            frame = nw.read_parquet(str(path), backend=library)
+            return {name: frame[name].to_numpy() for name in frame.columns}
+    raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
+
+
+def read_csv(path: Path, domain: Domain | None) -> Columns:
+    """Read a CSV file with a header row, whichever frame libraries are installed.
+
+    Columns that the domain does not name come as text. In memory are one chunk of text and the
+    finished columns (8 bytes a value; equal texts of a chunk are stored once).
+
+    Raises
+    ------
+    DomainError
+        If the file is no CSV in UTF-8, a record has too few or too many fields, or a number is
+        expected and not found.
+    """
+    attributes = [*(domain.attributes if domain else ()), domain.target if domain else None]
+    known = {attribute.name: attribute for attribute in attributes if attribute is not None}
+    parts: dict[str, list[NDArray[Any]]] = {}
+    for columns in csv_chunks(path):
+        for name, column in columns.items():
+            if domain is None:
+                values = texts_of(column)
+            elif name in known:
+                values = typed_column(known[name], column, str(path))
+            else:
+                values = np.empty(0)  # the domain has no use for it
+            parts.setdefault(name, []).append(values)
+    found = {name: joined(listed) for name, listed in parts.items()}
+    if domain is not None:
+        return found
+    return {name: guessed_column(positions_of(values.tolist())) for name, values in found.items()}
+
+
+def csv_chunks(path: Path) -> Iterator[dict[str, TextColumn]]:
+    """Yield the columns of some records at a time; at least once."""
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, skipinitialspace=True, strict=True)
+        try:
+            header = [name.strip() for name in next(rows, [])]
+            check_header(header, path)
+            first, start = True, 1
+            while (chunk := list(islice(rows, CHUNK))) or first:
+                yield columns_of_rows(header, chunk, path, start)
+                first, start = False, start + len(chunk)
+        except (csv.Error, UnicodeDecodeError, gzip.BadGzipFile) as error:
+            raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
+
+
+def check_header(header: list[str], path: Path) -> None:
+    """Refuse an empty header or repeated names."""
+    if not header or len(set(header)) < len(header):
+        raise DomainError(f"{path}: header {header[:50]}; expected distinct column names.")
+
+
+def columns_of_rows(
+    header: list[str], rows: list[list[str]], path: Path, start: int
+) -> dict[str, TextColumn]:
+    """Turn records of text into columns; empty lines are skipped."""
+    for number, row in enumerate(rows, start=start):
+        if row and len(row) != len(header):
+            raise DomainError(
+                f"{path}: record {number} has {len(row)} fields; expected {len(header)}."
+            )
+    columns = list(zip(*(row for row in rows if row), strict=True)) or [()] * len(header)
+    return {name: positions_of(list(texts)) for name, texts in zip(header, columns, strict=True)}
+
+
+def positions_of(texts: list[str]) -> TextColumn:
+    """Return positions in the list of distinct texts, which stand in order of appearance."""
+    place: dict[str, int] = {}
+    positions = [place.setdefault(text, len(place)) for text in texts]
+    return np.array(positions, dtype=np.int64), tuple(place)
+
+
+def texts_of(column: TextColumn) -> NDArray[Any]:
+    """Return a column of text as it was."""
+    positions, texts = column
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return np.asarray(array[positions])

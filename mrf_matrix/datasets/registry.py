@@ -1,0 +1,113 @@
+"""Data sets by name."""
+
+from difflib import get_close_matches
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Literal
+
+from mrf_matrix.datasets.balance_scale import BALANCE_SCALE
+from mrf_matrix.datasets.car import CAR_EVALUATION
+from mrf_matrix.datasets.dataset import Dataset, DatasetInfo
+from mrf_matrix.datasets.files import is_data_file, read_file
+from mrf_matrix.datasets.monks import MONKS
+from mrf_matrix.datasets.nursery import NURSERY
+from mrf_matrix.datasets.openml import PREFIX, fetch_columns
+from mrf_matrix.datasets.rules import RuleSet
+from mrf_matrix.datasets.scikit import SCIKIT_SETS, ScikitSet
+from mrf_matrix.datasets.tables import Table, resolve_domain
+from mrf_matrix.datasets.tic_tac_toe import TIC_TAC_TOE
+from mrf_matrix.domain import Domain, DomainError
+
+RULE_SETS = (CAR_EVALUATION, NURSERY, BALANCE_SCALE, TIC_TAC_TOE, *MONKS)
+BUILT_IN: dict[str, RuleSet | ScikitSet] = {
+    **{item.name: item for item in RULE_SETS},
+    **{item.name: item for item in SCIKIT_SETS},
+}
+
+
+def list_datasets() -> list[DatasetInfo]:
+    """Return one row for every data set that comes with the package.
+
+    Examples
+    --------
+    >>> list_datasets()[0][:5]
+    ('car', 1728, 6, 4, 1728)
+    """
+    return [item.info for item in BUILT_IN.values()]
+
+
+def load_dataset(
+    name: "str | PathLike[str]",
+    domain: "Domain | str | PathLike[str] | None" = None,
+    *,
+    target: str | None = None,
+    extra: Literal["error", "ignore"] = "error",
+    drop_missing: bool = False,
+) -> Dataset:
+    """Return a data set with its public domain.
+
+    Parameters
+    ----------
+    name : str or path
+        A name of :func:`list_datasets`; the path of a CSV file (``.csv``, ``.csv.gz``, header
+        row, UTF-8) or Parquet file; or ``openml:NAME``, ``openml:NAME@VERSION``, ``openml:ID``.
+    domain : Domain, path of a domain file, or "from_data"
+        Required for files and OpenML; ``"from_data"`` is for non-private work and warns. For the
+        built-in sets it replaces their own domain.
+    target : str, optional
+        With ``domain="from_data"``: the column of the classes (a file's last one if not told).
+        Otherwise the domain says it.
+    extra : {"error", "ignore"}
+        What happens to columns that the domain does not name.
+    drop_missing : bool
+        Drop records with a missing value that the domain has no code for.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DomainError
+        If the name is unknown, the domain is missing, or the records do not fit it.
+
+    Examples
+    --------
+    >>> load_dataset("car")
+    Dataset('car': 1728 records, 6 attributes, 4 classes, 1728 cells)
+    """
+    text = fspath(name) if isinstance(name, str | PathLike) else name
+    if not isinstance(text, str):
+        raise DomainError(f"name={name!r}; expected a name, a path, or 'openml:NAME'.")
+    if text not in BUILT_IN and not text.startswith(PREFIX) and not is_data_file(text):
+        raise DomainError(unknown_name(text))
+    if text in BUILT_IN and domain is None:
+        if target is not None:
+            raise DomainError(f"target={target!r}; {text} comes with its own. Give a domain too.")
+        return BUILT_IN[text].load()
+    known = resolve_domain(domain, text)
+    return read_table(text, known).fit(known, target, extra, drop_missing)
+
+
+def read_table(text: str, domain: Domain | None) -> Table:
+    """Read the columns that a checked name stands for."""
+    if text in BUILT_IN:
+        data = BUILT_IN[text].load()
+        own = data.domain.required_target().name
+        return Table(text, {**data.columns, own: data.y}, own, data.source, data.licence)
+    if text.startswith(PREFIX):
+        columns, own, source, licence = fetch_columns(text)
+        return Table(text.removeprefix(PREFIX), columns, own, source, licence)
+    file = Path(text)
+    label = file.name.split(".")[0]
+    return Table(label, read_file(file, domain), None, f"File {file.name}", "Not stated")
+
+
+def unknown_name(text: str) -> str:
+    """Say which names there are."""
+    close = get_close_matches(text.lower().replace("-", "_").replace(" ", "_"), BUILT_IN, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return (
+        f"No data set {text!r}.{hint} Known are {', '.join(BUILT_IN)}; besides them CSV and "
+        "Parquet files (x.csv with a domain file) and 'openml:NAME'."
+    )

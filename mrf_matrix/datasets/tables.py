@@ -1,0 +1,125 @@
+"""Columns from anywhere, fitted to a domain that somebody else wrote."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
+from mrf_matrix.domain import Domain, DomainError
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Records and classes by column name, before any domain.
+
+    Attributes
+    ----------
+    label : str
+        Name of the data set made of it.
+    columns : mapping of str to ndarray
+        All columns, the classes among them.
+    target : str
+        Name of the column of classes, as far as its publisher says.
+    source, licence : str
+        As for :class:`Dataset`.
+    """
+
+    label: str
+    columns: Columns
+    target: str | None
+    source: str
+    licence: str
+
+    def fit(
+        self, domain: Domain | None, target: str | None, extra: str, drop_missing: bool
+    ) -> Dataset:
+        """Return the data set under a domain, or under one taken from the records."""
+        if domain is None:
+            known = domain_of_columns(self.columns, target or self.target)
+        else:
+            known = domain
+            own = known.required_target().name
+            if target not in (None, own):
+                raise DomainError(f"target={target!r}, but the domain's target is {own!r}.")
+        check_names(known, list(self.columns), extra, self.label)
+        kept = without_missing(known, self.columns) if drop_missing else self.columns
+        y = kept[known.required_target().name]
+        return dataset_of_columns(self.label, known, kept, y, self.source, self.licence)
+
+
+def resolve_domain(domain: "Domain | str | PathLike[str] | None", what: str) -> Domain | None:
+    """Return the domain given or read from a file; None where it is to be taken from the data.
+
+    Raises
+    ------
+    DomainError
+        If no domain is given: it is never taken from records silently.
+    """
+    if isinstance(domain, Domain):
+        return domain
+    if domain is None:
+        raise DomainError(
+            f"{what} needs a public domain: give domain=Domain([...], target=...) or the path of a "
+            "domain file in JSON. It is never taken from the records silently; for non-private "
+            "work there is domain='from_data'."
+        )
+    if domain == "from_data":
+        return None
+    if isinstance(domain, str | PathLike):
+        return Domain.load(domain)
+    raise DomainError(
+        f"domain={domain!r} of type {type(domain).__name__}; expected a Domain, the path of a "
+        "domain file, or 'from_data'."
+    )
+
+
+def domain_of_columns(columns: Columns, target: str | None) -> Domain:
+    """Take a domain from the columns, with its warning; without a word the target is the last."""
+    names = list(columns)
+    if len(names) < 2 or (target is not None and target not in names):
+        raise DomainError(f"target={target!r}; expected one of two or more columns: {names}.")
+    name = names[-1] if target is None else target
+    records = {key: values for key, values in columns.items() if key != name}
+    found = Domain.from_data(records, columns[name])
+    return replace(found, target=replace(found.required_target(), name=name))
+
+
+def check_names(domain: Domain, got: Sequence[str], extra: str, where: str) -> None:
+    """Refuse columns that are not those of the domain and its target."""
+    if extra not in ("error", "ignore"):
+        raise DomainError(f"extra={extra!r}; expected 'error' or 'ignore'.")
+    wanted = [*domain.names, domain.required_target().name]
+    absent = [name for name in wanted if name not in got]
+    if absent:
+        raise DomainError(f"{where} lacks the columns {absent}; it has {list(got)}.")
+    unwanted = [name for name in got if name not in wanted]
+    if unwanted and extra == "error":
+        raise DomainError(
+            f"{where} has columns that are not in the domain: {unwanted}. Add them to it, or give "
+            "extra='ignore'."
+        )
+
+
+def without_missing(domain: Domain, columns: Columns) -> Columns:
+    """Drop the records with a missing value that the domain has no code for."""
+    attributes = [*domain.attributes, domain.required_target()]
+    kept = np.ones(len(columns[attributes[0].name]), dtype=bool)
+    for attribute in attributes:
+        if attribute.missing_code is None:
+            kept &= ~is_absent(columns[attribute.name])
+    return {a.name: columns[a.name][kept] for a in attributes}
+
+
+def is_absent(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark None and NaN."""
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values))
+    if values.dtype != object:
+        return np.zeros(len(values), dtype=bool)
+    return np.array([v is None or (isinstance(v, float) and v != v) for v in values.tolist()], bool)
