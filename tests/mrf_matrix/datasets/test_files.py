@@ -1,0 +1,272 @@
+"""CSV and Parquet with a domain file, OpenML, and what is refused."""
+
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from mrf_matrix.datasets import Dataset, files, load_dataset
+from mrf_matrix.domain import Attribute, Domain, DomainError, PrivacyLeakWarning
+
+DOMAIN = Domain(
+    [
+        Attribute("age", edges=[0, 40, 100], missing="category"),
+        Attribute("work", categories=["Private", "State-gov", "NA"], unknown="other"),
+        Attribute("level", categories=[1, 2, 3]),
+        Attribute("flag", categories=[False, True]),
+        Attribute("doors", categories=["2", "3", "5more"]),
+    ],
+    target=Attribute("income", categories=["<=50K", ">50K"]),
+)
+TEXT = """age, work, level, flag, doors, income
+39, State-gov, 1, true, 2, <=50K
+50.5,Private,2.0,False,5more,>50K
+
+?, "Never, ever", 3, TRUE, 3, <=50K
+17, NA, 1, false, 2 , >50K
+"""
+CODES = [[0, 1, 0, 1, 0], [1, 0, 1, 0, 2], [2, 3, 2, 1, 1], [0, 2, 0, 0, 0]]
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path) -> Path:
+    path = tmp_path / "adult.csv"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_a_csv_with_a_domain_file(csv_file: Path, tmp_path: Path) -> None:
+    DOMAIN.save(tmp_path / "adult.json")
+    for domain in (DOMAIN, tmp_path / "adult.json", str(tmp_path / "adult.json")):
+        data = load_dataset(csv_file, domain=domain)
+        assert data.codes.tolist() == CODES
+        assert data.labels.tolist() == [0, 1, 0, 1]
+        assert data.y.tolist() == ["<=50K", ">50K", "<=50K", ">50K"]
+        assert (data.name, data.source) == ("adult", "File adult.csv")
+    assert load_dataset(str(csv_file), domain=DOMAIN).columns["level"].tolist() == [1, 2, 3, 1]
+
+
+def test_chunks_make_no_difference(csv_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = load_dataset(csv_file, domain=DOMAIN)
+    for size in (1, 2, 3):
+        monkeypatch.setattr(files, "CHUNK", size)
+        data = load_dataset(csv_file, domain=DOMAIN)
+        np.testing.assert_array_equal(data.codes, whole.codes)
+        assert data.X.equals(whole.X)
+
+
+def test_compressed_and_marked_files(tmp_path: Path) -> None:
+    packed = tmp_path / "adult.csv.gz"
+    packed.write_bytes(gzip.compress(TEXT.encode("utf-8-sig")))
+    data = load_dataset(packed, domain=DOMAIN)
+    assert data.codes.tolist() == CODES
+    assert data.name == "adult"
+
+
+def test_frames_in_every_library(csv_file: Path) -> None:
+    data = load_dataset(csv_file, domain=DOMAIN)
+    assert isinstance(data.X, pd.DataFrame)
+    assert isinstance(data.frame("polars"), pl.DataFrame)
+    assert isinstance(data.frame("pyarrow"), pa.Table)
+    for native in ("pandas", "polars", "pyarrow"):
+        np.testing.assert_array_equal(DOMAIN.encode(data.frame(native)), data.codes)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(DOMAIN.encode(data.array()), data.codes)
+
+
+def test_an_array_where_no_frame_library_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mrf_matrix.datasets import dataset
+
+    monkeypatch.setattr(dataset, "find_spec", lambda name: None)
+    assert isinstance(load_dataset("car").X, np.ndarray)
+    monkeypatch.setattr(dataset, "find_spec", lambda name: name == "polars")
+    assert isinstance(load_dataset("car").X, pl.DataFrame)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "pq"])
+def test_parquet(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / f"x.{ending}"
+    frame = pl.DataFrame({"a": ["u", "v", None], "b": [0.5, 1.5, 1.0], "class": [0, 1, 1]})
+    frame.write_parquet(path)
+    domain = Domain(
+        [
+            Attribute("a", categories=["u", "v"], missing="category"),
+            Attribute("b", edges=[0, 1, 2]),
+        ],
+        Attribute("class", size=2),
+    )
+    assert load_dataset(path, domain=domain).codes.tolist() == [[0, 0], [1, 1], [2, 1]]
+    monkeypatch.setattr(files, "find_spec", lambda name: name == "pyarrow")
+    assert load_dataset(path, domain=domain).codes.tolist() == [[0, 0], [1, 1], [2, 1]]
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    with pytest.raises(DomainError, match="pip install polars"):
+        load_dataset(path, domain=domain)
+
+
+def test_records_with_missing_values_can_be_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c,class\n1,?,u,0\n?,2,u,1\n1,2,,1\n2,2,v,?\n3,2,v,1\n")
+    domain = Domain(
+        [
+            Attribute("a", edges=[0, 5]),
+            Attribute("b", edges=[0, 5], missing="category"),
+            Attribute("c", categories=["u", "v"]),
+        ],
+        Attribute("class", size=2),
+    )
+    with pytest.raises(DomainError, match=r"'a': 1 missing.*row 1"):
+        load_dataset(path, domain=domain)
+    data = load_dataset(path, domain=domain, drop_missing=True)
+    assert data.codes.tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert data.labels.tolist() == [0, 1]
+
+
+def test_a_domain_from_data_warns(csv_file: Path) -> None:
+    with pytest.warns(PrivacyLeakWarning):
+        data = load_dataset(csv_file, domain="from_data")
+    assert data.domain.target is not None
+    assert (data.domain.target.name, data.domain.classes) == ("income", ("<=50K", ">50K"))
+    assert data.domain.attributes[2].labels == range(1, 4)
+    with pytest.warns(PrivacyLeakWarning):
+        data = load_dataset(csv_file, domain="from_data", target="level")
+    assert data.domain.names == ("age", "work", "flag", "doors", "income")
+    assert data.domain.classes == (1, 2, 3)
+    with pytest.warns(PrivacyLeakWarning):
+        assert load_dataset("iris", domain="from_data").domain.sizes == (8, 8, 8, 8)
+
+
+def test_a_built_in_set_under_another_domain() -> None:
+    iris = load_dataset("iris").domain
+    coarse = Domain([Attribute("petal_width", edges=[1], outside="open")], iris.target)
+    data = load_dataset("iris", domain=coarse, extra="ignore")
+    assert data.codes.shape == (150, 1)
+    with pytest.raises(DomainError, match=r"iris has columns.*'sepal_length'.*extra='ignore'"):
+        load_dataset("iris", domain=coarse)
+
+
+NEEDS = {"domain": DOMAIN}
+BAD_FILES: dict[str, tuple[Any, str]] = {
+    "empty": ("", "distinct column names"),
+    "repeated": ("a,a\n1,2\n", "distinct column names"),
+    "short record": (TEXT + "1,2\n", "record 6 has 2 fields; expected 6"),
+    "columns": ("age,work\n1,2\n", r"lacks the columns \['level', 'flag', 'doors', 'income'\]"),
+    "extra": ("age,work,level,flag,doors,income,id\n", r"not in the domain: \['id'\]"),
+    "not a number": (TEXT.replace("39,", "old,"), "'age' holds 'old' where numbers"),
+    "unknown": (TEXT.replace("5more", "6"), r"'doors'.*'6' not in"),
+    "label": (TEXT.replace(">50K", ">50K."), r"'income'.*'>50K\.'"),
+    "latin": ("é,b\n".encode("latin-1"), "UTF-8"),
+    "quote": ('a,b\n"1,2\n', "not a CSV file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files_are_refused(case: str, tmp_path: Path) -> None:
+    content, words = BAD_FILES[case]
+    path = tmp_path / "x.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DomainError, match=words):
+        load_dataset(path, domain=DOMAIN)
+
+
+BAD_CALLS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "unknown": ("cars", {}, "Did you mean 'car'.*openml:NAME"),
+    "far off": ("xyzzy", {}, "Known are car, nursery"),
+    "spelling": ("Breast Cancer", {}, "Did you mean 'breast_cancer'"),
+    "number": (3, {}, "name=3"),
+    "no domain": ("x.csv", {}, "needs a public domain.*from_data"),
+    "no domain, OpenML": ("openml:adult", {}, "needs a public domain"),
+    "bad domain": ("x.csv", {"domain": 3}, "domain=3 of type int"),
+    "no name": ("openml:", {"domain": "from_data"}, "openml:mushroom"),
+    "bad version": ("openml:adult@x", {"domain": "from_data"}, "version 'x'"),
+    "target": ("car", {"target": "safety"}, "comes with its own"),
+    "other target": ("car", {"target": "safety", "domain": DOMAIN}, "the domain's target is"),
+    "bad extra": ("iris", {"domain": DOMAIN, "extra": "drop"}, "extra='drop'"),
+    "no target": ("iris", {"domain": Domain.from_sizes([2])}, "no target"),
+    "no such target": ("iris", {"domain": "from_data", "target": "x"}, "target='x'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CALLS)
+def test_bad_calls_are_refused(case: str) -> None:
+    name, options, words = BAD_CALLS[case]
+    with pytest.raises(DomainError, match=words):
+        load_dataset(name, **options)
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load_dataset(tmp_path / "none.csv", domain=DOMAIN)
+
+
+@pytest.fixture
+def openml(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Stand in for the network: record the calls, answer with a small set."""
+    calls: list[dict[str, Any]] = []
+    frame = pd.DataFrame({"odor": pd.Categorical(["a", "n"]), "class": ["e", "p"]})
+
+    def fetch(**arguments: Any) -> SimpleNamespace:
+        calls.append(arguments)
+        as_frame = arguments["as_frame"]
+        return SimpleNamespace(
+            data=frame[["odor"]] if as_frame else frame[["odor"]].to_numpy(),
+            target=frame["class"],
+            frame=frame if as_frame else None,
+            feature_names=["odor"],
+            target_names=["class"],
+            details={"id": "24", "licence": "Public"},
+            url="https://www.openml.org/d/24",
+        )
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+    return calls
+
+
+MUSHROOM = Domain(
+    [Attribute("odor", categories=["n", "a"])], Attribute("class", categories=["e", "p"])
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("openml:mushroom", {"name": "mushroom", "version": "active"}),
+        ("openml:mushroom@2", {"name": "mushroom", "version": 2}),
+        ("openml:24", {"data_id": 24}),
+    ],
+)
+def test_openml(openml: list[dict[str, Any]], name: str, asked: dict[str, Any]) -> None:
+    data = load_dataset(name, domain=MUSHROOM)
+    assert asked.items() <= openml[0].items()
+    assert data.codes.tolist() == [[1], [0]]
+    assert data.y.tolist() == ["e", "p"]
+    assert data.licence == "Public"
+    assert "OpenML 24" in data.source
+
+
+def test_openml_without_pandas(
+    openml: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mrf_matrix.datasets import openml as module
+
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert load_dataset("openml:24", domain=MUSHROOM).codes.tolist() == [[1], [0]]
+    assert openml[0]["as_frame"] is False
+
+
+def test_openml_from_data_warns(openml: list[dict[str, Any]]) -> None:
+    with pytest.warns(PrivacyLeakWarning):
+        data = load_dataset("openml:24", domain="from_data")
+    assert data.domain.classes == ("e", "p")
+
+
+def test_a_dataset_shows_its_sizes_not_its_records() -> None:
+    data = load_dataset("monks_1")
+    assert repr(data) == "Dataset('monks_1': 432 records, 6 attributes, 2 classes, 432 cells)"
+    assert isinstance(data, Dataset)
+    with pytest.raises(TypeError):
+        data.columns["a1"] = np.zeros(1)  # type: ignore[index]
