@@ -67,6 +67,21 @@ class Merging:
             return Gram(operator.array[np.ix_(first, first)])
         return as_operator(operator.compact()[:, first], "workload")
 
+    def average(self, matrix: Any) -> Operator:
+        """Return the strategy over the groups whose columns are the means of each group's.
+
+        ``X A = W`` implies ``X A G⁺ G = W``, so its error is never larger, nor its norm.
+        """
+        operator = as_operator(matrix, "matrix")
+        if self.is_trivial:
+            return operator
+        if operator is self.grouping or isinstance(operator, Identity):
+            return Identity(self.n_groups)
+        if isinstance(operator, Product) and operator.right is self.grouping:
+            return operator.left
+        shares = sparse.diags_array(1.0 / self.grouping.counts) @ self.grouping.to_sparse()
+        return as_operator(operator.compact() @ shares.T)
+
     def invert(self, matrix: Any) -> Operator:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
         operator = as_operator(matrix, "matrix")

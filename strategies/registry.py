@@ -1,9 +1,9 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
-from strategies import identity, workload_itself
+from strategies import identity, marginals, workload_itself
 from strategies.family import Family
 
-FAMILIES: tuple[Family, ...] = (identity.FAMILY, workload_itself.FAMILY)
+FAMILIES: tuple[Family, ...] = (identity.FAMILY, workload_itself.FAMILY, marginals.FAMILY)
 
 
 def families() -> tuple[str, ...]:

@@ -12,12 +12,9 @@ from scipy.linalg import LinAlgError
 from strategies.family import Family, Search
 from strategies.objective import assess
 from strategies.operators import (
-    Grouping,
-    Identity,
     MemoryCapError,
     Norm,
     Operator,
-    Product,
     RowSpaceError,
     memory_cap,
 )
@@ -169,8 +166,4 @@ class Portfolio:
         merging = self.problem.merging
         if family.space == "domain" or merging is None:
             return matrix
-        if matrix is merging.grouping or isinstance(matrix, Identity):
-            return Identity(merging.n_groups)
-        if isinstance(matrix, Product) and isinstance(matrix.right, Grouping):
-            return matrix.left if matrix.right is merging.grouping else None
-        return matrix if merging.is_trivial else None
+        return merging.average(matrix)

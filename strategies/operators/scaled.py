@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.operator import Array, Norm, Operator, check_range
 from strategies.operators.validation import Real, real_array
 
 
@@ -106,7 +106,9 @@ class Scaled(Operator):
 
     def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
         """Return exact column sums of ``|a|`` or ``a**2``."""
-        return self._integer_factor(norm) * self.inner.integer_column_sums(norm)
+        sums, factor = self.inner.integer_column_sums(norm), self._integer_factor(norm)
+        check_range(factor * float(sums.max(initial=0)))
+        return factor * sums
 
     def integer_sensitivity(self, norm: Norm) -> int:
         """Return the exact integer sensitivity."""
@@ -245,6 +247,7 @@ class RowScaled(Operator):
         if not isinstance(inner, RowKronecker) or inner.is_enumerable:
             return None
         powers = np.abs(self.weights) if norm == "l1" else self.weights**2
+        check_range(float(np.abs(self.weights).max(initial=0)) ** 2 * len(powers))
         if inner.groups is None:
             return float(powers.sum())
         largest = np.zeros(int(inner.groups.max(initial=-1)) + 1, dtype=powers.dtype)

@@ -1,0 +1,90 @@
+"""Workloads of the literature, ready for comparison."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from strategies.operators import Dense, Gram, Marginals, Operator
+
+
+def prefix_sums(n: int) -> Operator:
+    """Return the n prefix sums over n ordered cells: row i sums cells 0 to i.
+
+    Examples
+    --------
+    >>> prefix_sums(3).to_dense()
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]])
+    """
+    return Dense(np.tri(_positive("n", n)))
+
+
+def all_ranges(n: int) -> Operator:
+    """Return the ``n (n + 1) / 2`` sums over intervals of n ordered cells, by their Gram.
+
+    ``(WᵀW)_ij = (min(i, j) + 1) (n - max(i, j))`` counts the intervals that hold both cells.
+
+    Examples
+    --------
+    >>> all_ranges(3).gram_dense()
+    array([[3., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 3.]])
+    """
+    cells = np.arange(_positive("n", n), dtype=float)
+    low, high = np.minimum.outer(cells, cells), np.maximum.outer(cells, cells)
+    return Gram((low + 1) * (n - high))
+
+
+def binary_tree(n: int) -> Operator:
+    """Return the ``2 n - 1`` nodes of a balanced binary tree over n cells, n a power of two.
+
+    Examples
+    --------
+    >>> binary_tree(4).to_dense()
+    array([[1., 1., 1., 1.],
+           [1., 1., 0., 0.],
+           [0., 0., 1., 1.],
+           [1., 0., 0., 0.],
+           [0., 1., 0., 0.],
+           [0., 0., 1., 0.],
+           [0., 0., 0., 1.]])
+    """
+    depth = _positive("n", n).bit_length() - 1
+    if 1 << depth != n:
+        raise ValueError(f"n={n}: expected a power of two.")
+    levels = [np.kron(np.eye(1 << level), np.ones((1, n >> level))) for level in range(depth + 1)]
+    return Dense(np.concatenate(levels))
+
+
+def marginals(sizes: Sequence[int], order: int) -> Operator:
+    """Return all marginal tables on ``order`` attributes of a product domain, of any size.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Sizes of the attributes.
+    order : int
+        Attributes of each table, from 0 (the total) to ``len(sizes)``.
+
+    Examples
+    --------
+    >>> marginals((2, 3), 1).to_dense()
+    array([[1., 1., 1., 0., 0., 0.],
+           [0., 0., 0., 1., 1., 1.],
+           [1., 0., 0., 1., 0., 0.],
+           [0., 1., 0., 0., 1., 0.],
+           [0., 0., 1., 0., 0., 1.]])
+    """
+    if not 0 <= order <= len(sizes):
+        raise ValueError(f"order={order}: expected 0 to {len(sizes)}, the number of attributes.")
+    attribute_sets = list(combinations(range(len(sizes)), order))
+    return Marginals(sizes, attribute_sets, [1.0] * len(attribute_sets))
+
+
+def _positive(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name}={value!r}: expected a positive integer.")
+    return value
