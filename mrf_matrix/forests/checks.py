@@ -7,16 +7,12 @@ vectorised over nodes: O(nodes + pool) memory, a few milliseconds for 25 000 nod
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrf_matrix.forests.arrays import Ints, Longs, concatenated_ranges
-
-if TYPE_CHECKING:
-    from mrf_matrix.forests.forest import Forest
-
-_CHUNK = 1 << 24  # codes looked at together by check_every_branch_is_reached: 16 MiB of masks
 
 
 class ForestError(ValueError):
@@ -83,9 +79,7 @@ def count_children(sizes: Sequence[int], attribute: Ints, pattern: Ints, branche
             f"pattern[{node}] is {pattern[node]}: the node's {length[node]} codes reach beyond "
             f"the {len(branches)} entries of branches."
         )
-    step = np.diff(branches, prepend=branches[:1])
-    jumps = np.cumsum((step < 0) | (step > 1))
-    rising = (branches[pattern] == 0) & (jumps[end - 1] == jumps[pattern])
+    rising = rising_windows(branches, pattern, end)
     n_branches = np.where(rising, branches[end - 1].astype(np.int64) + 1, 0)
     wrong = np.flatnonzero((attribute < 0) & (n_branches != 1))
     if len(wrong):
@@ -103,6 +97,23 @@ def count_children(sizes: Sequence[int], attribute: Ints, pattern: Ints, branche
         )
     n_branches[attribute < 0] = 0
     return n_branches
+
+
+def rising_windows(
+    branches: Ints, start: NDArray[np.integer[Any]], end: NDArray[np.integer[Any]]
+) -> NDArray[np.bool_]:
+    """Tell which windows of the pool start at 0 and rise in steps of at most one.
+
+    Examples
+    --------
+    >>> pool = np.array([0, 0, 1, 1, 0, 1, 2], dtype=np.int32)
+    >>> rising_windows(pool, np.array([0, 4, 2]), np.array([4, 7, 5]))
+    array([ True,  True, False])
+    """
+    step = np.diff(branches, prepend=branches[:1])
+    jumps = np.cumsum((step < 0) | (step > 1))
+    rising: NDArray[np.bool_] = (branches[start] == 0) & (jumps[end - 1] == jumps[start])
+    return rising
 
 
 def _count_dense(pattern: Ints, length: Longs, branches: Ints, nodes: Longs) -> Longs:
@@ -153,74 +164,3 @@ def check_all_reached(nodes: Sequence[Longs], n_nodes: int) -> None:
         raise ForestError(
             f"{n_nodes - reached} nodes cannot be reached from any root: first_child has a cycle."
         )
-
-
-def check_every_branch_is_reached(forest: "Forest") -> None:
-    """Check that every leaf holds a cell, where an attribute is used again on a path.
-
-    A node whose attribute was not used above it sees all its codes. Any other sees the codes
-    that its nearest ancestor on that attribute sent its way, and each of its branches must hold
-    one of them. The masks of codes cost the sum over inner nodes of the attribute's size in
-    bytes, so trees are taken in chunks of `_CHUNK` bytes.
-    """
-    above, edge = _nearest_same_attribute(forest)
-    again = above >= 0
-    if not again.any():
-        return
-    width = np.asarray(forest.domain.sizes, dtype=np.int64)
-    # Only nodes that repeat an attribute, or are repeated below, need a mask of their codes.
-    again[above[again]] = True
-    length = np.where(again, width[forest.attribute], 0)
-    each = np.bincount(forest.tree, weights=length, minlength=forest.n_trees)
-    group = (np.cumsum(each) // _CHUNK)[forest.tree]
-    for number in np.unique(group):
-        chosen = [level[again[level] & (group[level] == number)] for level in forest.levels]
-        _check_chunk(forest, chosen, length, above, edge)
-
-
-def _nearest_same_attribute(forest: "Forest") -> tuple[Longs, Longs]:
-    """Return each inner node's nearest ancestor on its attribute (-1: none) and the branch to it.
-
-    All nodes climb together, one level a step; those that arrive leave the climb.
-    """
-    attribute, parent = forest.attribute, forest.parent
-    above = np.full(forest.n_nodes, -1, dtype=np.int64)
-    edge = np.zeros(forest.n_nodes, dtype=np.int64)
-    climbing = np.flatnonzero((attribute >= 0) & (parent >= 0))
-    at = climbing
-    while len(climbing):
-        came_from, at = at, parent[at].astype(np.int64)
-        here = attribute[at] == attribute[climbing]
-        above[climbing[here]] = at[here]
-        edge[climbing[here]] = came_from[here] - forest.first_child[at[here]]
-        onward = ~here & (parent[at] >= 0)
-        climbing, at = climbing[onward], at[onward]
-    return above, edge
-
-
-def _check_chunk(
-    forest: "Forest", nodes: list[Longs], length: Longs, above: Longs, edge: Longs
-) -> None:
-    """Carry the masks of reachable codes down one group of trees and count reached branches."""
-    pattern, branches, n_children = forest.pattern, forest.branches, forest.n_children
-    members = np.concatenate(nodes)
-    start = np.zeros(forest.n_nodes, dtype=np.int64)
-    start[members] = np.cumsum(length[members]) - length[members]
-    seen = np.ones(int(length[members].sum()), dtype=np.bool_)
-    for level in nodes:
-        again = level[above[level] >= 0]
-        up, n = above[again], length[again]
-        sent = branches[concatenated_ranges(pattern[up], n)]
-        mask = seen[concatenated_ranges(start[up], n)] & (sent == np.repeat(edge[again], n))
-        seen[concatenated_ranges(start[again], n)] = mask
-        mine = branches[concatenated_ranges(pattern[again], n)]
-        slot = np.cumsum(n_children[again]) - n_children[again]
-        hit = (np.repeat(slot, n) + mine)[mask]
-        counts = np.bincount(hit, minlength=int(n_children[again].sum()))
-        empty = np.flatnonzero(counts == 0)
-        if len(empty):
-            node = again[np.searchsorted(slot, empty[0], side="right") - 1]
-            raise ForestError(
-                f"node {node} has a branch that no cell reaches, because its attribute was "
-                f"already split above it: drop the branch, or pass allow_empty=True."
-            )

@@ -12,6 +12,7 @@ from mrf_matrix.forests import arrays, checks
 from mrf_matrix.forests.boxes import decision_paths
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.codes import checked_codes
+from mrf_matrix.forests.reach import check_every_branch_is_reached
 from mrf_matrix.forests.routing import Router
 from mrf_matrix.forests.text import export_text
 
@@ -120,7 +121,7 @@ class Forest:
         checks.check_parentage(self.roots, self.first_child, self.n_children)
         checks.check_all_reached(self.levels, self.n_nodes)
         if not self.allow_empty:
-            checks.check_every_branch_is_reached(self)
+            check_every_branch_is_reached(self)
 
     @cached_property
     def n_children(self) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, ForestError, RandomTrees, branch_pool, forest_from_levels
+from mrf_matrix.forests.reach import _check_runs, _check_sets, nearest_same_attribute
 
 # Two trees over sizes (3, 2). Tree 0: x0 < 1, right x1; tree 1: x0 one branch a code.
 GOOD = {
@@ -122,7 +123,7 @@ def test_a_branch_that_no_cell_reaches(first, second, is_empty):
 def test_empty_branches_are_found_in_every_chunk_of_trees(monkeypatch):
     domain = Domain.from_sizes([6, 5])
     forest = RandomTrees(40, 4, "binary").grow(domain, random_state=0)
-    monkeypatch.setattr("mrf_matrix.forests.checks._CHUNK", 10)
+    monkeypatch.setattr("mrf_matrix.forests.reach._CHUNK", 10)
     assert replace(forest) == forest
     # turn the last repeated threshold around: its right branch starts where nothing arrives
     broken = forest.pattern.copy()
@@ -155,3 +156,30 @@ def test_random_damage_never_goes_unnoticed_unless_it_is_another_forest(
     leaves = damaged.apply(all_cells(forest.domain.sizes))
     assert (damaged.leaf_tree[leaves] == np.arange(damaged.n_trees)).all()
     assert len(np.unique(leaves)) == damaged.n_leaves
+
+
+def complaint(check, *arguments) -> str | None:
+    try:
+        check(*arguments)
+    except ForestError as error:
+        return str(error)
+    return None
+
+
+def test_following_runs_and_following_sets_find_the_same_branches():
+    rng = np.random.default_rng(0)
+    found = []
+    for seed in range(200):
+        domain = Domain.from_sizes(rng.integers(2, 7, size=2).tolist())
+        forest = RandomTrees(2, 3, "binary").grow(domain, random_state=seed)
+        pattern = forest.pattern.copy()
+        node = rng.choice(np.flatnonzero(forest.attribute >= 0))
+        cut = rng.integers(1, domain.sizes[forest.attribute[node]])
+        pattern[node] = max(domain.sizes) - cut
+        moved = replace(forest, pattern=pattern, allow_empty=True)
+        above, edge = nearest_same_attribute(moved)
+        runs = complaint(_check_runs, moved, above, edge)
+        sets = complaint(_check_sets, moved, above, edge, np.ones(moved.n_nodes, dtype=bool))
+        assert runs == sets
+        found.append(runs is not None)
+    assert 0 < sum(found) < len(found)
