@@ -47,6 +47,9 @@ class Family:
         Whether it can serve a problem at all, at a reasonable cost.
     search : callable
         Returns the best strategy it finds.
+    polishes : bool
+        Whether it improves on the starts it is given, so that it is worth a second run after
+        the others.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Family:
     norms: frozenset[Norm]
     applies: Callable[[Problem], bool]
     search: Callable[[Problem, Search], Operator]
+    polishes: bool = False
 
     def serves(self, problem: Problem) -> bool:
         """Tell whether the family has the norm, the cells and the will for a problem."""

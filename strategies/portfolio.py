@@ -1,0 +1,121 @@
+"""A run of several families over one problem, each starting from what the others found."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from strategies.family import Family, Search
+from strategies.objective import assess
+from strategies.operators import MemoryCapError, Operator, RowSpaceError, fits
+from strategies.problem import Problem
+from strategies.progress import Progress, Report
+from strategies.strategy import Candidate, Strategy
+
+PATIENCE = 3.0
+"""No family starts after this many times the limit of wall time: the result says so."""
+POLISHING_SHARE = 0.5
+"""Share of the work for the second runs of the families that polish."""
+
+
+@dataclass(frozen=True, eq=False)
+class Portfolio:
+    """Searches in a fixed order with fixed shares of the work.
+
+    Attributes
+    ----------
+    problem : Problem
+    families : tuple of Family
+        Those that can serve the problem, in order.
+    generator : numpy.random.Generator
+    limit : float
+        Work in seconds of the reference machine, for all searches together.
+    report : callable
+        Called with a `Progress` before each search.
+    """
+
+    problem: Problem
+    families: tuple[Family, ...]
+    generator: np.random.Generator
+    limit: float
+    report: Report
+    found: list[Strategy] = field(default_factory=list, init=False)
+    tried: list[Candidate] = field(default_factory=list, init=False)
+
+    def run(self) -> Strategy:
+        """Search with every family in turn, polish, and return the best strategy."""
+        deadline = time.monotonic() + PATIENCE * self.limit
+        steps = tuple(self.steps())
+        truncated = False
+        for step, (family, work) in enumerate(steps):
+            if self.found and time.monotonic() > deadline:
+                truncated = True
+                break
+            self.report(Progress(family.name, step, len(steps), self.best_loss))
+            self.attempt(family, work)
+        if not self.found:
+            notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
+            raise MemoryCapError(f"no family could serve the workload: {notes}")
+        best = min(self.found, key=lambda strategy: strategy.loss)
+        ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
+        return replace(best, candidates=ranking, truncated=truncated)
+
+    @property
+    def best_loss(self) -> float:
+        """Smallest loss so far; infinite before the first."""
+        return min((strategy.loss for strategy in self.found), default=float("inf"))
+
+    def steps(self) -> Iterator[tuple[Family, float]]:
+        """Yield every search with its share of the work: all families, then the polishers."""
+        polishers = [family for family in self.families if family.polishes]
+        second = POLISHING_SHARE if polishers and len(self.families) > 1 else 0.0
+        for family in self.families:
+            yield family, self.limit * (1 - second) / len(self.families)
+        if second:
+            for family in polishers:
+                yield family, self.limit * second / len(polishers)
+
+    def attempt(self, family: Family, work: float) -> None:
+        """Let one family search; a failure for size or rank becomes a note."""
+        began = time.monotonic()
+        try:
+            matrix = family.search(self.problem, Search(self.starts(family), self.generator, work))
+            strategy, note = self.assessed(family, matrix)
+        except (MemoryCapError, RowSpaceError, LinAlgError) as error:
+            if len(self.families) == 1:
+                raise
+            spent = time.monotonic() - began
+            self.tried.append(Candidate(family.name, float("inf"), spent, str(error)))
+            return
+        spent = time.monotonic() - began
+        self.found.append(strategy)
+        self.tried.append(Candidate(family.name, strategy.loss, spent, note))
+
+    def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
+        """Return a family's matrix as a strategy over the domain, merged where that is better."""
+        problem, merging = self.problem, self.problem.merging
+        if merging is None or merging.is_trivial:
+            return assess(problem, matrix, family.name), ""
+        if family.space == "merged":
+            return assess(problem, merging.invert(matrix), family.name), ""
+        whole = assess(problem, matrix, family.name)
+        if matrix.shape[1] != problem.workload.shape[1] or not fits(matrix.shape, 24):
+            return whole, ""
+        averaged = assess(problem, merging.invert(merging.average(matrix)), family.name)
+        if averaged.loss < whole.loss * (1 - 1e-9):
+            return averaged, "columns averaged over merged cells"
+        return whole, ""
+
+    def starts(self, family: Family) -> tuple[Operator, ...]:
+        """Return the strategies found so far over a family's own cells, best first."""
+        ordered = sorted(self.found, key=lambda strategy: strategy.loss)
+        merging = self.problem.merging
+        if family.space == "domain" or merging is None:
+            return tuple(strategy.matrix for strategy in ordered)
+        return tuple(
+            merging.average(strategy.matrix)
+            for strategy in ordered
+            if fits(strategy.matrix.shape, 24)
+        )
