@@ -2,7 +2,7 @@
 
 import csv
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
@@ -13,11 +13,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.datasets.text import TextColumn, guessed_column, joined, typed_column
+from mrf_matrix.datasets.text import guessed_column, joined, typed_column
 from mrf_matrix.domain import Domain, DomainError
 
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz"), (".parquet", ".pq")
-CHUNK = 50_000  # records of text in memory at a time
+CHUNK = 20_000  # records of text in memory at a time
 Columns = dict[str, NDArray[Any]]
 
 
@@ -59,21 +59,21 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
     known = {attribute.name: attribute for attribute in attributes if attribute is not None}
     parts: dict[str, list[NDArray[Any]]] = {}
     for columns in csv_chunks(path):
-        for name, column in columns.items():
+        for name, texts in columns.items():
             if domain is None:
-                values = texts_of(column)
+                values = np.array(texts, dtype=object)
             elif name in known:
-                values = typed_column(known[name], column, str(path))
+                values = typed_column(known[name], texts, str(path))
             else:
                 values = np.empty(0)  # the domain has no use for it
             parts.setdefault(name, []).append(values)
     found = {name: joined(listed) for name, listed in parts.items()}
     if domain is not None:
         return found
-    return {name: guessed_column(positions_of(values.tolist())) for name, values in found.items()}
+    return {name: guessed_column(values.tolist()) for name, values in found.items()}
 
 
-def csv_chunks(path: Path) -> Iterator[dict[str, TextColumn]]:
+def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
     """Yield the columns of some records at a time; at least once."""
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -97,27 +97,10 @@ def check_header(header: list[str], path: Path) -> None:
 
 def columns_of_rows(
     header: list[str], rows: list[list[str]], path: Path, start: int
-) -> dict[str, TextColumn]:
+) -> dict[str, Sequence[str]]:
     """Turn records of text into columns; empty lines are skipped."""
-    for number, row in enumerate(rows, start=start):
-        if row and len(row) != len(header):
-            raise DomainError(
-                f"{path}: record {number} has {len(row)} fields; expected {len(header)}."
-            )
-    columns = list(zip(*(row for row in rows if row), strict=True)) or [()] * len(header)
-    return {name: positions_of(list(texts)) for name, texts in zip(header, columns, strict=True)}
-
-
-def positions_of(texts: list[str]) -> TextColumn:
-    """Return positions in the list of distinct texts, which stand in order of appearance."""
-    place: dict[str, int] = {}
-    positions = [place.setdefault(text, len(place)) for text in texts]
-    return np.array(positions, dtype=np.int64), tuple(place)
-
-
-def texts_of(column: TextColumn) -> NDArray[Any]:
-    """Return a column of text as it was."""
-    positions, texts = column
-    array = np.empty(len(texts), dtype=object)
-    array[:] = texts
-    return np.asarray(array[positions])
+    if set(map(len, rows)) - {0, len(header)}:
+        number, row = next((i, r) for i, r in enumerate(rows, start) if len(r) != len(header) if r)
+        raise DomainError(f"{path}: record {number} has {len(row)} fields; expected {len(header)}.")
+    columns = list(zip(*filter(None, rows), strict=True)) or [()] * len(header)
+    return dict(zip(header, columns, strict=True))

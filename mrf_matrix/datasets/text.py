@@ -1,5 +1,6 @@
 """From columns of text, as CSV has them, to the values that a domain speaks of."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,8 @@ from mrf_matrix.domain import Attribute, DomainError
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}
 
-TextColumn = tuple[NDArray[Any], tuple[str | None, ...]]
-"""Positions (N,) in a list of distinct texts, of which None and position -1 mean missing."""
 
-
-def typed_column(attribute: Attribute, column: TextColumn, where: str) -> NDArray[Any]:
+def typed_column(attribute: Attribute, texts: Sequence[str], where: str) -> NDArray[Any]:
     """Return the values of a text column in the types of an attribute, missing ones None or NaN.
 
     Surrounding blanks are dropped. A text that is a category stays that category, even if it looks
@@ -26,25 +24,37 @@ def typed_column(attribute: Attribute, column: TextColumn, where: str) -> NDArra
     DomainError
         If a bin edge attribute meets a text that is no number.
     """
-    positions, texts = column
-    values = [*(typed_value(attribute, text, where) for text in texts), None]
     if attribute.is_numeric:
-        numbers = np.array([np.nan if value is None else value for value in values])
-        return np.asarray(numbers[positions])
-    kinds = {type(values[i]) for i in np.unique(positions).tolist()}
+        try:
+            return np.fromiter(map(float, texts), np.float64, len(texts))
+        except ValueError:  # a mark of missing values, or a mistake
+            pass
+    positions, distinct = positions_of(texts)
+    values = [typed_value(attribute, text, where) for text in distinct]
+    if attribute.is_numeric:
+        return np.array([np.nan if value is None else value for value in values])[positions]
+    return np.asarray(array_of(values)[positions])
+
+
+def positions_of(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return every text's position in the list of distinct texts, and that list."""
+    distinct = list(dict.fromkeys(texts))
+    place = {text: position for position, text in enumerate(distinct)}
+    return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts)), distinct
+
+
+def array_of(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values as an array of numbers or booleans if all are, else of objects."""
+    kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, bool}:
-        (kind,) = kinds
-        plain = [value if type(value) is kind else kind() for value in values]
-        return np.asarray(np.array(plain)[positions])
+        return np.array(values)
     array = np.empty(len(values), dtype=object)
     array[:] = values
-    return np.asarray(array[positions])
+    return array
 
 
-def typed_value(attribute: Attribute, text: str | None, where: str) -> Any:
+def typed_value(attribute: Attribute, text: str, where: str) -> Any:
     """Return what one text stands for."""
-    if text is None:
-        return None
     text = text.strip()
     if isinstance(attribute.categories, tuple) and text in attribute.categories:
         return text
@@ -85,19 +95,16 @@ def parsed_number(text: str) -> int | float | None:
     return int(number) if number.is_integer() else number
 
 
-def guessed_column(column: TextColumn) -> NDArray[Any]:
+def guessed_column(texts: Sequence[str]) -> NDArray[Any]:
     """Return a column as numbers if every text is one, else as text: for a domain from data."""
-    positions, texts = column
-    marks = [
-        None if text is None or text.strip() in MISSING_MARKS else text.strip() for text in texts
-    ]
-    numbers = [None if text is None else parsed_number(text) for text in marks]
-    values: list[Any] = [*marks, None]
-    if all(text is None or number is not None for text, number in zip(marks, numbers, strict=True)):
-        values = [*numbers, None]
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return np.asarray(array[positions])
+    positions, distinct = positions_of(texts)
+    present = [text.strip() for text in distinct]
+    marked = [None if text in MISSING_MARKS else text for text in present]
+    numbers = [None if text is None else parsed_number(text) for text in marked]
+    numeric = all(
+        n is not None for n, text in zip(numbers, marked, strict=True) if text is not None
+    )
+    return np.asarray(array_of(numbers if numeric else marked)[positions])
 
 
 def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
