@@ -46,11 +46,11 @@ def leaf_counts(
 
     Notes
     -----
-    Where the domain has fewer cells than there are records, records are counted by cell first
+    Where the domain has no more cells than there are records, records are counted by cell first
     (one pass), and only the distinct cells are routed. Otherwise all records are, in blocks of at
     most 16384 (record, tree) states, counted as they arrive. Memory is the result plus, in the
-    first case, n x k counts and 12 bytes per distinct cell and tree, in the second about 1 MB;
-    no array of N x trees is made.
+    first case, n x k counts, 24 bytes a record and 12 bytes per distinct cell and tree, in the
+    second about 1 MB; no array of N x trees is made.
 
     Examples
     --------
@@ -72,8 +72,8 @@ def leaf_counts(
 
 def checked_labels(
     labels: NDArray[np.integer[Any]], n_records: int, n_classes: int
-) -> NDArray[np.int64]:
-    """Return class codes as int64, shape (N,), each from 0 to ``n_classes - 1``.
+) -> NDArray[np.integer[Any]]:
+    """Return class codes as integers, shape (N,), each from 0 to ``n_classes - 1``.
 
     Raises
     ------
@@ -93,13 +93,13 @@ def checked_labels(
             f"labels run from {given.min()} to {given.max()}: expected 0 to {n_classes - 1}. "
             f"Encode them with domain.encode_target(y)."
         )
-    return given.astype(np.int64, copy=False)
+    return given
 
 
-def _by_cell(forest: Forest, codes: NDArray[Any], labels: Counts, n_classes: int) -> Counts:
+def _by_cell(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Counts:
     """Count by cell, then add the cells of each leaf: Cᵀ = Dᵀ Tᵀ over occupied cells."""
     sizes = forest.domain.sizes
-    index = np.ravel_multi_index(tuple(codes.T), sizes) * n_classes + labels
+    index = np.ravel_multi_index(tuple(codes.T), sizes) * n_classes + labels.astype(np.int64)
     table = np.bincount(index, minlength=forest.domain.size * n_classes)
     table = table.reshape(-1, n_classes)
     occupied = np.flatnonzero(table.any(axis=1))
@@ -112,10 +112,11 @@ def _by_cell(forest: Forest, codes: NDArray[Any], labels: Counts, n_classes: int
     return np.asarray(reached.T @ table[occupied], dtype=np.int64)
 
 
-def _by_record(forest: Forest, codes: NDArray[Any], labels: Counts, n_classes: int) -> Counts:
+def _by_record(forest: Forest, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Counts:
     """Route blocks of records and count their (leaf, class) pairs as they arrive."""
     counts = np.zeros(forest.n_leaves * n_classes, dtype=np.int64)
     first = forest.leaf_index.astype(np.int64) * n_classes
     for records, _, nodes in forest.router.blocks(codes):
-        np.add.at(counts, (first[nodes] + labels[records]).ravel(), 1)
+        pairs = first[nodes] + labels[records].astype(np.int64)
+        np.add.at(counts, pairs.ravel(), 1)
     return counts.reshape(-1, n_classes)
