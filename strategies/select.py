@@ -72,7 +72,7 @@ def select(
     (36.0, 'identity')
     """
     limit = checked_time_limit(time_limit)
-    generator = np.random.default_rng(random_state)
+    generator = checked_generator(random_state)
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm)
         chosen = FAMILIES if method == "auto" else (family_named(method),)
@@ -91,3 +91,14 @@ def checked_time_limit(seconds: float) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds > 0:
         raise ValueError(f"time_limit={seconds!r}: expected a positive number of seconds.")
     return float(seconds)
+
+
+def checked_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator from a seed, a generator or None, or refuse."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={random_state!r}: expected None, a non-negative integer or a "
+            f"numpy.random.Generator ({error})."
+        ) from None

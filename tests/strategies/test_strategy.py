@@ -1,0 +1,74 @@
+"""A strategy as a value: its parts, errors by row, and a certificate that waits until asked."""
+
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from strategies import RowSpaceError, Strategy, evaluate, select
+from strategies.operators import Dense
+
+
+def test_parts() -> None:
+    strategy = evaluate(np.tri(4), 2 * np.eye(4), "l2")
+    assert isinstance(strategy.matrix, Dense)
+    assert (strategy.norm, strategy.sensitivity, strategy.method) == ("l2", 2.0, "given")
+    assert strategy.loss == pytest.approx(10.0)
+    assert strategy.candidates == ()
+    with pytest.raises(FrozenInstanceError):
+        strategy.loss = 0.0
+    assert "loss" in repr(strategy)
+
+
+def test_row_errors_are_shares_of_the_loss() -> None:
+    workload = np.random.default_rng(0).normal(size=(30, 4))
+    strategy = evaluate(workload, np.tri(4))
+    errors = strategy.row_errors(workload)
+    assert errors.shape == (30,)
+    assert errors.sum() == pytest.approx(strategy.loss)
+    for r in (0, 17):
+        expected = strategy.sensitivity**2 * np.sum((workload[r] @ np.linalg.inv(np.tri(4))) ** 2)
+        assert errors[r] == pytest.approx(expected)
+    other = strategy.row_errors(sparse.csr_array(np.eye(4)))
+    assert other == pytest.approx([16.0, 32.0, 32.0, 32.0])
+    with pytest.raises(ValueError, match="matrix has 4 columns"):
+        strategy.row_errors(np.eye(3))
+
+
+def test_rows_it_cannot_answer_are_refused() -> None:
+    strategy = evaluate([[1.0, 1.0]], [[2.0, 2.0]])
+    with pytest.raises(RowSpaceError):
+        strategy.row_errors(np.eye(2))
+
+
+def test_the_certificate_waits_until_asked() -> None:
+    calls = []
+
+    def certificate() -> float:
+        calls.append(1)
+        return 3.0
+
+    strategy = replace(evaluate(np.tri(4), np.eye(4)), certificate=certificate)
+    assert calls == []
+    assert strategy.lower_bound == 3.0
+    assert strategy.lower_bound == 3.0
+    assert calls == [1]
+
+
+def test_a_tight_certificate_is_not_above_the_loss_by_rounding() -> None:
+    base = evaluate(np.eye(3), np.eye(3))
+    rounding = replace(base, certificate=lambda: base.loss * (1 + 1e-13))
+    assert rounding.lower_bound == base.loss
+    wrong = replace(base, certificate=lambda: base.loss * 1.01)
+    assert wrong.lower_bound > wrong.loss  # a contradiction is shown, never hidden
+
+
+def test_pickling_keeps_everything() -> None:
+    strategy = select(np.tri(6), random_state=0, time_limit=0.2)
+    copy = pickle.loads(pickle.dumps(strategy))
+    assert isinstance(copy, Strategy)
+    assert copy.loss == strategy.loss
+    assert copy.lower_bound == strategy.lower_bound
+    assert np.array_equal(copy.matrix.to_dense(), strategy.matrix.to_dense())
