@@ -21,15 +21,19 @@ FRAME_LIBRARIES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = (
 
 
 class DatasetInfo(NamedTuple):
-    """What :func:`list_datasets` says of a data set; ``cells`` is the size of its domain."""
+    """What :func:`list_datasets` says of a data set; ``n_cells`` is the size of its domain."""
 
     name: str
-    rows: int
-    attributes: int
-    classes: int
-    cells: int
+    n_records: int
+    n_attributes: int
+    n_classes: int
+    n_cells: int
     source: str
     licence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON-ready data."""
+        return self._asdict()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

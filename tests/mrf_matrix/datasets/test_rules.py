@@ -116,6 +116,7 @@ def test_every_listed_set_loads_as_it_is_listed() -> None:
     for row in rows:
         data = load_dataset(row.name)
         assert data.info == row
+        assert row.to_dict()["n_cells"] == data.domain.size
         assert data.codes.dtype == data.labels.dtype == np.int32
         assert row.source
         assert row.licence
