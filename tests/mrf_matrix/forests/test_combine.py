@@ -64,3 +64,13 @@ def test_what_cannot_be_combined():
 def test_trees_that_are_not_there(trees):
     with pytest.raises(ValueError, match="trees="):
         take_trees(RandomTrees(3, 1).grow(DOMAIN), trees)
+
+
+def test_pools_that_differ_are_joined():
+    forest = RandomTrees(2, 3, "binary").grow(DOMAIN, random_state=0)
+    other = replace(forest, branches=np.append(forest.branches, 0))
+    whole = concatenate([forest, other, forest])
+    assert len(whole.branches) == len(forest.branches) + len(other.branches)
+    leaves = forest.apply(CODES)
+    expected = [leaves + i * forest.n_leaves for i in range(3)]
+    assert np.array_equal(whole.apply(CODES), np.concatenate(expected, axis=1))
