@@ -68,7 +68,8 @@ def test_trees_that_are_not_there(trees):
 
 def test_pools_that_differ_are_joined():
     forest = RandomTrees(2, 3, "binary").grow(DOMAIN, random_state=0)
-    other = replace(forest, branches=np.append(forest.branches, 0))
+    moved = {"branches": np.append(7, forest.branches), "pattern": forest.pattern + 1}
+    other = replace(forest, **moved)
     whole = concatenate([forest, other, forest])
     assert len(whole.branches) == len(forest.branches) + len(other.branches)
     leaves = forest.apply(CODES)
