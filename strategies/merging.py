@@ -123,8 +123,7 @@ def merge_columns(workload: Any) -> Merging:
 
 def can_merge(workload: Operator) -> bool:
     """Tell whether columns can be compared one by one within the memory cap."""
-    n = workload.shape[1]
-    return fits((n, 16)) and (fits(workload.shape, 24) or workload.prefers_sparse)
+    return fits((workload.shape[1], 16)) and fits((workload.entries,), 24)
 
 
 def sparse_keys(form: sparse.csc_array) -> Keys:

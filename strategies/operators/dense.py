@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from strategies.operators.operator import Array, Operator, as_shape
+from strategies.operators.operator import Array, Operator, as_shape, check_range
 from strategies.operators.validation import Real, checked_sizes, real_array
 
 
@@ -46,3 +47,13 @@ class Dense(Operator):
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray of floats."""
         return self.array.astype(np.float64, copy=False)
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form; integers stay int64, so that answers stay exact."""
+        return sparse.csr_array(self.array)
+
+    def rounded(self, scale: int) -> Operator:
+        """Return the operator with entries ``round(scale * A[i, j])``, dense as it is."""
+        scaled = np.rint(self.array * float(scale))
+        check_range(float(np.abs(scaled).max(initial=0.0)))
+        return Dense(scaled.astype(np.int64), self.sizes)

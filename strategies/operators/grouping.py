@@ -64,6 +64,11 @@ class Grouping(Operator):
         return True
 
     @property
+    def entries(self) -> int:
+        """One a cell."""
+        return self.shape[1]
+
+    @property
     def is_binary(self) -> bool:
         """True."""
         return True

@@ -44,6 +44,11 @@ class Identity(Operator):
         return True
 
     @property
+    def entries(self) -> int:
+        """One a cell."""
+        return self.n
+
+    @property
     def is_binary(self) -> bool:
         """True."""
         return True

@@ -51,6 +51,13 @@ class Kronecker(Operator):
         return all(factor.prefers_sparse for factor in self.factors)
 
     @property
+    def entries(self) -> int:
+        """The product of the factors' where all are sparse, else all."""
+        if not self.prefers_sparse:
+            return super().entries
+        return prod(factor.entries for factor in self.factors)
+
+    @property
     def is_binary(self) -> bool:
         """True where every factor is."""
         return all(factor.is_binary for factor in self.factors)

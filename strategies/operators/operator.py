@@ -51,6 +51,12 @@ class Operator(ABC):
         return False
 
     @property
+    def entries(self) -> int:
+        """Entries of the cheaper explicit form, or a bound above them; exact at any size."""
+        m, n = self.shape
+        return m * n
+
+    @property
     def is_binary(self) -> bool:
         """Whether the structure proves that every entry is 0 or 1."""
         return False

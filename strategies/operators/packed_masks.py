@@ -54,3 +54,24 @@ def overlapping_pair(masks: Sequence[Masks]) -> tuple[int, int] | None:
             row, other = np.argwhere(meet)[0]
             return int(row) + start, int(other)
     return None
+
+
+def blocks_of(sizes: Sequence[int], largest: int) -> list[list[int]]:
+    """Return consecutive attributes in blocks of at most ``largest`` joint codes each."""
+    blocks: list[list[int]] = []
+    codes = largest + 1
+    for i, size in enumerate(sizes):
+        codes *= size
+        if codes > largest:
+            blocks.append([])
+            codes = size
+        blocks[-1].append(i)
+    return blocks
+
+
+def joint_mask(masks: Sequence[Masks]) -> NDArray[np.float32]:
+    """Return the row-wise Kronecker products of some attributes' masks, shape (o, codes)."""
+    joint = masks[0].astype(np.float32)
+    for mask in masks[1:]:
+        joint = (joint[:, :, None] * mask[:, None, :]).reshape(len(joint), -1)
+    return joint

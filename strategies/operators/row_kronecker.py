@@ -19,6 +19,8 @@ from strategies.operators.packed_masks import (
     Bits,
     Masks,
     as_columns,
+    blocks_of,
+    joint_mask,
     overlapping_pair,
     pack,
     unique_rows,
@@ -27,6 +29,8 @@ from strategies.operators.packed_masks import (
 
 COLUMN_BITS = 2**26
 """Entries of the row-by-cell table that `RowKronecker.columns` unpacks at a time."""
+GRAM_BLOCK = 64
+"""Joint codes of the attributes that one factor of a row gram takes together."""
 ENUMERATION_WORK = 2 * 10**10
 """Multiply-adds that may be spent on counting the rows over every cell of a domain."""
 
@@ -113,6 +117,11 @@ class RowKronecker(Operator):
         return True
 
     @property
+    def entries(self) -> int:
+        """Cells of all rows together."""
+        return sum_of_products(list(self.widths.T))
+
+    @property
     def is_binary(self) -> bool:
         """True."""
         return True
@@ -180,8 +189,9 @@ class RowKronecker(Operator):
         shape = (self.shape[0], other.shape[0])
         check_allocation("row gram of RowKronecker", shape)
         result = np.ones(shape)
-        for i in range(len(self.sizes)):
-            result *= self.masks(i).astype(np.float32) @ other.masks(i).T.astype(np.float32)
+        for block in blocks_of(self.sizes, GRAM_BLOCK):
+            left, right = (joint_mask([part.masks(i) for i in block]) for part in (self, other))
+            result *= left @ right.T
         return result
 
     def row_gram_matmat(self, right: Array) -> Array:

@@ -46,6 +46,11 @@ class Scaled(Operator):
         """As the structure it scales."""
         return self.inner.has_cheap_inverse
 
+    @property
+    def entries(self) -> int:
+        """As the structure it scales."""
+        return self.inner.entries
+
     def _matmat(self, right: Array) -> Array:
         return self.weight * self.inner._matmat(right)
 
@@ -179,6 +184,11 @@ class RowScaled(Operator):
     def prefers_sparse(self) -> bool:
         """As the structure it scales."""
         return self.inner.prefers_sparse
+
+    @property
+    def entries(self) -> int:
+        """As the structure it scales."""
+        return self.inner.entries
 
     def _matmat(self, right: Array) -> Array:
         return self.weights[:, None] * self.inner._matmat(right)

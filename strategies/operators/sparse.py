@@ -43,6 +43,11 @@ class Sparse(Operator):
         """True."""
         return True
 
+    @property
+    def entries(self) -> int:
+        """Stored entries."""
+        return int(self.matrix.nnz)
+
     def _matmat(self, right: Array) -> Array:
         return cast(Array, self.matrix @ right)
 

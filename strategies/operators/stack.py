@@ -43,6 +43,13 @@ class Stack(Operator):
         return all(block.prefers_sparse for block in self.blocks)
 
     @property
+    def entries(self) -> int:
+        """The sum of the blocks' where all are sparse, else all."""
+        if not self.prefers_sparse:
+            return super().entries
+        return sum(block.entries for block in self.blocks)
+
+    @property
     def is_binary(self) -> bool:
         """True where every block is."""
         return all(block.is_binary for block in self.blocks)

@@ -25,6 +25,11 @@ class Transposed(Operator):
         return self.inner.prefers_sparse
 
     @property
+    def entries(self) -> int:
+        """As the structure it transposes."""
+        return self.inner.entries
+
+    @property
     def is_binary(self) -> bool:
         """As the structure it transposes."""
         return self.inner.is_binary

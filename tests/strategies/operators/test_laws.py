@@ -161,6 +161,13 @@ def test_explicit_forms(case: Case) -> None:
     assert sparse.issparse(case.operator.compact()) == case.operator.prefers_sparse
 
 
+def test_entries_bound_the_explicit_form(case: Case) -> None:
+    form = case.operator.compact()
+    stored = form.nnz if sparse.issparse(form) else form.size
+    assert type(case.operator.entries) is int
+    assert stored <= case.operator.entries <= case.twin.size
+
+
 def test_products(case: Case) -> None:
     m, n = case.twin.shape
     x, y = RANDOM.normal(size=(n, 3)), RANDOM.normal(size=(m, 3))
