@@ -88,11 +88,9 @@ def distinct_paths(rows: MaskRows) -> PatternRows:
     else:
         ones = (np.ones(len(path)), (np.arange(len(path)), path))
         mix = sparse.csr_array(rows.mix @ sparse.csr_array(ones, shape=(len(path), len(first))))
-    empty = np.stack(
-        [~pattern.any(axis=1)[n] for pattern, n in zip(patterns, numbers, strict=True)]
-    )
+    nonempty = np.stack([mask[first].any(axis=1) for mask in rows.masks], axis=1)
     weight = np.asarray(abs(mix).sum(axis=0)).ravel()
-    used = np.flatnonzero((weight > 0) & ~empty.any(axis=0)[first])
+    used = np.flatnonzero((weight > 0) & np.asarray(nonempty.all(axis=1)))
     kept = tuple(number[first[used]] for number in numbers)
     groups = None if rows.groups is None else rows.groups[first[used]]
     return PatternRows(tuple(patterns), kept, sparse.csr_array(mix[:, used]), groups)
