@@ -34,5 +34,5 @@ BALANCE_SCALE = RuleSet(
     DOMAIN,
     partial(label_all_cells, DOMAIN, side),
     625,
-    "Siegler 1976, given by Hume, Balance Scale, UCI repository, doi:10.24432/C5488X",
+    "Siegler 1976 (UCI, doi:10.24432/C5488X)",
 )

@@ -75,5 +75,5 @@ CAR_EVALUATION = RuleSet(
     DOMAIN,
     partial(label_all_cells, DOMAIN, car_class),
     1728,
-    "Bohanec and Rajkovic 1988, Car Evaluation, UCI repository, doi:10.24432/C5JP48",
+    "Bohanec and Rajkovic 1988 (UCI, doi:10.24432/C5JP48)",
 )

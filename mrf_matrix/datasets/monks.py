@@ -39,7 +39,7 @@ MONKS = tuple(
         DOMAIN,
         partial(label_all_cells, DOMAIN, rule),
         432,
-        "Thrun et al. 1991, MONK's Problems (all robots), UCI repository, doi:10.24432/C5R30R",
+        "Thrun et al. 1991 (UCI, doi:10.24432/C5R30R)",
     )
     for number, rule in enumerate((first_problem, second_problem, third_problem), start=1)
 )

@@ -97,5 +97,5 @@ NURSERY = RuleSet(
     DOMAIN,
     partial(label_all_cells, DOMAIN, nursery_class),
     12960,
-    "Olave, Rajkovic and Bohanec 1989, Nursery, UCI repository, doi:10.24432/C5P88W",
+    "Olave, Rajkovic and Bohanec 1989 (UCI, doi:10.24432/C5P88W)",
 )

@@ -40,7 +40,7 @@ def fetch_columns(name: str) -> tuple[dict[str, NDArray[Any]], str, str, str]:
         raise DomainError(f"{name} has the targets {targets}; expected exactly one.")
     details: Mapping[str, Any] = bunch.details or {}
     source = f"OpenML {details.get('id', key)}: {bunch.url}"
-    return columns, targets[0], source, str(details.get("licence", "Not stated"))
+    return columns, targets[0], source, str(details.get("licence", "not stated"))
 
 
 def openml_arguments(key: str) -> dict[str, Any]:

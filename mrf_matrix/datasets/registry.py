@@ -100,7 +100,7 @@ def read_table(text: str, domain: Domain | None) -> Table:
         return Table(text.removeprefix(PREFIX), columns, own, source, licence)
     file = Path(text)
     label = file.name.split(".")[0]
-    return Table(label, read_file(file, domain), None, f"File {file.name}", "Not stated")
+    return Table(label, read_file(file, domain), None, f"File {file.name}", "not stated")
 
 
 def unknown_name(text: str) -> str:

@@ -91,7 +91,7 @@ class ScikitSet:
     domain: Domain
     n_records: int
     source: str
-    licence: str = "Shipped with scikit-learn (BSD-3-Clause); UCI's copy is CC BY 4.0"
+    licence: str = "in scikit-learn (BSD-3); UCI: CC BY 4.0"
 
     @property
     def info(self) -> DatasetInfo:
@@ -119,18 +119,18 @@ SCIKIT_SETS = (
         "iris",
         open_domain(IRIS_EDGES, ["setosa", "versicolor", "virginica"]),
         150,
-        "Fisher 1936, Iris, UCI repository, doi:10.24432/C56C76",
+        "Fisher 1936 (UCI, doi:10.24432/C56C76)",
     ),
     ScikitSet(
         "wine",
         open_domain(WINE_EDGES, ["class_0", "class_1", "class_2"]),
         178,
-        "Aeberhard and Forina 1992, Wine, UCI repository, doi:10.24432/C5PC7J",
+        "Aeberhard and Forina 1992 (UCI, doi:10.24432/C5PC7J)",
     ),
     ScikitSet(
         "breast_cancer",
         open_domain(CANCER_EDGES, ["malignant", "benign"]),
         569,
-        "Wolberg et al. 1993, Breast Cancer Wisconsin (Diagnostic), UCI, doi:10.24432/C5DW2B",
+        "Wolberg et al. 1993 (UCI, doi:10.24432/C5DW2B)",
     ),
 )

@@ -47,5 +47,5 @@ TIC_TAC_TOE = RuleSet(
     DOMAIN,
     end_boards,
     958,
-    "Aha 1991, Tic-Tac-Toe Endgame, UCI repository, doi:10.24432/C5688J",
+    "Aha 1991 (UCI, doi:10.24432/C5688J)",
 )

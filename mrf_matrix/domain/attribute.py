@@ -18,7 +18,7 @@ LARGEST = 2**53  # numbers up to here are exact as floats
 
 @dataclass(frozen=True, init=False, repr=False)
 class Attribute:
-    """A public attribute: a name and a finite list of codes ``0 .. size-1``.
+    """A public attribute: a name and finitely many codes, numbered from 0.
 
     Give exactly one of ``size``, ``categories`` and ``edges``.
 

@@ -1,0 +1,67 @@
+"""Sphinx configuration. Build: sphinx-build -W --keep-going -b html docs docs/_build/html"""
+
+import shutil
+from importlib import import_module
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def re_exported(package: str, home: str) -> dict[str, list[str]]:
+    """Return the names of a package that another one exports and documents."""
+    names, there = (set(import_module(module).__all__) for module in (package, home))
+    return {package: sorted(names & there)}
+
+
+project = "mrf_matrix"
+author = "the mrf_matrix authors"
+copyright = "2026, the mrf_matrix authors"
+version = release = installed_version("mrf-matrix")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_nb",
+]
+exclude_patterns = ["_build", "jupyter_execute"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+
+# The tests execute the notebooks; the site shows them as they are.
+nb_execution_mode = "off"
+
+# A page per part lists exactly what its __all__ exports.
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autosummary_context = {"documented_elsewhere": re_exported("strategies", "strategies.operators")}
+autodoc_typehints = "none"  # the docstrings say the types in words
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mrf_matrix"
+html_static_path = ["_static"]
+html_show_sourcelink = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+
+def gather_notebooks() -> None:
+    """Copy the notebooks beneath the sources, where Sphinx can see them."""
+    target = HERE / "notebooks"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
+        shutil.copy2(notebook, target / notebook.name)
+
+
+gather_notebooks()
