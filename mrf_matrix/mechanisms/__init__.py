@@ -1,0 +1,46 @@
+"""Private measurement: budgets, neighbours, exact noise, releases, and answers from them."""
+
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP, as_budget
+from mrf_matrix.mechanisms.conversion import approximate_epsilon, zcdp_for
+from mrf_matrix.mechanisms.counting import count_cells
+from mrf_matrix.mechanisms.counts import CellCounts, PrivateDataError
+from mrf_matrix.mechanisms.exact_number import BudgetError
+from mrf_matrix.mechanisms.measure import measure
+from mrf_matrix.mechanisms.mechanism import Mechanism, calibrate
+from mrf_matrix.mechanisms.neighboring import NEIGHBORING, neighboring_factor
+from mrf_matrix.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    NoiseProcessError,
+    NoNoise,
+)
+from mrf_matrix.mechanisms.reconstruct import reconstruct
+from mrf_matrix.mechanisms.release import Release
+from mrf_matrix.mechanisms.rounding import RoundedStrategy, round_strategy
+
+__all__ = [
+    "NEIGHBORING",
+    "ZCDP",
+    "BudgetError",
+    "CellCounts",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Mechanism",
+    "NoNoise",
+    "NoiseLaw",
+    "NoiseProcessError",
+    "PrivateDataError",
+    "PureDP",
+    "Release",
+    "RoundedStrategy",
+    "approximate_epsilon",
+    "as_budget",
+    "calibrate",
+    "count_cells",
+    "measure",
+    "neighboring_factor",
+    "reconstruct",
+    "round_strategy",
+    "zcdp_for",
+]

@@ -1,0 +1,68 @@
+"""Checks on the codes of records, and cell numbers."""
+
+from collections.abc import Sequence
+from math import prod
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+def flat_cells(codes: NDArray[np.integer[Any]], sizes: tuple[int, ...]) -> Integers:
+    """Return cell numbers in C order, for a domain of less than 2**63 cells."""
+    if prod(sizes) > np.iinfo(np.int64).max:
+        raise ValueError(
+            f"a domain of {prod(sizes)} cells has no 64-bit cell numbers: expected a strategy "
+            f"that knows the domain's sizes (its `sizes` attribute)."
+        )
+    return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes), dtype=np.int64)
+
+
+def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return attribute sizes as exact Python integers, or refuse."""
+    values = tuple(sizes)
+    bad = [s for s in values if isinstance(s, bool) or not isinstance(s, Integral) or s < 1]
+    if not values or bad:
+        raise ValueError(f"sizes={values!r}: expected one positive integer for each attribute.")
+    return tuple(int(size) for size in values)
+
+
+def _integers(name: str, values: Any) -> NDArray[np.integer[Any]]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} has type {array.dtype}: expected integer codes; encode records with "
+            f"Domain.encode and labels with Domain.encode_target."
+        )
+    return array
+
+
+def checked_codes(codes: Any, sizes: tuple[int, ...]) -> NDArray[np.integer[Any]]:
+    """Return codes of shape (N, d) within the domain, or refuse."""
+    array = _integers("codes", codes)
+    if array.ndim != 2 or array.shape[1] != len(sizes):
+        raise ValueError(
+            f"codes has shape {array.shape}: expected (N, {len(sizes)}), a column for each "
+            f"attribute of the domain."
+        )
+    for i, (column, size) in enumerate(zip(array.T, sizes, strict=True)):
+        if len(column) and (column.min() < 0 or column.max() >= size):
+            raise ValueError(
+                f"codes of attribute {i} leave the domain: expected 0 to {size - 1} only."
+            )
+    return array
+
+
+def checked_labels(labels: Any, records: int, n_classes: int) -> Integers:
+    """Return class codes of shape (N,) as int64, or refuse."""
+    array = _integers("labels", labels)
+    if array.shape != (records,):
+        raise ValueError(
+            f"labels has shape {array.shape}: expected ({records},), one for each record."
+        )
+    if records and (array.min() < 0 or array.max() >= n_classes):
+        raise ValueError(f"labels leave the classes: expected 0 to {n_classes - 1} only.")
+    return array.astype(np.int64, copy=False)

@@ -1,0 +1,96 @@
+"""What the numbers that define a structured strategy prove about all of its entries.
+
+A structure is built from arrays of numbers: weights, factors, explicit entries. Where all of
+them are integers so is every entry, and where none is negative none of the entries is. The
+converse does not hold, and need not: both are proofs, not decisions.
+"""
+
+from collections.abc import Iterator
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operators import (
+    Dense,
+    Kronecker,
+    Marginals,
+    Operator,
+    Product,
+    RowScaled,
+    Scaled,
+    Sparse,
+    Stack,
+    Transposed,
+)
+
+Numbers = NDArray[Any]
+
+
+@singledispatch
+def defining_numbers(operator: Operator) -> Iterator[Numbers]:
+    """Yield the arrays of numbers that a strategy is made of; zeros and ones may be left out."""
+    if not operator.is_binary:
+        form = operator.compact()
+        yield form if isinstance(form, np.ndarray) else form.data
+
+
+@defining_numbers.register
+def _(operator: Dense) -> Iterator[Numbers]:
+    yield operator.array
+
+
+@defining_numbers.register
+def _(operator: Sparse) -> Iterator[Numbers]:
+    yield operator.matrix.data
+
+
+@defining_numbers.register
+def _(operator: Marginals) -> Iterator[Numbers]:
+    yield np.asarray(operator.weights)
+
+
+@defining_numbers.register
+def _(operator: Scaled) -> Iterator[Numbers]:
+    yield np.asarray([operator.weight])
+    yield from defining_numbers(operator.inner)
+
+
+@defining_numbers.register
+def _(operator: RowScaled) -> Iterator[Numbers]:
+    yield operator.weights
+    yield from defining_numbers(operator.inner)
+
+
+@defining_numbers.register
+def _(operator: Stack) -> Iterator[Numbers]:
+    for block in operator.blocks:
+        yield from defining_numbers(block)
+
+
+@defining_numbers.register
+def _(operator: Kronecker) -> Iterator[Numbers]:
+    for factor in operator.factors:
+        yield from defining_numbers(factor)
+
+
+@defining_numbers.register
+def _(operator: Product) -> Iterator[Numbers]:
+    yield from defining_numbers(operator.left)
+    yield from defining_numbers(operator.right)
+
+
+@defining_numbers.register
+def _(operator: Transposed) -> Iterator[Numbers]:
+    yield from defining_numbers(operator.inner)
+
+
+def is_integral(operator: Operator) -> bool:
+    """Tell whether the structure proves that every entry is an integer."""
+    return all(np.array_equal(part, np.rint(part)) for part in defining_numbers(operator))
+
+
+def is_nonnegative(operator: Operator) -> bool:
+    """Tell whether the structure proves that no entry is negative."""
+    return all(bool((part >= 0).all()) for part in defining_numbers(operator))

@@ -1,0 +1,83 @@
+"""Numbers as a person wrote them: 0.1 is one tenth, not the nearest double."""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from numbers import Rational, Real
+from typing import Any
+
+
+class BudgetError(ValueError):
+    """A privacy budget that cannot be: not positive, not a number, or more than there is."""
+
+
+def exact_positive(name: str, value: Any, *, allow_infinite: bool = False) -> Fraction | float:
+    """Return a positive number as an exact fraction, or infinity where it is allowed.
+
+    A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : int, float, Fraction, Decimal or NumPy real scalar
+    allow_infinite : bool, default=False
+        Whether infinity passes, as ``float("inf")``.
+
+    Raises
+    ------
+    TypeError
+        If the value is no real number: a string, a bool, a complex number, None, an array.
+    BudgetError
+        If the value is zero, negative, NaN, or infinite where that is not allowed.
+
+    Examples
+    --------
+    >>> exact_positive("epsilon", 0.1)
+    Fraction(1, 10)
+    """
+    expected = "a positive number" + (' or float("inf")' if allow_infinite else "")
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(
+            f"{name}={value!r} is of type {type(value).__name__}: expected {expected}, "
+            f"for example {name}=1.0."
+        )
+    if value != value:
+        raise BudgetError(f"{name} is NaN: expected {expected}.")
+    if value <= 0:
+        raise BudgetError(f"{name}={value}: expected {expected}.")
+    if not isinstance(value, Rational) and not isfinite(value):
+        if not allow_infinite:
+            raise BudgetError(f"{name}={value}: expected {expected}, and finite.")
+        return float("inf")
+    return as_fraction(value)
+
+
+def as_fraction(value: Any) -> Fraction:
+    """Return a finite real number exactly as it is written."""
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        return Fraction(value)
+    if isinstance(value, float):  # np.float64 too, whose own repr is no number
+        return Fraction(repr(float(value)))
+    return Fraction(str(value))  # other NumPy floats print their shortest decimal
+
+
+def readable(value: Fraction | float) -> str:
+    """Write an exact number for people: as a short decimal where it is one, else as a fraction.
+
+    Examples
+    --------
+    >>> readable(Fraction(1, 10)), readable(Fraction(1, 3)), readable(float("inf"))
+    ('0.1', '1/3', 'inf')
+    """
+    if not isinstance(value, Fraction):
+        return str(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    try:
+        short = repr(float(value))
+    except OverflowError:
+        return str(value)
+    return short if Fraction(short) == value else str(value)

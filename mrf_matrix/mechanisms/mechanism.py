@@ -1,0 +1,130 @@
+"""A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.containment import check_determined
+from mrf_matrix.mechanisms.entries import is_nonnegative
+from mrf_matrix.mechanisms.neighboring import Neighboring, checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise
+from mrf_matrix.mechanisms.rounding import RoundedStrategy, round_strategy
+from strategies import Strategy
+from strategies.operators import Operator, RowSpaceError, as_operator
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """What will be measured and how much noise is added, before any data is seen.
+
+    Planning and measuring both start here, so that the error expected is the error released.
+
+    Attributes
+    ----------
+    rounded : RoundedStrategy
+        The integer strategy, its exact sensitivity and what its answers are recovered with.
+    law : NoiseLaw
+        Law of each noise draw, in units of the integer answers.
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}
+    squared_factor : int
+        Square of what the relation multiplies the sensitivity by: 1, 2 or 4.
+    method : str
+        The strategy's family.
+    """
+
+    rounded: RoundedStrategy
+    law: NoiseLaw
+    budget: PureDP | ZCDP
+    neighboring: Neighboring
+    squared_factor: int
+    method: str
+
+
+def calibrate(
+    strategy: Strategy | Operator | NDArray[Any] | Any,
+    budget: PureDP | ZCDP,
+    *,
+    neighboring: str = "add_remove",
+    workload: Any = None,
+) -> Mechanism:
+    """Return the mechanism that spends a budget on a strategy. No data is needed.
+
+    The noise has scale ``f Δ / ε`` (discrete Laplace, pure DP) or variance parameter
+    ``σ² = f² Δ² / 2ρ`` (discrete Gaussian, zCDP), where Δ is the rounded strategy's exact
+    sensitivity and f the factor of the neighbouring relation; both are rounded up to a double.
+
+    Parameters
+    ----------
+    strategy : Strategy, Operator, ndarray or scipy sparse, of shape (m, n)
+        A `Strategy` must have been selected for the norm of the budget: "l1" for `PureDP`, "l2"
+        for `ZCDP`.
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
+        What will be asked: checked to be answerable, before anything is spent.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the kind described, or the noise would not fit 64 bits.
+    RowSpaceError
+        If the strategy does not determine the workload, or rows of it are too faint to measure
+        and no workload is given to tell whether they are needed.
+    """
+    checked_budget(budget)
+    relation = checked_neighboring(neighboring)
+    matrix, method = _matrix_and_method(strategy, budget)
+    rounded = round_strategy(matrix, budget.norm)
+    if workload is not None:
+        check_determined(as_operator(workload, "workload"), rounded.recovery)
+    elif rounded.is_lossy:
+        raise RowSpaceError(
+            "rows of the strategy are too faint beside the largest to be measured: expected "
+            "weights above 2**-30 of the sensitivity. Drop those rows, or pass workload= to "
+            "have it checked that it does not need them."
+        )
+    factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
+    law = noise_for(rounded.sensitivity, factor, budget)
+    return Mechanism(rounded, law, budget, relation, factor, method)
+
+
+def noise_for(sensitivity: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
+    """Return the noise that integer answers of a sensitivity need.
+
+    Parameters
+    ----------
+    sensitivity : int
+        Exact, under add/remove: the L1 norm for `PureDP`, the squared L2 norm for `ZCDP`.
+    squared : int
+        Square of the neighbouring relation's factor.
+    budget : PureDP or ZCDP
+    """
+    if budget.is_infinite:
+        return NoNoise()
+    if isinstance(budget, PureDP):
+        return DiscreteLaplace.calibrated(sensitivity, squared, budget.exact)
+    return DiscreteGaussian.calibrated(sensitivity, squared, budget.exact)
+
+
+def checked_budget(budget: Any) -> PureDP | ZCDP:
+    """Return a budget, or refuse anything else."""
+    if isinstance(budget, PureDP | ZCDP):
+        return budget
+    raise TypeError(
+        f"budget={budget!r} is of type {type(budget).__name__}: expected PureDP(epsilon) or "
+        f"ZCDP(rho), or as_budget(epsilon=...)."
+    )
+
+
+def _matrix_and_method(strategy: Any, budget: PureDP | ZCDP) -> tuple[Operator, str]:
+    if not isinstance(strategy, Strategy):
+        return as_operator(strategy, "strategy"), "given"
+    if strategy.norm != budget.norm:
+        raise ValueError(
+            f"strategy was selected for norm={strategy.norm!r}, but {budget!r} needs "
+            f"norm={budget.norm!r}: expected strategies.select(workload, norm={budget.norm!r})."
+        )
+    return strategy.matrix, strategy.method

@@ -1,0 +1,75 @@
+"""Discrete Laplace noise: the two-sided geometric law."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, expm1, log, log1p, sinh
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, above, checked_scale
+from mrf_matrix.mechanisms.noise.sampler import noisy
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(NoiseLaw):
+    """``P(X = x) = tanh(1/2t) exp(-|x|/t)`` on the integers (Ghosh, Roughgarden, Sundararajan).
+
+    Added to integer answers of L1 sensitivity Δ, the scale ``t = Δ/ε`` gives pure ε-DP: the
+    probabilities of one output under neighbours differ by a factor of at most ``exp(Δ/t)``.
+
+    Parameters
+    ----------
+    scale : Fraction
+        The scale t, positive and equal to some double.
+
+    Examples
+    --------
+    >>> law = DiscreteLaplace(Fraction(10))
+    >>> round(law.variance, 4)  # a little below 2 t**2
+    199.8334
+    """
+
+    name: ClassVar[str] = "discrete Laplace noise"
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+
+    @classmethod
+    def calibrated(cls, sensitivity: int, squared_factor: int, epsilon: Fraction) -> Self:
+        """Return the law that makes integer answers ε-DP.
+
+        Parameters
+        ----------
+        sensitivity : int
+            Largest column sum of absolute entries of the integer strategy.
+        squared_factor : int
+            Square of the neighbouring relation's factor: 1 or 4.
+        epsilon : Fraction
+            Finite budget.
+        """
+        return cls(above(squared_factor * (sensitivity / epsilon) ** 2))
+
+    @property
+    def variance(self) -> float:
+        """``2 exp(-1/t) / (1 - exp(-1/t))² = 1 / (2 sinh²(1/2t))``, stable for any t."""
+        half = float(1 / (2 * self.scale))
+        return 0.5 / sinh(half) ** 2 if half < 300 else 2 * exp(-2 * half)
+
+    def log_pmf(self, values: NDArray[Any]) -> Floats:
+        """Return ``log tanh(1/2t) - |x|/t``."""
+        t = float(self.scale)
+        normaliser = log(-expm1(-1 / t)) - log1p(exp(-1 / t))
+        return np.asarray(normaliser - np.abs(np.asarray(values, dtype=np.float64)) / t)
+
+    def exact(self, answers: Integers) -> Integers:
+        """Return the answers plus exact draws by OpenDP."""
+        return noisy(answers, self.scale, "laplace")
+
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+        """Return draws as the difference of two geometric variables, which has this law."""
+        stop = -expm1(-1 / float(self.scale))
+        first, second = generator.geometric(stop, size=(2, *shape))
+        return np.asarray(first - second, dtype=np.int64)

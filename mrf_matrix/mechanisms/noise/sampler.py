@@ -1,0 +1,42 @@
+"""Exact samplers, from OpenDP: answers in, noisy answers out, in one call."""
+
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.noise.process import check_parent_process
+
+Integers = NDArray[np.int64]
+
+
+def noisy(answers: Integers, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Integers:
+    """Return integers plus independent discrete noise, sampled exactly by OpenDP.
+
+    OpenDP takes the scale as a double and works with its exact rational value (Canonne, Kamath
+    and Steinke, 2020, sections 5.2 and 5.3). Sums saturate at the ends of the 64-bit integers.
+
+    Raises
+    ------
+    NoiseProcessError
+        In a worker process.
+    """
+    check_parent_process()
+    values = answers.ravel().tolist()
+    draws = _measurement(float(scale), kind)(values) if values else values
+    return np.array(draws, dtype=np.int64).reshape(answers.shape)
+
+
+def _measurement(scale: float, kind: Literal["laplace", "gaussian"]) -> Any:
+    # not opendp.prelude: that loads scikit-learn and takes ten times as long
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    integers = vector_domain(atom_domain(T="i64"))
+    if kind == "laplace":
+        return make_laplace(integers, l1_distance(T="i64"), scale=scale)
+    return make_gaussian(integers, l2_distance(T="f64"), scale=scale)

@@ -1,0 +1,56 @@
+"""From noisy answers to a workload's answers: post-processing, at no cost in privacy."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.containment import determined_estimate
+from mrf_matrix.mechanisms.entries import is_integral
+from mrf_matrix.mechanisms.release import Release
+from strategies.operators import as_operator
+
+
+def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
+    """Answer a workload from a release by least squares: ``W A⁺ y``.
+
+    The estimates are unbiased, of covariance ``variance * (W A⁺)(W A⁺)ᵀ`` in each class (Li, Hay,
+    Rastogi, Miklau and McGregor, 2010). Where no noise was added, the answers of a workload of
+    integers are the exact counts.
+
+    Parameters
+    ----------
+    release : Release
+    workload : ndarray, scipy sparse or Operator of shape (q, n)
+        Any workload in the strategy's row space, not only the one it was selected for.
+
+    Returns
+    -------
+    ndarray of shape (q, k)
+        A column for each class. Estimates may be negative or fractional.
+
+    Raises
+    ------
+    RowSpaceError
+        If rows of the workload are no combination of the strategy's rows; it names them.
+    ValueError
+        If the workload is not a matrix over the cells of the release's domain.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
+    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+    >>> release = measure(np.eye(3), counts, PureDP(float("inf")))
+    >>> reconstruct(release, [[1, 1, 0], [1, 1, 1]]).ravel()
+    array([1., 3.])
+    """
+    if not isinstance(release, Release):
+        raise TypeError(
+            f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
+        )
+    queries = as_operator(workload, "workload")
+    answers = release.answers.astype(np.float64)
+    estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
+    if release.noise == "none" and is_integral(queries):
+        return np.rint(estimates)
+    return estimates

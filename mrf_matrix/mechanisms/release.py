@@ -1,0 +1,135 @@
+"""The product of a private measurement: noisy integers, and everything public about them."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.mechanism import Mechanism
+from mrf_matrix.mechanisms.noise import NoiseLaw
+from strategies.operators import Operator
+
+Noise = Literal["exact", "research", "none"]
+NOISE_KINDS: tuple[str, ...] = get_args(Noise)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
+
+    It holds no seed, no raw count and no record. What is computed from it is post-processing:
+    see `reconstruct`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The public part: integer strategy, noise law, budget, neighbouring relation.
+    answers : ndarray of int64, shape (m, k)
+        Noisy answers, a column for each class.
+    noise : {"exact", "research", "none"}
+        Only "exact" noise makes a private release.
+    sizes : tuple of int
+        Attribute sizes of the public domain.
+    """
+
+    mechanism: Mechanism
+    answers: NDArray[np.int64]
+    noise: Noise
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        answers = np.asarray(self.answers)
+        if answers.ndim != 2 or answers.shape[0] != self.matrix.shape[0]:
+            raise ValueError(
+                f"answers has shape {answers.shape}: expected ({self.matrix.shape[0]}, k), a row "
+                f"for each row of the strategy."
+            )
+        if answers.dtype != np.int64:
+            raise TypeError(f"answers has type {answers.dtype}: expected int64.")
+        if self.noise not in NOISE_KINDS:
+            raise ValueError(f"noise={self.noise!r}: expected one of {NOISE_KINDS}.")
+        view = answers.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "answers", view)
+
+    @property
+    def matrix(self) -> Operator:
+        """The integer strategy that was measured, shape (m, n)."""
+        return self.mechanism.rounded.matrix
+
+    @property
+    def scale(self) -> Fraction:
+        """What the selected strategy was multiplied by: ``matrix ≈ scale * A``."""
+        return self.mechanism.rounded.scale
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The answers in the units of the selected strategy: estimates of ``A D``."""
+        return self.answers / float(self.scale)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.answers.shape[1])
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """What was spent."""
+        return self.mechanism.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation that the budget refers to."""
+        return self.mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> int:
+        """Exact add/remove sensitivity of the matrix; its *square* for Gaussian noise."""
+        return self.mechanism.rounded.sensitivity
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Law of each noise draw, in units of the answers."""
+        return self.mechanism.law
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Scale of the noise: t of discrete Laplace, σ of discrete Gaussian, 0 for none."""
+        return self.law.scale
+
+    @property
+    def variance(self) -> float:
+        """Exact variance of each noise draw, in units of the answers squared."""
+        return self.law.variance
+
+    @property
+    def method(self) -> str:
+        """The strategy's family."""
+        return self.mechanism.method
+
+    @property
+    def is_private(self) -> bool:
+        """Whether this is a private release: exact noise of a finite budget."""
+        return self.noise == "exact"
+
+    @property
+    def statement(self) -> str:
+        """One sentence on what is, or is not, protected."""
+        if self.noise == "none":
+            return "NOT A PRIVATE RELEASE: no noise was added (infinite budget)."
+        if self.noise == "research":
+            return (
+                f"NOT A PRIVATE RELEASE: {self.law} from a seedable generator (research noise), "
+                f"with the error of {self.budget!r} under {self.neighboring} neighbours."
+            )
+        return (
+            f"Private release: {self.budget!r} under {self.neighboring} neighbours, exact "
+            f"{self.law}."
+        )
+
+    def __repr__(self) -> str:
+        rows, classes = self.answers.shape
+        return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
