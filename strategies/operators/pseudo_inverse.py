@@ -24,15 +24,17 @@ class RowSpaceError(ValueError):
     """A row of the workload is no combination of the strategy's rows: it has no answer."""
 
 
-def check_contained(outside: float, total: float) -> None:
+def check_contained(outside: float, total: float, tolerance: float = CONTAINMENT_TOLERANCE) -> None:
     """Refuse a workload with part of its rows outside the strategy's row space.
 
     Parameters
     ----------
     outside, total : float
         Squared Frobenius norms of ``W - W A⁺ A`` and of W.
+    tolerance : float
+        Largest relative distance, a ratio of norms, that passes.
     """
-    if outside > CONTAINMENT_TOLERANCE**2 * total:
+    if outside > tolerance**2 * total:
         raise RowSpaceError(
             f"matrix does not determine the workload: {np.sqrt(outside / total):.2g} of its norm "
             f"lies outside the row space of matrix, expected W = W A⁺ A. Add rows to matrix, for "

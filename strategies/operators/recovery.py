@@ -10,7 +10,16 @@ from scipy import linalg
 from strategies.operators.cross_gram import cross_gram
 from strategies.operators.memory import fits
 from strategies.operators.operator import Array, Operator, densified
-from strategies.operators.pseudo_inverse import Factors, check_contained, factorised
+from strategies.operators.pseudo_inverse import (
+    Factors,
+    check_contained,
+    factorised,
+    least_squares,
+    triangular,
+)
+
+IMPLICIT_TOLERANCE = 1e-5
+"""Relative distance to the row space that row Grams can tell from rounding."""
 
 
 def error_trace(workload: Operator, matrix: Operator) -> float:
@@ -46,8 +55,8 @@ def row_errors(workload: Operator, matrix: Operator) -> Array:
         return values
     if is_explicit(matrix) and (workload.prefers_sparse or fits(workload.shape)):
         return explicit_row_errors(workload, factorised(matrix))
-    recovery = implicit_recovery(workload, matrix)
-    return np.asarray(np.einsum("ij,ij->i", recovery, recovery))
+    rows, measured = coordinates(workload, matrix)
+    return Factors(triangular(measured)).row_errors(rows)
 
 
 def estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
@@ -59,7 +68,8 @@ def estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
         return values
     if is_explicit(matrix) or matrix.has_cheap_inverse:
         return workload.matmat(matrix.least_squares(answers))
-    return implicit_recovery(workload, matrix) @ answers
+    rows, measured = coordinates(workload, matrix)
+    return rows @ least_squares(measured, answers)
 
 
 def is_explicit(matrix: Operator) -> bool:
@@ -85,17 +95,20 @@ def explicit_row_errors(workload: Operator, factors: Factors) -> Array:
     return np.concatenate([factors.row_errors(densified(form[s : s + step])) for s in bands])
 
 
-def implicit_recovery(workload: Operator, matrix: Operator) -> Array:
-    """Return ``W A⁺ = W Aᵀ (A Aᵀ)⁺`` (q x m) from row Grams, without anything of length n.
+def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
+    """Return W and A on one orthonormal basis of A's row space, without anything of length n.
 
-    Containment is checked by ``||W - W A⁺A||² = ||W||² - tr(W Aᵀ (A Aᵀ)⁺ A Wᵀ)``, to the square
-    root of the machine precision.
+    A pivoted Cholesky factor ``A Aᵀ = L Lᵀ`` (m x r) holds A's coordinates; those of W follow
+    from ``W Aᵀ`` at the r pivot rows. Containment is checked by the norms of W's rows.
     """
-    cross = cross_gram(workload, matrix)
-    values, vectors = linalg.eigh(matrix.row_gram())
-    cut = len(values) * np.finfo(float).eps * values.max(initial=0.0)
-    kept = values > cut
-    inner = cross @ vectors[:, kept]
+    gram = matrix.row_gram()
+    tolerance = 4 * len(gram) * np.finfo(float).eps * np.diagonal(gram).max()
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, tol=tolerance, lower=1)
+    pivots, lower = pivots - 1, np.tril(factor)[:, :rank]
+    cross = cross_gram(workload, matrix)[:, pivots[:rank]]
+    rows = linalg.solve_triangular(lower[:rank], cross.T, lower=True).T
     total = float(workload.row_squares().sum())
-    check_contained(max(total - float(np.sum(inner**2 / values[kept])), 0.0), total)
-    return np.asarray((inner / values[kept]) @ vectors[:, kept].T)
+    check_contained(max(total - float(np.sum(rows**2)), 0.0), total, IMPLICIT_TOLERANCE)
+    measured = np.empty_like(lower)
+    measured[pivots] = lower
+    return np.asarray(rows), measured
