@@ -1,5 +1,6 @@
 """Records as columns: frames through narwhals, arrays by position, mappings by name."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,17 +174,18 @@ def rows_as_array(rows: Sequence[Any]) -> Values:
 
 def check_columns(got: Sequence[Any], names: Sequence[str], extra: str) -> None:
     """Refuse missing, repeated and unwanted column names."""
-    repeated = {name for name in got if got.count(name) > 1}
+    repeated = [name for name, count in Counter(got).items() if count > 1]
     if repeated:
         raise DomainError(f"Records repeat the columns {name_few(repeated)}; rename them.")
-    absent = [name for name in names if name not in got]
+    there, wanted = set(got), set(names)
+    absent = [name for name in names if name not in there]
     if absent:
         raise DomainError(
             f"Records lack the columns {name_some(absent)}; they have {name_some(got)}. Frames are "
             "matched by column name: rename the columns, or pass a NumPy array, matched by "
             "position."
         )
-    unwanted = [name for name in got if name not in names]
+    unwanted = [name for name in got if name not in wanted]
     if unwanted and extra == "error":
         raise DomainError(
             f"Records have columns that are not in the domain: {name_some(unwanted)}. Drop them "

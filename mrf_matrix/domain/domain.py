@@ -1,6 +1,7 @@
 """The public domain: which records exist at all, before any record is seen."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,7 +59,7 @@ class Domain:
         if target is not None and not isinstance(target, Attribute):
             raise DomainError(f"target={target!r}; expected an Attribute or None.")
         names = [attribute.name for attribute in (*listed, *([target] if target else []))]
-        repeated = [name for i, name in enumerate(names) if name in names[:i]]
+        repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DomainError(
                 f"Attribute names occur more than once: {name_few(repeated)}; rename them."
@@ -210,15 +211,15 @@ class Domain:
 
     def select(self, which: Iterable[str | int]) -> "Domain":
         """Return the domain of some attributes, by name or position, in the order given."""
-        names = self.names
+        by_name = {attribute.name: attribute for attribute in self.attributes}
         chosen = []
         for key in which:
-            if isinstance(key, str) and key in names:
-                chosen.append(self.attributes[names.index(key)])
-            elif is_position(key) and -len(names) <= key < len(names):
+            if isinstance(key, str) and key in by_name:
+                chosen.append(by_name[key])
+            elif is_position(key) and -len(by_name) <= key < len(by_name):
                 chosen.append(self.attributes[key])
             else:
-                raise DomainError(f"No attribute {key!r}; the domain has {name_some(names)}.")
+                raise DomainError(f"No attribute {key!r}; the domain has {name_some(by_name)}.")
         return Domain(chosen, self.target)
 
     @classmethod
@@ -227,8 +228,24 @@ class Domain:
     ) -> "Domain":
         """Return a domain that fits given records. **Not private**: it warns.
 
-        Text and booleans become the distinct values found, integers too where there are at most
-        ``max_bins``; other numbers become quantile bins. See :mod:`mrf_matrix.domain.from_data`.
+        Text and booleans become the distinct values found. Numbers become at most ``max_bins``
+        bins with open ends: one a value where there are few, quantile bins otherwise.
+
+        Parameters
+        ----------
+        records : frame, mapping or array
+            As for :meth:`encode`; columns of an array are called ``x0, x1, ...``.
+        labels : array, series or list, optional
+            Classes; their distinct values become the categories of a target called ``class``.
+        max_bins : int
+            Most bins of a column of numbers.
+        max_categories : int
+            Most distinct values of a column of text.
+
+        Raises
+        ------
+        DomainError
+            If a column has no values, or too many categories.
 
         Warns
         -----

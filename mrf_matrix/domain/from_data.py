@@ -94,11 +94,10 @@ def attribute_from_column(column: Column, max_bins: int, max_categories: int) ->
     values = distinct_values(column)
     if not values:
         raise DomainError(f"Column {column.name!r} has no values to take a domain from.")
-    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     missing: Any = "category" if has_missing(column) else "error"
-    if numeric and len(values) > max_bins:
-        edges = quantile_edges(column, max_bins)
-        return Attribute(column.name, edges=edges, missing=missing)
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        edges = inner_edges(column, values, max_bins)
+        return Attribute(column.name, edges=edges, outside="open", missing=missing)
     if len(values) > max_categories:
         raise DomainError(
             f"Column {column.name!r} has {len(values)} distinct values; expected at most "
@@ -107,13 +106,22 @@ def attribute_from_column(column: Column, max_bins: int, max_categories: int) ->
     return Attribute(column.name, categories=values, missing=missing)
 
 
-def quantile_edges(column: Column, max_bins: int) -> list[float]:
-    """Return the distinct quantiles of a numeric column as edges."""
-    kept = [v for v in present_values(column).tolist() if not is_missing(v)]
-    values: NDArray[np.float64] = np.asarray(kept, dtype=np.float64)
-    values = values[np.isfinite(values)]
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, max_bins + 1)))
-    return [float(edge) for edge in edges]
+def inner_edges(column: Column, distinct: list[Any], max_bins: int) -> list[float]:
+    """Return edges between the values where there are few, else the inner quantiles.
+
+    Outer bins are open, so that numbers seen later have a code.
+    """
+    few: NDArray[np.float64] = np.asarray(distinct, dtype=np.float64)
+    few = few[np.isfinite(few)]
+    if not len(few):
+        raise DomainError(f"Column {column.name!r} has no finite values to take a domain from.")
+    if len(few) == 1 or max_bins == 1:
+        return [float(few[0])]
+    if len(few) <= max_bins:
+        return [float(edge) for edge in np.unique(few[:-1] + np.diff(few) / 2)]
+    kept = [v for v in present_values(column).tolist() if not is_missing(v) and np.isfinite(v)]
+    quantiles = np.quantile(np.asarray(kept, dtype=np.float64), np.arange(1, max_bins) / max_bins)
+    return [float(edge) for edge in np.unique(quantiles)]
 
 
 def present_values(column: Column) -> NDArray[Any]:

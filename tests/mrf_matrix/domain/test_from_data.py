@@ -26,10 +26,13 @@ def test_from_data_fits_its_records(make: Any) -> None:
         domain = Domain.from_data(records, ["n", "p"] * 20, max_bins=4)
     assert domain.names == tuple(COLUMNS)
     assert domain.sizes == (3, 2, 2, 4)
+    assert domain.attributes[2].labels == ("(-inf, 2.0)", "[2.0, inf)")
     assert domain.attributes[0].labels == ("a", "b", "(missing)")
     assert domain.classes == ("n", "p")
     codes = domain.encode(records)
     assert np.bincount(codes[:, 3]).tolist() == [10, 10, 10, 10]
+    later = {"text": ["a"], "flag": [True], "few": [99], "many": [-5.5]}
+    assert domain.encode(later).tolist() == [[0, 1, 1, 0]]
 
 
 def test_arrays_get_names() -> None:
@@ -46,6 +49,7 @@ def test_arrays_get_names() -> None:
     [
         ({"a": [None, None]}, {}, "no values"),
         ({"a": [str(i) for i in range(99)]}, {}, "99 distinct values"),
+        ({"a": [float("inf")]}, {}, "no finite values"),
         ({"a": [1]}, {"max_bins": 0}, "max_bins=0"),
         ({"a": [1]}, {"max_categories": True}, "max_categories=True"),
         (np.zeros(3), {}, "two dimensions"),
