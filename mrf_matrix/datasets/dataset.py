@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.readable import readable_count
 
 FRAME_LIBRARIES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = (
     "pandas",
@@ -114,9 +115,10 @@ class Dataset:
 
     def __repr__(self) -> str:
         """Write the sizes, not the records."""
+        cells = readable_count(self.domain.size)
         return (
             f"Dataset({self.name!r}: {self.n_records} records, {self.domain.n_attributes} "
-            f"attributes, {self.domain.n_classes} classes, {self.domain.size} cells)"
+            f"attributes, {self.domain.n_classes} classes, {cells} cells)"
         )
 
 

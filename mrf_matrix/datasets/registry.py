@@ -74,7 +74,7 @@ def load_dataset(
     Examples
     --------
     >>> load_dataset("car")
-    Dataset('car': 1728 records, 6 attributes, 4 classes, 1728 cells)
+    Dataset('car': 1728 records, 6 attributes, 4 classes, 1,728 cells)
     """
     text = fspath(name) if isinstance(name, str | PathLike) else name
     if not isinstance(text, str):

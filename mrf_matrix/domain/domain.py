@@ -17,6 +17,7 @@ from mrf_matrix.domain.columns import as_any_column, read_columns
 from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
 from mrf_matrix.domain.lookup import Codes, encode_column
+from mrf_matrix.domain.readable import readable_count
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -288,7 +289,9 @@ class Domain:
         if self.n_attributes > 20:
             lines.append(f"    ... {self.n_attributes - 20} more,")
         listed = "\n".join(lines)
-        return f"Domain([\n{listed}\n], target={self.target!r})  # {self.size} cells"
+        return (
+            f"Domain([\n{listed}\n], target={self.target!r})  # {readable_count(self.size)} cells"
+        )
 
     def _repr_html_(self) -> str:
         from mrf_matrix.domain.html import domain_html

@@ -5,6 +5,7 @@ from html import escape
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import SHOWN
+from mrf_matrix.domain.readable import readable_count
 
 MOST_ROWS = 50
 
@@ -18,7 +19,7 @@ def domain_html(domain: Domain) -> str:
     if domain.target is not None:
         rows.append(attribute_row(domain.target, " (target)"))
     return (
-        f"<table><caption>{domain.n_attributes} attributes, {domain.size:,} cells</caption>"
+        f"<table><caption>{domain.n_attributes} attributes, {readable_count(domain.size)} cells</caption>"
         "<thead><tr><th>attribute</th><th>codes</th><th>labels</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

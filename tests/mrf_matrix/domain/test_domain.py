@@ -141,5 +141,8 @@ def test_display() -> None:
     hostile = Domain([Attribute("<script>", categories=["<b>"])])._repr_html_()
     assert "<script>" not in hostile
     assert "<b>" not in hostile
+    huge = Domain.from_sizes([10] * 5000)
+    assert "about 1.0e5000 cells" in repr(huge)
+    assert "about 1.0e5000 cells" in huge._repr_html_()
     assert "950 more" in Domain.from_sizes([2] * 1000)._repr_html_()
     assert "980 more" in repr(Domain.from_sizes([2] * 1000))
