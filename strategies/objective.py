@@ -85,7 +85,7 @@ def assess(problem: Problem, matrix: Operator, method: str) -> Strategy:
         sensitivity=sensitivity,
         loss=sensitivity**2 * error(problem, matrix),
         method=method,
-        certificate=partial(certificate, problem),
+        certificate=partial(Problem.certified, problem),
     )
 
 
@@ -110,24 +110,3 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
     if isinstance(matrix, Dense) and gram is not None and merged.shape[0] > gram.shape[0]:
         return factorised(matrix).gram_trace(gram)
     return error_trace(merged, matrix)
-
-
-def certificate(problem: Problem) -> float:
-    """Return the lower bound on the loss of every strategy for a problem."""
-    try:
-        from strategies.lower_bound import lower_bound
-    except ImportError:
-        return svd_bound(problem)
-    return lower_bound(problem)
-
-
-def svd_bound(problem: Problem) -> float:
-    """Return ``||W'||_*² / g`` over the g merged cells; 0 where they cannot be enumerated."""
-    import numpy as np
-    from scipy import linalg
-
-    gram = problem.gram
-    if gram is None:
-        return 0.0
-    values = linalg.eigvalsh(gram)
-    return float(np.sqrt(np.maximum(values, 0.0)).sum() ** 2 / len(values))

@@ -66,3 +66,14 @@ class Problem:
         """``||W'||_F²`` over the merged cells: the loss of the Identity."""
         workload = self.workload if self.merged_workload is None else self.merged_workload
         return float(workload.row_squares().sum())
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """A bound that no strategy's loss can be below, computed once."""
+        from strategies.lower_bound import lower_bound
+
+        return lower_bound(self)
+
+    def certified(self) -> float:
+        """Return the lower bound, for a strategy that asks when it needs it."""
+        return self.lower_bound

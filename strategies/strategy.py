@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, row_errors
@@ -68,6 +68,10 @@ class Strategy:
         # the loss is a sum of rounded terms: a certificate never exceeds it by less than that
         bound = self.certificate()
         return min(bound, self.loss) if bound <= self.loss * (1 + 1e-9) else bound
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the bound instead of the workload, which may hold a user's test records."""
+        return self.__dict__ | {"certificate": partial(float, self.lower_bound)}
 
     def row_errors(self, workload: Any) -> Array:
         """Return ``sensitivity**2 * ||(W A⁺)_r||²`` of every row of a workload, shape (q,).
