@@ -18,8 +18,9 @@ def domain_html(domain: Domain) -> str:
         rows.append(f"<tr><td colspan=3>{hidden} more</td></tr>")
     if domain.target is not None:
         rows.append(attribute_row(domain.target, " (target)"))
+    cells = readable_count(domain.size)
     return (
-        f"<table><caption>{domain.n_attributes} attributes, {readable_count(domain.size)} cells</caption>"
+        f"<table><caption>{domain.n_attributes} attributes, {cells} cells</caption>"
         "<thead><tr><th>attribute</th><th>codes</th><th>labels</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

@@ -19,4 +19,6 @@ def readable_count(n: int) -> str:
         return f"{n:,}"
     exponent = floor(log10(n))
     mantissa = round(10 ** (log10(n) - exponent), 1)
+    if mantissa >= 10:
+        mantissa, exponent = 1.0, exponent + 1
     return f"about {mantissa:.1f}e{exponent}"
