@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.mechanisms.least_squares import estimated_cells
 from strategies.operators import (
     Identity,
     MemoryCapError,
@@ -55,12 +56,20 @@ def determined_estimate(workload: Operator, matrix: Operator, answers: Array) ->
     check_allocation("answers to the workload", (workload.shape[0], answers.shape[1] + PROBES))
     n = matrix.shape[1]
     if isinstance(matrix, Identity) or not fits((n, 4 * PROBES)):
-        return estimate(workload, matrix, answers)
+        return _estimate(workload, matrix, answers)
     probes = np.random.default_rng(0).standard_normal((n, PROBES))
-    joined = np.hstack([answers, matrix.matmat(probes)])
-    results = estimate(workload, matrix, joined)
+    results = _estimate(workload, matrix, np.hstack([answers, matrix.matmat(probes)]))
     _check_rows(workload, results[:, answers.shape[1] :] - workload.matmat(probes))
     return results[:, : answers.shape[1]]
+
+
+def _estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
+    """Return ``W A⁺ @ answers`` by a rule of the structure, from the cells, or without them."""
+    result = matrix.estimate(workload, answers)
+    if result is not None:
+        return result
+    cells = estimated_cells(matrix, answers)
+    return estimate(workload, matrix, answers) if cells is None else workload.matmat(cells)
 
 
 def _check_rows(workload: Operator, differences: Array) -> None:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.mechanisms.mechanism import noise_for
 from strategies import Strategy
-from strategies.operators import as_operator, row_errors
+from strategies.operators import as_operator
 
 Array = NDArray[np.float64]
 
@@ -175,7 +176,7 @@ add_remove neighbours, discrete Laplace noise of scale 1)
     mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
     if workload is not None:
         queries = as_operator(workload, "workload")
-        rows = row_errors(queries, mechanism.rounded.recovery)
+        rows = recovered_squares(queries, mechanism.rounded.recovery)
         return ExpectedError(mechanism, classes, float(rows.sum()), rows)
     if not isinstance(strategy, Strategy):
         raise ValueError(
