@@ -1,19 +1,23 @@
 """One attribute of the public domain: what values it may take, and their codes."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any, Literal, cast
 
+from mrf_matrix.domain.attribute_checks import (
+    Scalar,
+    check_name,
+    check_one_kind,
+    checked_categories,
+    checked_edges,
+    checked_size,
+)
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
 
-Scalar = str | int | float | bool
 OTHER, MISSING = "(other)", "(missing)"
 MAX_SIZE = 2**31 - 1  # codes are int32
-LARGEST = 2**53  # numbers up to here are exact as floats
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -171,22 +175,6 @@ class Attribute:
         return f"Attribute({self.name!r}, {what}{told})"
 
 
-def check_name(name: object) -> None:
-    """Refuse a name that is not text."""
-    if not isinstance(name, str) or not name:
-        raise DomainError(f"Attribute name={name!r}: expected a non-empty string.")
-
-
-def check_one_kind(name: str, **kinds: object) -> None:
-    """Refuse anything but exactly one of size, categories, edges."""
-    given = [kind for kind, value in kinds.items() if value is not None]
-    if len(given) != 1:
-        raise DomainError(
-            f"Attribute {name!r}: got {' and '.join(given) or 'none'} of size, categories, edges; "
-            "expected exactly one."
-        )
-
-
 def check_code_count(attribute: Attribute) -> None:
     """Refuse more codes than int32 holds, and labels that would be ambiguous."""
     if attribute.size > MAX_SIZE:
@@ -203,90 +191,6 @@ def check_code_count(attribute: Attribute) -> None:
                 f"Attribute {attribute.name!r}: {name_few(taken)} is the label of the further "
                 "code; rename that category."
             )
-
-
-def checked_size(name: str, size: object) -> range:
-    """Return the categories 0 .. size-1."""
-    if isinstance(size, bool) or not isinstance(size, Integral) or int(size) < 1:
-        raise DomainError(f"Attribute {name!r}: size={size!r}; expected a positive integer.")
-    return range(int(size))
-
-
-def checked_categories(name: str, categories: Iterable[Any]) -> Sequence[Scalar]:
-    """Return categories as Python scalars; refuse none, repeated or unfit ones."""
-    if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
-        raise DomainError(
-            f"Attribute {name!r}: categories={categories!r}; expected a list such as "
-            "['low', 'high']."
-        )
-    if isinstance(categories, range) and categories.step == 1 and len(categories):
-        plain(name, categories[0])
-        plain(name, categories[-1])
-        return categories
-    values = tuple(plain(name, value) for value in categories)
-    if not values:
-        raise DomainError(f"Attribute {name!r}: no categories; expected at least one.")
-    if len(set(map(match_key, values))) < len(values):
-        counts = Counter(map(match_key, values))
-        repeated = [value for value in values if counts[match_key(value)] > 1]
-        raise DomainError(
-            f"Attribute {name!r}: repeated categories {name_few(repeated)}; list each value once."
-        )
-    if all(type(value) is int for value in values):  # consecutive integers have one form
-        run = range(int(values[0]), int(values[0]) + len(values))
-        return run if tuple(run) == values else values
-    return values
-
-
-def match_key(value: Scalar) -> tuple[str, Scalar]:
-    """Return what values are compared by: numbers by value, strings and booleans apart."""
-    if isinstance(value, bool):
-        return "bool", value
-    return ("str", value) if isinstance(value, str) else ("number", value)
-
-
-def plain(name: str, value: Any) -> Scalar:
-    """Return a category as a Python scalar."""
-    scalar = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
-    if isinstance(scalar, str):
-        return str(scalar)
-    if isinstance(scalar, bool | int | float) and abs(scalar) <= LARGEST:
-        return scalar
-    raise DomainError(
-        f"Attribute {name!r}: category {value!r} of type {type(value).__name__}; expected a "
-        "string, boolean or number up to 2**53 in size (longer ones as strings). For "
-        "missing values give missing='category'."
-    )
-
-
-def checked_edges(name: str, edges: Iterable[Any], is_open: bool) -> tuple[int | float, ...]:
-    """Return edges as Python numbers; refuse too few, non-finite or unordered ones."""
-    if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
-        raise DomainError(f"Attribute {name!r}: edges={edges!r}; expected a list of numbers.")
-    values = [checked_edge(name, edge) for edge in edges]
-    least = 1 if is_open else 2
-    if len(values) < least:
-        raise DomainError(
-            f"Attribute {name!r}: {len(values)} edges; expected at least {least} "
-            "(outer edges included)."
-        )
-    for low, high in pairwise(values):
-        if not float(low) < float(high):
-            raise DomainError(
-                f"Attribute {name!r}: edges {low!r}, {high!r} are not increasing; expected each "
-                "edge to be larger than the one before it."
-            )
-    return tuple(values)
-
-
-def checked_edge(name: str, edge: Any) -> int | float:
-    """Return one edge as a Python number."""
-    if isinstance(edge, bool) or not isinstance(edge, Real) or not math.isfinite(edge):
-        raise DomainError(
-            f"Attribute {name!r}: edge {edge!r}; expected a finite number. For open-ended outer "
-            "bins give outside='open'."
-        )
-    return int(edge) if isinstance(edge, Integral) else float(edge)
 
 
 def interval_texts(bins: Sequence[tuple[float, float]]) -> tuple[str, ...]:

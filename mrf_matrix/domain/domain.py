@@ -1,22 +1,29 @@
 """The public domain: which records exist at all, before any record is seen."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mrf_matrix.domain.attribute import Attribute, Scalar
+from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.attribute_checks import Scalar
+from mrf_matrix.domain.attribute_lists import (
+    check_distinct,
+    check_target,
+    checked_attributes,
+    is_position,
+)
 from mrf_matrix.domain.columns import as_any_column, read_columns
 from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
-from mrf_matrix.domain.errors import DomainError, name_few, name_some
-from mrf_matrix.domain.lookup import Codes, encode_column
+from mrf_matrix.domain.errors import DomainError, name_some
+from mrf_matrix.domain.lookup import encode_column
+from mrf_matrix.domain.matching import Codes
 from mrf_matrix.domain.readable import readable_count
 
 
@@ -57,14 +64,8 @@ class Domain:
 
     def __init__(self, attributes: Iterable[Attribute], target: Attribute | None = None) -> None:
         listed = checked_attributes(attributes)
-        if target is not None and not isinstance(target, Attribute):
-            raise DomainError(f"target={target!r}; expected an Attribute or None.")
-        names = [attribute.name for attribute in (*listed, *([target] if target else []))]
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if repeated:
-            raise DomainError(
-                f"Attribute names occur more than once: {name_few(repeated)}; rename them."
-            )
+        check_target(target)
+        check_distinct([*listed, *([target] if target else [])])
         object.__setattr__(self, "attributes", listed)
         object.__setattr__(self, "target", target)
 
@@ -297,24 +298,3 @@ class Domain:
         from mrf_matrix.domain.html import domain_html
 
         return domain_html(self)
-
-
-def is_position(key: object) -> TypeGuard[int]:
-    """Whether a key is an integer, and not a boolean."""
-    return isinstance(key, int | np.integer) and not isinstance(key, bool)
-
-
-def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    """Return attributes as a tuple; refuse none or other objects."""
-    if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
-        raise DomainError(f"attributes={attributes!r}; expected a list of Attribute.")
-    listed: Sequence[Any] = tuple(attributes)
-    if not listed:
-        raise DomainError("attributes is empty; a domain needs at least one attribute.")
-    for item in listed:
-        if not isinstance(item, Attribute):
-            raise DomainError(
-                f"attributes holds {item!r} of type {type(item).__name__}; expected Attribute, "
-                "e.g. Attribute('age', edges=[25, 40, 60])."
-            )
-    return tuple(listed)

@@ -1,0 +1,47 @@
+"""Checks of the attributes that make a domain."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.errors import DomainError, name_few
+
+
+def is_position(key: object) -> TypeGuard[int]:
+    """Whether a key is an integer, and not a boolean."""
+    return isinstance(key, int | np.integer) and not isinstance(key, bool)
+
+
+def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    """Return attributes as a tuple; refuse none or other objects."""
+    if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
+        raise DomainError(f"attributes={attributes!r}; expected a list of Attribute.")
+    listed: Sequence[Any] = tuple(attributes)
+    if not listed:
+        raise DomainError("attributes is empty; a domain needs at least one attribute.")
+    for item in listed:
+        if not isinstance(item, Attribute):
+            raise DomainError(
+                f"attributes holds {item!r} of type {type(item).__name__}; expected Attribute, "
+                "e.g. Attribute('age', edges=[25, 40, 60])."
+            )
+    return tuple(listed)
+
+
+def check_target(target: object) -> None:
+    """Refuse a target that is no attribute."""
+    if target is not None and not isinstance(target, Attribute):
+        raise DomainError(f"target={target!r}; expected an Attribute or None.")
+
+
+def check_distinct(attributes: Sequence[Attribute]) -> None:
+    """Refuse names that occur more than once."""
+    counts = Counter(attribute.name for attribute in attributes)
+    repeated = [name for name, count in counts.items() if count > 1]
+    if repeated:
+        raise DomainError(
+            f"Attribute names occur more than once: {name_few(repeated)}; rename them."
+        )

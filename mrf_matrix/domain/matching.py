@@ -1,0 +1,152 @@
+"""Values of a column among the categories of an attribute, by the cheapest exact route."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.attribute_checks import Scalar, match_key
+from mrf_matrix.domain.columns import Column, Values
+from mrf_matrix.domain.errors import DomainError, name_some
+
+Codes = NDArray[np.int32]
+UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
+DENSE_RANGE = 2**16  # integer categories within so wide a range are looked up in a table
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    return type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
+        and bool(value != value)
+    )
+
+
+def find_categories(attribute: Attribute, column: Column) -> Codes:
+    """Look every value up among the categories by the cheapest exact route."""
+    categories = cast(Sequence[Scalar], attribute.categories)
+    if column.levels is not None:
+        found = match_objects(categories, column.levels)
+        return np.append(found, np.int32(ABSENT))[column.values]  # position -1 is the appended one
+    kind = column.values.dtype.kind
+    if kind in "iuf":
+        return match_numbers(categories, column.values)
+    if kind == "b":
+        return match_objects(categories, [False, True])[column.values.astype(np.int8)]
+    if kind == "U":
+        return match_text(categories, column.values)
+    try:
+        return match_objects(categories, column.values.tolist())
+    except TypeError as error:
+        raise DomainError(
+            f"Column {attribute.name!r} holds values that are not scalars: {error}. Expected "
+            f"{name_some(categories)}."
+        ) from error
+
+
+class CodeTable(dict[Any, int]):
+    """Codes of known values; anything else is unlisted."""
+
+    def __missing__(self, key: Any) -> int:
+        """Mark a value without a code."""
+        return UNLISTED
+
+
+def plainly_comparable(categories: Sequence[Scalar], values: Sequence[Any]) -> bool:
+    """Whether Python's own equality is right: it is not where True and 1 can meet."""
+    if all(isinstance(value, str) for value in categories):
+        return True
+    booleans = {bool, np.bool_}
+    return booleans.isdisjoint(map(type, categories)) and booleans.isdisjoint(map(type, values))
+
+
+def match_objects(categories: Sequence[Scalar], values: Sequence[Any]) -> Codes:
+    """Look objects up in a dictionary."""
+    if plainly_comparable(categories, values):
+        table = CodeTable({value: code for code, value in enumerate(categories)})
+        codes = np.fromiter(map(table.__getitem__, values), np.int32, len(values))
+    else:
+        keyed = CodeTable({match_key(value): code for code, value in enumerate(categories)})
+        codes = np.fromiter((keyed[key_of(value)] for value in values), np.int32, len(values))
+    for row in np.flatnonzero(codes < 0).tolist():
+        if is_missing(values[row]):
+            codes[row] = ABSENT
+    return codes
+
+
+def key_of(value: Any) -> tuple[str, Any]:
+    """Return the matching key of a value from records."""
+    return match_key(bool(value) if isinstance(value, np.bool_) else value)
+
+
+def match_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
+    """Match numbers by offset (consecutive integers) or by binary search, exactly."""
+    if isinstance(categories, range):
+        codes = offsets(values, categories.start, len(categories))
+    else:
+        codes = search_numbers(categories, values)
+    if values.dtype.kind == "f":
+        codes[np.isnan(values)] = ABSENT
+    return codes
+
+
+def offsets(values: Values, start: int, size: int) -> Codes:
+    """Return values minus start where that is an integer in 0 .. size-1."""
+    inside = (values >= start) & (values <= start + size - 1)
+    if values.dtype.kind == "f":
+        inside &= values == np.floor(values)
+    if not inside.all():
+        values = np.where(inside, values, 0)
+    codes = (values.astype(np.int64) - start).astype(np.int32)
+    codes[~inside] = UNLISTED
+    return codes
+
+
+def search_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
+    """Match numbers among the sorted numeric categories by binary search."""
+    coded = enumerate(categories)
+    listed = sorted((value, code) for code, value in coded if match_key(value)[0] == "number")
+    if not listed:
+        return np.full(len(values), UNLISTED, dtype=np.int32)
+    known = np.array([value for value, _ in listed])
+    code_of = np.array([code for _, code in listed], dtype=np.int32)
+    if known.dtype.kind == "i" and known[-1] - known[0] < DENSE_RANGE:
+        table = np.full(known[-1] - known[0] + 2, UNLISTED, dtype=np.int32)  # -1 reads the last
+        table[known - known[0]] = code_of
+        return table[offsets(values, int(known[0]), len(table) - 1)]
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[place] == values, code_of[place], np.int32(UNLISTED))
+
+
+def match_text(categories: Sequence[Scalar], values: Values) -> Codes:
+    """Match fixed-width text: search by a hash of its characters, then compare exactly."""
+    texts = [(value, code) for code, value in enumerate(categories) if isinstance(value, str)]
+    if not texts or not len(values):
+        return np.full(len(values), UNLISTED, dtype=np.int32)
+    width = max(values.dtype.itemsize // 4, *(len(text) for text, _ in texts), 1)
+    known = np.array([text for text, _ in texts], dtype=f"U{width}")
+    hashes = character_hash(known, width)
+    order = np.argsort(hashes)
+    if np.any(np.diff(hashes[order]) == 0):
+        return match_objects(categories, values.tolist())
+    codes = np.array([code for _, code in texts], dtype=np.int32)[order]
+    found = np.searchsorted(
+        hashes[order], character_hash(values.astype(f"U{width}", copy=False), width)
+    )
+    found = np.minimum(found, len(order) - 1)
+    return np.where(known[order][found] == values, codes[found], np.int32(UNLISTED))
+
+
+def character_hash(texts: Values, width: int) -> NDArray[np.uint64]:
+    """Hash fixed-width text by a polynomial in its characters, modulo 2**64."""
+    characters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
+    result = np.zeros(len(texts), dtype=np.uint64)
+    for i in range(width):
+        result = result * np.uint64(1_000_003) + characters[:, i]
+    return result
