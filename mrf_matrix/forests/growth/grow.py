@@ -1,0 +1,253 @@
+"""Grow all trees of a forest at once, level by level."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.assembly import check_growth, forest_from_levels
+from mrf_matrix.forests.branches import branch_pool, threshold_pattern
+from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.growth.growth import Growth
+from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
+from mrf_matrix.forests.growth.records import Records
+from mrf_matrix.forests.source import RandomState
+from strategies.operators import check_allocation
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+MOST_POINTS = 1 << 23
+"""Points (records x trees) that one block of trees may hold: 130 MB of them."""
+
+_SMALLER = "raise min_points, lower n_trees or max_depth, or coarsen the domain"
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A forest grown from records, and what its leaves hold.
+
+    Attributes
+    ----------
+    forest : Forest
+    leaf_counts : ndarray of int64, shape (n_leaves, n_classes)
+        Class counts of each tree's estimation points in its leaves. **Raw counts of records**:
+        not private.
+    parent_counts : ndarray of int64, shape (n_leaves, n_classes)
+        The counts of the nearest node above (or the leaf itself) that has estimation points.
+    """
+
+    forest: Forest
+    leaf_counts: Longs
+    parent_counts: Longs
+
+
+def grow_forest(
+    domain: Domain,
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    growth: Growth,
+    n_trees: int,
+    *,
+    centres: Sequence[NDArray[Any] | None] | None = None,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Grown:
+    """Grow a forest from records.
+
+    Parameters
+    ----------
+    domain : Domain
+        With a target.
+    codes : ndarray of int, shape (N, d)
+    labels : ndarray of int, shape (N,)
+    growth : Growth
+        The laws of the forest.
+    n_trees : int
+    centres : sequence of (ndarray or None), optional
+        Raw values of the codes, see `Records`.
+    random_state : int, Generator or None
+        The forest does not depend on `n_jobs`.
+    n_jobs : int, optional
+        Threads, each growing blocks of trees.
+
+    Notes
+    -----
+    Trees are grown in blocks of at most `MOST_POINTS` points. A block holds 16 bytes a point,
+    twice while a level is split, and about 15 MB of temporaries; see `split_nodes`.
+    """
+    check_growth(n_trees, _SMALLER)
+    records = Records.of(domain, codes, labels, centres)
+    blocks = _blocks(n_trees, records.n_records)
+    generators = np.random.default_rng(random_state).spawn(len(blocks))
+    parts = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_grow_block)(records, growth, size, generator)
+        for size, generator in zip(blocks, generators, strict=True)
+    )
+    return _assemble(domain, records, growth, _side_by_side(parts))
+
+
+def _blocks(n_trees: int, n_records: int) -> list[int]:
+    """Return the sizes of blocks of trees; they depend on the data's size alone."""
+    most = max(1, min(n_trees, MOST_POINTS // n_records))
+    n_blocks = -(-n_trees // most)
+    return [len(part) for part in np.array_split(np.arange(n_trees), n_blocks)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Splits of a level's nodes (attribute -1: a leaf) and their estimation points by class."""
+
+    tree: Ints
+    splits: Splits
+    counts: Longs
+
+
+def _grow_block(
+    records: Records, growth: Growth, n_trees: int, generator: np.random.Generator
+) -> list[_Level]:
+    structure, estimation = _first_points(records, growth, n_trees, generator)
+    tree = np.arange(n_trees, dtype=np.int32)
+    levels: list[_Level] = []
+    n_nodes = total = n_trees
+    while n_nodes:
+        counts = (estimation or structure).counts(n_nodes, records.n_classes)
+        is_open = _open_nodes(records, structure, counts, growth, len(levels))
+        splits = Splits(np.full(n_nodes, -1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64))
+        structure, estimation = _descend(
+            records, structure, estimation, is_open, growth, generator, splits
+        )
+        levels.append(_Level(tree, splits, counts))
+        inner = splits.attribute >= 0
+        tree = np.repeat(tree[inner], 2)
+        n_nodes = len(tree)
+        total += n_nodes
+        check_growth(total, _SMALLER)
+    return levels
+
+
+def _first_points(
+    records: Records, growth: Growth, n_trees: int, generator: np.random.Generator
+) -> tuple[Points, Points | None]:
+    """Put the points at the roots; None for estimation points that are the structure points."""
+    check_allocation("records x trees of one block", (n_trees, records.n_records))
+    drawn = growth.points.draw(records.n_records, n_trees, generator)
+    structure, estimation = (
+        Points(
+            record.astype(np.int32), np.asarray(tree, dtype=np.int64), records.labels[record]
+        )
+        for tree, record in drawn
+    )
+    return structure, estimation if growth.points.separate else None
+
+
+def _open_nodes(
+    records: Records, structure: Points, counts: Longs, growth: Growth, depth: int
+) -> NDArray[np.bool_]:
+    """Return which nodes may be split."""
+    rule = growth.stopping
+    if rule.max_depth is not None and depth >= rule.max_depth:
+        return np.zeros(len(counts), dtype=np.bool_)
+    n_points = counts.sum(axis=1)
+    if rule.rule == "node":
+        enough = n_points > rule.min_points
+    else:
+        enough = n_points >= 2 * rule.min_points
+    if rule.split_pure:
+        return np.asarray(enough)
+    of_class = (
+        structure.counts(len(counts), records.n_classes) if growth.points.separate else counts
+    )
+    return np.asarray(enough & ((of_class > 0).sum(axis=1) > 1))
+
+
+def _descend(
+    records: Records,
+    structure: Points,
+    estimation: Points | None,
+    is_open: NDArray[np.bool_],
+    growth: Growth,
+    generator: np.random.Generator,
+    splits: Splits,
+) -> tuple[Points, Points | None]:
+    """Split the open nodes, note the splits, and return the children's points."""
+    number = np.cumsum(is_open) - 1
+    structure = structure.keep(is_open, number)
+    estimation = estimation.keep(is_open, number) if estimation else None
+    n_open = int(is_open.sum())
+    searched = structure
+    if estimation and growth.counts_estimation_on_sides:
+        searched = _merged(structure, estimation, records.n_classes, n_open)
+    found = split_nodes(records, searched, n_open, growth, generator)
+    rows = np.flatnonzero(is_open)
+    splits.attribute[rows], splits.threshold[rows] = found.attribute, found.threshold
+    inner = found.attribute >= 0
+    return (
+        _children(records, structure, found, inner),
+        _children(records, estimation, found, inner) if estimation else None,
+    )
+
+
+def _merged(structure: Points, estimation: Points, slot: int, n_nodes: int) -> Points:
+    """Append each node's estimation points to its structure points, under one slot."""
+    node = np.concatenate([structure.node, estimation.node])
+    order = np.argsort(node, kind="stable")
+    slots = np.concatenate([structure.slot, np.full_like(estimation.slot, slot)])
+    record = np.concatenate([structure.record, estimation.record])
+    return Points(record[order], node[order], slots[order])
+
+
+def _children(
+    records: Records, points: Points, found: Splits, inner: NDArray[np.bool_]
+) -> Points:
+    """Return the points of the children of the nodes that were split."""
+    number = np.cumsum(inner) - 1
+    points = points.keep(inner, number)
+    attribute, threshold = found.attribute[inner], found.threshold[inner]
+    codes = records.by_node(attribute, points.node, points.record)
+    return points.split(codes >= threshold[points.node], len(attribute))
+
+
+def _side_by_side(blocks: list[list[_Level]]) -> list[_Level]:
+    """Put blocks of trees next to each other, level by level."""
+    first_tree = np.cumsum([0, *(len(block[0].tree) for block in blocks)])
+    levels = []
+    for depth in range(max(map(len, blocks))):
+        rows = [
+            (first, block[depth])
+            for first, block in zip(first_tree[:-1], blocks, strict=True)
+            if depth < len(block)
+        ]
+        splits = Splits(
+            np.concatenate([level.splits.attribute for _, level in rows]),
+            np.concatenate([level.splits.threshold for _, level in rows]),
+        )
+        tree = np.concatenate([level.tree + np.int32(first) for first, level in rows])
+        levels.append(_Level(tree, splits, np.concatenate([level.counts for _, level in rows])))
+    return levels
+
+
+def _assemble(domain: Domain, records: Records, growth: Growth, levels: list[_Level]) -> Grown:
+    """Make the forest, and carry counts to its leaves."""
+    forest = forest_from_levels(
+        domain,
+        [level.splits.attribute.astype(np.int32) for level in levels],
+        [threshold_pattern(domain.sizes, level.splits.threshold) for level in levels],
+        branch_pool(domain.sizes),
+        data_dependent=True,
+        source=growth.source,
+        allow_empty=True,
+    )
+    counts = np.concatenate([level.counts for level in levels])
+    filled = np.flatnonzero(counts.sum(axis=1) > 0)
+    nearest = np.arange(forest.n_nodes)
+    is_filled = np.zeros(forest.n_nodes, dtype=np.bool_)
+    is_filled[filled] = True
+    for level in forest.levels[1:]:
+        empty = level[~is_filled[level]]
+        nearest[empty] = nearest[forest.parent[empty]]
+    return Grown(forest, counts[forest.leaves], counts[nearest[forest.leaves]])

@@ -1,0 +1,72 @@
+"""How a forest is grown from records: a composition of small laws."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mrf_matrix.forests.growth.impurity import Impurity
+from mrf_matrix.forests.growth.laws import GREEDY, AllAttributes, AttributeLaw, CutLaw
+from mrf_matrix.forests.growth.parameters import check_integer
+from mrf_matrix.forests.growth.points import Partition, Points
+
+Rule = Literal["node", "sides"]
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When a node is not split.
+
+    Parameters
+    ----------
+    min_points : int, default=5
+        Smallest number k of estimation points (of all points, where they are not separate).
+    rule : {"node", "sides"}, default="node"
+        "node": a node with at most k points is a leaf (line 3 of Algorithm 1), whatever its
+        children would hold. "sides": cuts that leave fewer than k points on a side are none.
+    max_depth : int or None, default=None
+        Splits on a path; None for no limit.
+    split_pure : bool, default=False
+        Go on splitting nodes whose structure points are of one class.
+    """
+
+    min_points: int = 5
+    rule: Rule = "node"
+    max_depth: int | None = None
+    split_pure: bool = False
+
+    def __post_init__(self) -> None:
+        check_integer("min_points", self.min_points, 0)
+        if self.max_depth is not None:
+            check_integer("max_depth", self.max_depth, 0)
+        if self.rule not in ("node", "sides"):
+            raise ValueError(f"rule={self.rule!r}: expected 'node' or 'sides'.")
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The laws of one kind of forest.
+
+    Attributes
+    ----------
+    points : Points
+        Structure and estimation points of each tree.
+    attributes : AttributeLaw
+        What a node looks at.
+    cut : CutLaw
+        How it picks.
+    stopping : Stopping
+    impurity : Impurity
+    source : str
+        The forest's name, in words.
+    """
+
+    points: Points = field(default_factory=Partition)
+    attributes: AttributeLaw = field(default_factory=AllAttributes)
+    cut: CutLaw = GREEDY
+    stopping: Stopping = field(default_factory=Stopping)
+    impurity: Impurity = field(default_factory=Impurity)
+    source: str = "grown trees"
+
+    @property
+    def counts_estimation_on_sides(self) -> bool:
+        """Whether cuts need the estimation points on either side."""
+        return self.points.separate and self.stopping.rule == "sides"

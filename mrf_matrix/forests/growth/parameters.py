@@ -1,0 +1,29 @@
+"""Checks that the laws of growth share: refuse by name."""
+
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Refuse what is no integer of at least `least`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}={value!r}: expected an integer of at least {least}.")
+    if value < least:
+        raise ValueError(f"{name}={value}: expected at least {least}.")
+
+
+def check_sharpness(name: str, value: Any) -> float:
+    """Return a number from 0 to infinity, or refuse by name."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name}={value!r}: expected a number from 0 to float('inf').")
+    if isnan(value) or value < 0:
+        raise ValueError(f"{name}={value}: expected a number from 0 to float('inf').")
+    return float(value)
+
+
+def check_probability(name: str, value: Any) -> None:
+    """Refuse what is no probability."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"{name}={value!r}: expected a probability from 0 to 1.")

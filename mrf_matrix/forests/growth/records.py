@@ -1,0 +1,123 @@
+"""Encoded records in the order and layout that growing reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.codes import checked_codes
+from mrf_matrix.forests.growth.items import Items
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Codes by attribute, records sorted by class.
+
+    Records of one class follow each other, so that points listed by tree and record are sorted
+    by (node, class) at the root, and stay so at every level.
+
+    Attributes
+    ----------
+    columns : ndarray of int32, shape (d, N)
+    labels : ndarray of int32, shape (N,)
+        Class codes, non-decreasing.
+    sizes : tuple of int
+    n_classes : int
+    centres : tuple of ndarray or None per attribute
+        The raw value of each code, where a threshold between two codes shall lie halfway
+        between their values rather than between their numbers.
+    """
+
+    columns: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    sizes: tuple[int, ...]
+    n_classes: int
+    centres: tuple[NDArray[np.float64] | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        codes: NDArray[Any],
+        labels: NDArray[Any],
+        centres: Sequence[NDArray[Any] | None] | None = None,
+    ) -> "Records":
+        """Check and sort encoded records.
+
+        Raises
+        ------
+        ValueError
+            If the domain has no target, there is no record, or codes or labels do not fit.
+        """
+        codes = checked_codes(codes, domain.sizes, domain.names)
+        labels = np.asarray(labels)
+        if labels.shape != (len(codes),) or labels.dtype.kind not in "iu":
+            raise ValueError(
+                f"labels has shape {labels.shape} and type {labels.dtype}: expected "
+                f"({len(codes)},) integers, one class code a record."
+            )
+        if not len(codes):
+            raise ValueError("codes holds 0 records: expected at least one to grow from.")
+        if labels.min() < 0 or labels.max() >= domain.n_classes:
+            raise ValueError(
+                f"labels run from {labels.min()} to {labels.max()}: expected 0 to "
+                f"{domain.n_classes - 1}."
+            )
+        order = np.argsort(labels, kind="stable")
+        return cls(
+            columns=np.ascontiguousarray(codes[order].T, dtype=np.int32),
+            labels=labels[order].astype(np.int32),
+            sizes=domain.sizes,
+            n_classes=domain.n_classes,
+            centres=tuple(centres) if centres is not None else (None,) * domain.n_attributes,
+        )
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return len(self.labels)
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes."""
+        return len(self.columns)
+
+    @cached_property
+    def _flat(self) -> NDArray[np.int32]:
+        return self.columns.ravel()
+
+    def column(self, attribute: int, record: NDArray[Any]) -> NDArray[np.int32]:
+        """Return the codes of some records in one attribute."""
+        return np.take(self.columns[attribute], record, mode="clip")
+
+    def chosen(self, attribute: Longs, items: Items) -> tuple[NDArray[np.int32], int]:
+        """Return the items' codes in their nodes' attributes, and one more than the largest."""
+        codes = self.by_node(attribute, items.node, items.record)
+        return codes, int(codes.max(initial=0)) + 1
+
+    def by_node(
+        self, attribute: Longs, node: NDArray[Any], record: NDArray[Any]
+    ) -> NDArray[np.int32]:
+        """Return records' codes in the attribute of each one's node."""
+        return np.take(self._flat, (attribute * self.n_records)[node] + record, mode="clip")
+
+    def between(self, attribute: Longs, low: Longs, high: Longs) -> Longs:
+        """Return the first code on the right of a cut between `low` and `high`: the middle."""
+        threshold = low + (high - low + 1) // 2
+        wide = high > low + 1
+        for i in np.unique(attribute[wide]).tolist():
+            centres = self.centres[i]
+            if centres is None:
+                continue
+            rows = np.flatnonzero(wide & (attribute == i))
+            a, b = centres[low[rows]], centres[high[rows]]
+            middle = a + (b - a) / 2
+            above = np.searchsorted(centres, middle, side="right")
+            threshold[rows] = np.clip(above, low[rows] + 1, high[rows])
+        return threshold
