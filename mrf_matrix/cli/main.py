@@ -1,0 +1,36 @@
+"""The command `mrf-matrix`: each subcommand parses, calls and prints; no mathematics here."""
+
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "compare": "Compare noise allocations on a data set, beside forests without privacy.",
+    "datasets": "List the data sets known by name.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the subcommands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand by its name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"mrf_matrix.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands with their one line each, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mrf-matrix")
+def main() -> None:
+    """Allocate noise in private forests: compare strategies, plan, release."""

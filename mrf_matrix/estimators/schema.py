@@ -1,0 +1,71 @@
+"""The public schema of an estimator: which domain, which classes, which codes.
+
+The domain is public and must be given. ``domain="from_data"`` reads it off the records, which is
+not private: it exists for public data and for scikit-learn's own checks, and warns.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from mrf_matrix.domain import Domain
+
+Codes = NDArray[np.int32]
+
+
+def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain, Any, Any]:
+    """Return the domain, and X and y ready to be encoded by it.
+
+    Raises
+    ------
+    ValueError
+        If no domain is given, or the domain names no target classes.
+    TypeError
+        If the domain is something else.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    if isinstance(domain, str) and domain == "from_data":
+        X, y = validate_data(estimator, X, y, dtype=None)
+        check_classification_targets(y)
+        return Domain.from_data(X, y), X, y
+    if domain is None:
+        raise ValueError(
+            "domain=None: a private forest needs a public domain (attributes, their codes, the "
+            "classes). Pass domain=Domain([...], target=Attribute(...)), or domain='from_data' "
+            "for non-private work on public records."
+        )
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain={domain!r}: expected a Domain or 'from_data'.")
+    if domain.target is None:
+        raise ValueError(
+            "domain has no target: the classes are public and must be named. Pass "
+            "Domain(attributes, target=Attribute('class', categories=[...]))."
+        )
+    validate_data(estimator, X, skip_check_array=True)
+    return domain, X, y
+
+
+def encode(domain: Domain, X: Any, y: Any) -> tuple[Codes, Codes]:
+    """Return codes and labels of the records; refuse no records and unequal lengths."""
+    codes = domain.encode(X)
+    labels = domain.encode_target(y)
+    if len(codes) == 0:
+        raise ValueError("X has 0 records: expected at least one record to train on.")
+    if len(codes) != len(labels):
+        raise ValueError(f"X has {len(codes)} records and y has {len(labels)} labels.")
+    return codes, labels
+
+
+def encode_queries(estimator: Any, domain: Domain, X: Any) -> Codes:
+    """Return the codes of records to predict, checked against what was fitted."""
+    if getattr(estimator, "domain", None) == "from_data":
+        X = validate_data(estimator, X, dtype=None, reset=False)
+    else:
+        validate_data(estimator, X, skip_check_array=True, reset=False)
+    return domain.encode(X)

@@ -1,0 +1,86 @@
+"""Leaf values to votes to labels: post-processing of what was already released.
+
+Every rule works on a sparse incidence (records x leaves) times a small (leaves x classes) table,
+so votes are one matrix product. Ties are broken by public rules only: a leaf whose largest values
+tie shares its vote among the tied classes, and a record whose largest votes tie gets the class
+that comes first in `classes_`.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mrf_matrix.forests import Forest
+
+Voting = Literal["hard", "weight"]
+VOTINGS: tuple[str, ...] = get_args(Voting)
+Array = NDArray[np.float64]
+
+ROUTED_AT_ONCE = 2**22
+"""Leaf numbers held at once while predicting (16 MiB of int32)."""
+
+
+def leaf_votes(leaf_values: Array, voting: Voting) -> Array:
+    """Return what each leaf adds to the votes of a record that reaches it, shape (o, k).
+
+    Parameters
+    ----------
+    leaf_values : ndarray of shape (o, k)
+        Released (noisy) class counts of the leaves.
+    voting : {"hard", "weight"}
+        "hard": one vote for the leaf's largest class, shared equally among ties.
+        "weight": the class counts themselves, as in ``V = Q Tᵀ C``.
+    """
+    if voting == "weight":
+        return leaf_values
+    best = leaf_values == leaf_values.max(axis=1, keepdims=True)
+    return np.asarray(best / best.sum(axis=1, keepdims=True))
+
+
+def forest_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
+    """Return the votes of every record, ``Q Tᵀ`` times the leaves' votes, shape (b, k).
+
+    The largest temporary is the leaf numbers of one block of records (`ROUTED_AT_ONCE`).
+    """
+    total = np.empty((len(codes), votes_of_leaf.shape[1]))
+    for block in record_blocks(len(codes), forest.n_trees):
+        leaves = forest.apply(codes[block])
+        incidence = sparse.csr_array(
+            (
+                np.ones(leaves.size),
+                leaves.ravel(),
+                np.arange(0, leaves.size + 1, forest.n_trees),
+            ),
+            shape=(len(leaves), forest.n_leaves),
+        )
+        total[block] = np.asarray(incidence @ votes_of_leaf)
+    return total
+
+
+def record_blocks(n_records: int, n_trees: int) -> Iterator[slice]:
+    """Cut the records into blocks of at most `ROUTED_AT_ONCE` (record, tree) pairs."""
+    step = max(1, ROUTED_AT_ONCE // max(1, n_trees))
+    return (slice(start, start + step) for start in range(0, n_records, step))
+
+
+def vote_shares(votes: Array) -> Array:
+    """Return votes as shares that sum to one, keeping each row's order of classes.
+
+    A row with negative (noisy) votes is shifted so that its least vote is zero; a row without
+    any preference is uniform. These are shares of votes, not calibrated probabilities.
+    """
+    shifted = votes - np.minimum(votes.min(axis=1, keepdims=True), 0.0)
+    total = shifted.sum(axis=1, keepdims=True)
+    uniform = np.full_like(shifted, 1.0 / votes.shape[1])
+    return np.asarray(np.divide(shifted, total, out=uniform, where=total > 0))
+
+
+def check_voting(voting: Any) -> Voting:
+    """Return a valid voting rule or refuse by name."""
+    if voting not in VOTINGS:
+        raise ValueError(f"voting={voting!r}: expected one of {', '.join(map(repr, VOTINGS))}.")
+    rule: Voting = voting
+    return rule

@@ -1,0 +1,82 @@
+"""Accuracy against ε: the picture of a comparison."""
+
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.estimators import Comparison
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
+
+LINE_STYLES = ("--", "-.", ":")
+
+
+class AccuracyDisplay:
+    """Test accuracy of every method against the budget ε.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The study to draw.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn, after `plot`.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> "AccuracyDisplay":
+        """Draw a study.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            What `compare` returned.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        return cls(comparison).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> "AccuracyDisplay":
+        """Draw methods that spend budget as curves, the others as horizontal lines."""
+        ax = new_axes(ax, figsize=(7.6, 4.4))
+        study = self.comparison
+        private = [method for method in study.methods if method.spends]
+        for method, colour, marker in zip(private, COLOURS, MARKERS, strict=False):
+            points = [study.summary(method.key, epsilon) for epsilon in study.epsilons]
+            ax.errorbar(
+                study.epsilons,
+                [point.mean for point in points],
+                yerr=np.nan_to_num([2 * point.standard_error for point in points]),
+                label=method.label,
+                color=colour,
+                marker=marker,
+                capsize=3,
+            )
+        others = [method for method in study.methods if not method.spends]
+        for method, style in zip(others, LINE_STYLES, strict=False):
+            mean = study.summary(method.key, None).mean
+            ax.axhline(mean, color=GREY, linestyle=style, label=f"{method.label} ({mean:.2f})")
+        self._label(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _label(self, ax: Any) -> None:
+        study = self.comparison
+        settings = study.settings
+        ax.set_xscale("log")
+        ax.set_xticks(study.epsilons, [f"{epsilon:g}" for epsilon in study.epsilons])
+        ax.minorticks_off()
+        ax.set_ylim(0, 1.02)
+        ax.set_xlabel(f"privacy budget ε (pure DP, {settings['neighboring']} neighbours)")
+        ax.set_ylabel("test accuracy (mean ± 2 standard errors)")
+        ax.set_title(
+            f"{study.dataset}: {settings['n_trees']} trees of depth {settings['max_depth']}, "
+            f"{settings['voting']} voting, {settings['noise']} noise",
+            fontsize=10,
+        )
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
+        tidy(ax)

@@ -1,0 +1,34 @@
+"""One look for every picture: colour-blind safe colours, markers that differ without colour."""
+
+from typing import Any
+
+# Okabe and Ito's palette (2008), told apart by people with any common colour blindness.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+GREY = "#6B6B6B"
+
+
+def load_pyplot() -> Any:
+    """Import matplotlib when a picture is asked for, or say how to install it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib: install it with pip install 'mrf-matrix[plot]'."
+        ) from error
+    return plt
+
+
+def new_axes(ax: Any, figsize: tuple[float, float] = (6.4, 4.2)) -> Any:
+    """Return the given axes, or the axes of a new figure laid out to fit its labels."""
+    if ax is not None:
+        return ax
+    _, made = load_pyplot().subplots(figsize=figsize, layout="constrained")
+    return made
+
+
+def tidy(ax: Any) -> None:
+    """Take away what carries no information."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)

@@ -1,0 +1,85 @@
+"""The main job from the command line."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from mrf_matrix.cli.main import COMMANDS, main
+
+SMALL = ["--trees", "4", "--depth", "2", "--repeats", "1", "--draws", "1", "--strategy", "identity"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_help_names_every_command():
+    text = run("--help").output
+    for name in COMMANDS:
+        assert name in text
+        assert run(name, "--help").exit_code == 0
+
+
+def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run("compare", "monks_1", *SMALL, "--epsilons", "1,2", "--output", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "research noise" in done.output
+    assert "certified lower bound" in done.output
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "compare.json",
+        "accuracy.png",
+        "strategies.png",
+    }
+    assert json.loads((tmp_path / "compare.json").read_text())["dataset"] == "monks_1"
+
+
+def test_json_goes_to_standard_output(tmp_path):
+    done = run("compare", "monks_1", *SMALL, "--json", "--no-pictures", "--output", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["settings"]["n_trees"] == 4
+
+
+def test_exact_noise_is_called_a_release(tmp_path):
+    done = run(
+        "compare",
+        "monks_1",
+        *SMALL,
+        "--noise",
+        "exact",
+        "--no-pictures",
+        "--epsilons",
+        "1",
+        "--output",
+        str(tmp_path),
+    )
+    assert done.exit_code == 0, done.output
+    assert "private release" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "no_such_data"], "no_such_data"),
+        (["compare", "monks_1", "--epsilons", "0"], "epsilon"),
+        (["compare", "monks_1", "--epsilons", "one"], "numbers separated by commas"),
+        (["compare", "monks_1", "--depth", "9"], "depth"),
+        (["compare", "monks_1", "--trees", "0"], "trees"),
+        (["compare", "monks_1", "--strategy", "magic"], "magic"),
+        (["no-such-command"], "No such command"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message):
+    done = run(*arguments)
+    assert done.exit_code != 0
+    assert message in done.output
+    assert "Traceback" not in done.output
+
+
+def test_datasets_lists_names_with_sources():
+    text = run("datasets").output
+    assert "car" in text
+    rows = json.loads(run("datasets", "--json").stdout)
+    assert {"car", "nursery", "iris"} <= {row["name"] for row in rows}
+    assert all(row["source"] and row["licence"] for row in rows)
