@@ -45,7 +45,7 @@ numpydoc_show_class_members = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mrf_matrix"
-html_static_path = ["_static"]
+html_static_path = ["_static"] if (HERE / "_static").is_dir() else []
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
