@@ -42,8 +42,14 @@ from strategies.refinement_groups import (
     partitions_of,
 )
 
-MOST_ROWS = 2500
+MOST_ROWS = 1600
+"""Rows of the workload up to which the family serves."""
+
+MOST_BOXES = 2000
 """Rows of the strategy: its row Gram is factored, and evaluated again at the end."""
+
+SECONDS_PER_CUBE = 6e-10
+"""Work of factoring a row Gram, per cube of its side."""
 
 INFEASIBLE = 1e30
 SMALLEST = 1e-3
@@ -158,7 +164,7 @@ def common_refinement(problem: Problem, search: Search) -> Operator:
     loss = BoxLoss.of(rows, parts)
     power = POWER[problem.norm] if problem.norm == "l1" else 0.5
     start = np.array([part.weights.sum() for part in parts]) ** power
-    iterations = min(60, int(0.6 * search.work / loss.work))
+    iterations = min(60, int(0.5 * search.work / loss.work))
     _, weights = descend(loss, np.maximum(start, 1e-9), problem.norm, iterations)
     scales = weights if problem.norm == "l1" else np.sqrt(weights)
     masks = [np.concatenate(same) for same in zip(*(p.masks for p in parts), strict=True)]
@@ -172,11 +178,12 @@ def best_groups(rows: MaskRows, norm: Norm, search: Search) -> list[Partition]:
     parts = partitions_of(rows.masks, rows.groups, row_weights(rows))
     parts = [part for part in parts if part.weights.sum() > 0]
     start = Joiner.of(parts)
-    best = joined_groups(start, norm, MOST_ROWS)
     boxes = sum(len(part) for part in parts)
+    room = max(boxes, min(MOST_BOXES, int(np.cbrt(search.work / SECONDS_PER_CUBE))))
+    best = joined_groups(start, norm, room)
     cost = 2e-9 * len(parts) * boxes * (20 * len(rows.masks) + len(parts)) + 1e-3
     for _ in range(min(20, int(0.3 * search.work / cost))):
-        trial = joined_groups(start, norm, MOST_ROWS, search.generator, 0.3)
+        trial = joined_groups(start, norm, room, search.generator, 0.3)
         best = min(best, trial, key=lambda found: law_sum(found, norm))
     return best
 
