@@ -1,6 +1,14 @@
 """Forests over a public domain: parallel arrays, and the sources that grow them."""
 
 from mrf_matrix.forests.assembly import forest_from_levels
+from mrf_matrix.forests.bounds import (
+    best_leaves,
+    expected_diameter_bound,
+    impure_diameter,
+    pure_forest_bound,
+    pure_leaves_bound,
+    simplified_forest_bound,
+)
 from mrf_matrix.forests.boxes import decision_paths, leaf_masks
 from mrf_matrix.forests.branches import (
     branch_pool,
@@ -12,24 +20,51 @@ from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.combine import concatenate, take_trees
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.from_paths import forest_from_paths
+from mrf_matrix.forests.heights import (
+    expected_height,
+    height_bounds,
+    height_probabilities,
+    height_tail_bounds,
+    height_variance,
+)
+from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
+from mrf_matrix.forests.pure import PureTrees
 from mrf_matrix.forests.random_trees import RandomTrees
+from mrf_matrix.forests.simplified_breiman import SimplifiedBreimanTrees
+from mrf_matrix.forests.sklearn_import import from_sklearn
 from mrf_matrix.forests.source import PathSource, RandomState
 from mrf_matrix.forests.text import export_text
 
 __all__ = [
     "Forest",
     "ForestError",
+    "LearnedStructureError",
     "PathSource",
+    "PureTrees",
     "RandomState",
     "RandomTrees",
+    "SimplifiedBreimanTrees",
+    "best_leaves",
     "branch_pool",
+    "check_structure_is_public",
     "concatenate",
     "decision_paths",
+    "expected_diameter_bound",
+    "expected_height",
     "export_text",
     "forest_from_levels",
     "forest_from_paths",
+    "from_sklearn",
+    "height_bounds",
+    "height_probabilities",
+    "height_tail_bounds",
+    "height_variance",
+    "impure_diameter",
     "leaf_masks",
     "multiway_pattern",
+    "pure_forest_bound",
+    "pure_leaves_bound",
+    "simplified_forest_bound",
     "subset_patterns",
     "take_trees",
     "threshold_pattern",
