@@ -22,7 +22,8 @@ from strategies.operators.pseudo_inverse import RowSpaceError
 from strategies.operators.recovery import error_trace, estimate, row_errors
 from strategies.operators.reduce import over_groups
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.scaled import RowScaled, Scaled
+from strategies.operators.row_scaled import RowScaled
+from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
 from strategies.operators.transposed import Transposed

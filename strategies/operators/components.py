@@ -95,7 +95,8 @@ def mask_rows(workload: Operator) -> MaskRows | None:
     """
     from strategies.operators.product import Product
     from strategies.operators.row_kronecker import RowKronecker
-    from strategies.operators.scaled import RowScaled, Scaled
+    from strategies.operators.row_scaled import RowScaled
+    from strategies.operators.scaled import Scaled
     from strategies.operators.stack import Stack
 
     if isinstance(workload, RowKronecker):

@@ -6,7 +6,8 @@ from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Operator, densified
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.scaled import RowScaled, Scaled
+from strategies.operators.row_scaled import RowScaled
+from strategies.operators.scaled import Scaled
 from strategies.operators.stack import Stack
 
 

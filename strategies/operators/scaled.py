@@ -1,4 +1,4 @@
-"""A structure times one number, or each of its rows times its own."""
+"""A structure times one number."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from scipy import sparse
 
 from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Norm, Operator, check_range
-from strategies.operators.validation import Real, real_array
+from strategies.operators.validation import real_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,123 +149,3 @@ class Scaled(Operator):
         if self.weight == 0:
             raise ValueError("weight=0: a strategy of zeros measures nothing.")
         return 1.0 / self.weight
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RowScaled(Operator):
-    """``diag(weights) @ A``: every row measured with its own weight.
-
-    Parameters
-    ----------
-    weights : array-like of shape (m,)
-        Finite. Integers keep the entries of an integer structure exact.
-    inner : Operator
-    """
-
-    weights: Real
-    inner: Operator
-
-    def __post_init__(self) -> None:
-        weights = real_array("weights", self.weights, 1)
-        if len(weights) != self.inner.shape[0]:
-            raise ValueError(
-                f"weights has {len(weights)} entries: expected one for each of the "
-                f"{self.inner.shape[0]} rows."
-            )
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "sizes", self.inner.sizes)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.inner.shape
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """As the structure it scales."""
-        return self.inner.prefers_sparse
-
-    @property
-    def entries(self) -> int:
-        """As the structure it scales."""
-        return self.inner.entries
-
-    def _matmat(self, right: Array) -> Array:
-        return self.weights[:, None] * self.inner._matmat(right)
-
-    def _rmatmat(self, left: Array) -> Array:
-        return self.inner._rmatmat(self.weights[:, None] * left)
-
-    def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
-        check_allocation("dense RowScaled", self.shape)
-        return self.weights[:, None] * self.inner.to_dense()
-
-    def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
-        return self._scale(self.inner.to_sparse())
-
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
-        """Return the columns at the given cells."""
-        return self._scale(self.inner.columns(cells))
-
-    def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
-        return sparse.csr_array(sparse.diags_array(self.weights, dtype=self.weights.dtype) @ form)
-
-    def row_gram(self) -> Array:
-        """Return ``A @ A.T``, refused above the memory cap."""
-        return self.weights[:, None] * self.inner.row_gram() * self.weights
-
-    def row_gram_matmat(self, right: Array) -> Array:
-        """Return ``A @ A.T @ right``."""
-        weights = self.weights[:, None]
-        return weights * self.inner.row_gram_matmat(weights * right)
-
-    def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
-        return self.weights**2 * self.inner.row_squares()
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, for a 0/1 structure from its transpose alone."""
-        if not self.inner.is_binary:
-            return super().column_norms(norm)
-        powers = np.abs(self.weights) if norm == "l1" else self.weights.astype(float) ** 2
-        sums = self.inner.rmatmat(powers)
-        return sums if norm == "l1" else np.sqrt(sums)
-
-    def sensitivity(self, norm: Norm) -> float:
-        """Return the largest column norm, or a bound above it where n is out of reach."""
-        bound = self._group_bound(norm)
-        if bound is None:
-            return super().sensitivity(norm)
-        return float(bound) if norm == "l1" else float(np.sqrt(bound))
-
-    def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """Tell whether n is within reach, so that no bound by disjoint groups is needed."""
-        return self._group_bound(norm) is None
-
-    def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
-        bound = self._group_bound(norm)
-        return super().integer_sensitivity(norm) if bound is None else int(bound)
-
-    def _group_bound(self, norm: Norm) -> float | None:
-        """Sum over groups of disjoint rows of the largest weight: every column meets one each."""
-        from strategies.operators.row_kronecker import RowKronecker
-
-        inner = self.inner
-        if not isinstance(inner, RowKronecker) or inner.is_enumerable:
-            return None
-        powers = np.abs(self.weights) if norm == "l1" else self.weights**2
-        check_range(float(np.abs(self.weights).max(initial=0)) ** 2 * len(powers))
-        if inner.groups is None:
-            return float(powers.sum())
-        largest = np.zeros(int(inner.groups.max(initial=-1)) + 1, dtype=powers.dtype)
-        np.maximum.at(largest, inner.groups, powers)
-        return float(largest.sum())
-
-    def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``."""
-        if self.inner.is_binary:
-            return RowScaled(np.rint(self.weights * scale).astype(np.int64), self.inner)
-        return super().rounded(scale)

@@ -14,7 +14,7 @@ from strategies.operators.memory import MemoryCapError, memory_cap
 from strategies.operators.product import Product
 from strategies.operators.pseudo_inverse import RowSpaceError
 from strategies.operators.row_kronecker import RowKronecker
-from strategies.operators.scaled import RowScaled
+from strategies.operators.row_scaled import RowScaled
 from strategies.operators.stack import Stack
 
 SIZES = (3, 2, 4)
