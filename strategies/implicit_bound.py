@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg, sparse
 
-from strategies.operators import Array, Operator, check_allocation
+from strategies.operators import Array, Operator, check_allocation, fits
 from strategies.operators.components import mask_rows
 from strategies.path_patterns import PatternRows, distinct_paths
+from strategies.pinched_bound import pinched_bound
 
 SAFETY = 1e-9
 """Share taken off the reported bound for rounding, beside the eigenvalues' own error."""
@@ -30,7 +31,10 @@ SAFETY = 1e-9
 STALLED = 1e-5
 """Relative gain of an update below which the climb ends."""
 
-LARGEST_GRAM = 1200
+MOST_PINCHED = 6000
+"""Distinct paths up to which, beyond `LARGEST_GRAM`, the pinched bound is tried."""
+
+LARGEST_GRAM = 1600
 """Rows, and paths behind them, that are kept unless the caller allows more."""
 
 
@@ -90,7 +94,7 @@ def implicit_bound(
         Breaks the symmetry between the parts of a mixture.
     work : float, default=2.0
         Seconds of the reference machine; the number of updates follows from it.
-    max_rows : int, default=1200
+    max_rows : int, default=1600
         Rows and distinct paths that are kept. Eigenvalues of a matrix of this side are found at
         every update; the largest arrays are a few of its size.
     parts : int, optional
@@ -109,16 +113,27 @@ def implicit_bound(
     rows = mask_rows(workload)
     if rows is None:
         return None
-    paths = truncated(distinct_paths(rows), max_rows)
+    every = distinct_paths(rows)
+    paths = truncated(every, max_rows)
     if paths.n_paths == 0:
         return ImplicitBound(0.0, first_weights(paths, 1, np.random.default_rng(0)), 0, 0)
     parts = parts or (1 if rows.mix is None else 8)
     side = max(paths.n_paths, paths.mix.shape[0])
     check_allocation("row Grams of the distinct paths", (side, side, 3 + parts))
-    steps = max(1, int(work / (2e-3 + 8e-10 * side**3 + 2e-8 * parts * side**2)))
+    own = 8e-10 * side**3 + (2e-8 * parts + 2e-9 * len(paths.varied)) * side**2
     weights = first_weights(paths, parts, generator or np.random.default_rng(0))
+    best, steps = climbed(paths, weights, min(200, int(work / (2e-3 + own))))
+    found = ImplicitBound(certified(paths, best), best, int(paths.mix.shape[0]), steps)
+    return max(found, whole_bound(every, paths.n_paths), key=lambda bound: bound.value)
+
+
+def climbed(paths: PatternRows, weights: Mixture, steps: int) -> tuple[Mixture, int]:
+    """Update the weights while that pays; return the best and the number of updates.
+
+    Up to one update is none at all: uniform weights are close to the best for paths alone.
+    """
     best, value, step = weights, 0.0, 0
-    for step in range(min(steps, 200)):
+    for step in range(steps if steps > 1 else 0):
         found, moved = climb(paths, weights)
         stalled = found < value * (1 + STALLED)
         if found > value:
@@ -126,7 +141,17 @@ def implicit_bound(
         if stalled and step >= 2:
             break
         weights = moved
-    return ImplicitBound(certified(paths, best), best, int(paths.mix.shape[0]), step + 1)
+    return best, step
+
+
+def whole_bound(paths: PatternRows, kept: int) -> ImplicitBound:
+    """Return the pinched bound on all paths where some were left out, zero where it is not due."""
+    uniform = first_weights(paths, 1, np.random.default_rng(0))
+    plain = paths.mix.shape[0] == paths.n_paths and np.diff(paths.mix.indptr).max(initial=0) == 1
+    room = fits((paths.n_paths, paths.n_paths, 3))
+    if not (plain and room and kept < paths.n_paths <= MOST_PINCHED):
+        return ImplicitBound(0.0, uniform, 0, 0)
+    return ImplicitBound(pinched_bound(paths), uniform, paths.n_paths, 0)
 
 
 def truncated(paths: PatternRows, limit: int) -> PatternRows:

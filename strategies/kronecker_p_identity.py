@@ -35,6 +35,9 @@ LARGEST_FACTOR = 256
 MOST_PAIRS = 2_000_000
 """Pairs of paths that occur together in a row of the workload."""
 
+PATIENCE = 4
+"""Restarts after which the Identity is returned when none has beaten it."""
+
 GAIN = 1e-9
 """Relative gain below which the Identity is returned instead."""
 
@@ -162,7 +165,9 @@ def kronecker_p_identity(problem: Problem, search: Search) -> Operator:
     identity = float(loss.values @ np.prod(entries, axis=0)) if entries else np.inf
     cost = sum(2e-4 + 1e-8 * sizes[i] ** 3 for i in plain) * 60 + 2e-8 * len(loss.values) * 60
     best: tuple[float, dict[int, Array]] = (identity * (1 - GAIN), {})
-    for _ in range(max(1, min(30, int(search.work / (1e-3 + cost))))):
+    for turn in range(max(1, min(30, int(search.work / (1e-3 + cost))))):
+        if turn == PATIENCE and not best[1]:
+            break
         start = {i: search.generator.uniform(size=(ranks(sizes[i]), sizes[i])) for i in plain}
         best = min(best, alternate(loss, start, 8, 60), key=lambda found: found[0])
     if not best[1]:

@@ -93,11 +93,7 @@ def mask_rows(workload: Operator) -> MaskRows | None:
     Understands `RowKronecker` and what is built on it by `RowScaled`, `Scaled`, `Stack` and
     `Product` with an explicit left factor.
     """
-    from strategies.operators.product import Product
-    from strategies.operators.row_kronecker import RowKronecker
-    from strategies.operators.row_scaled import RowScaled
-    from strategies.operators.scaled import Scaled
-    from strategies.operators.stack import Stack
+    from strategies.operators import Product, RowKronecker, RowScaled, Scaled, Stack
 
     if isinstance(workload, RowKronecker):
         masks = tuple(np.asarray(workload.masks(i)) for i in range(len(workload.sizes)))

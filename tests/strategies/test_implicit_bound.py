@@ -19,6 +19,7 @@ from strategies.operators import Dense, Identity, Product, RowKronecker, RowScal
 from strategies.operators.components import mask_rows
 from strategies.operators.memory import MemoryCapError
 from strategies.path_patterns import distinct_paths
+from strategies.pinched_bound import pinched_bound
 
 SIZES = (3, 2, 4)
 
@@ -153,3 +154,56 @@ def test_never_above_the_loss_of_a_strategy(data):
     assert bound.value <= identity * (1 + 1e-9) + 1e-300
     if identity > 0:
         assert bound.value <= gaussian_optimum(dense, 200) * (1 + 1e-4)
+
+
+def multiway_leaves(sizes, trees, depth, seed):
+    """Grow trees with one branch a code and return their leaves."""
+    rng = np.random.default_rng(seed)
+    paths = []
+    for _ in range(trees):
+        stack = [np.full(len(sizes), -1)]
+        while stack:
+            path = stack.pop()
+            if (path >= 0).sum() == rng.integers(1, depth + 1) or (path >= 0).all():
+                paths.append(path)
+                continue
+            chosen = rng.choice(np.flatnonzero(path < 0))
+            for code in range(sizes[chosen]):
+                child = path.copy()
+                child[chosen] = code
+                stack.append(child)
+    table = np.array(paths)
+    masks = [(table[:, [i]] == np.arange(s)) | (table[:, [i]] < 0) for i, s in enumerate(sizes)]
+    return RowKronecker.from_masks(masks)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pinching_stays_below_the_nuclear_norm(seed):
+    """Paths of several depths, so that some sets are not maximal; duplicates as weights."""
+    workload = multiway_leaves((3, 4, 3, 2), 6, 3, seed)
+    dense = workload.to_dense()
+    whole = linalg.svdvals(dense).sum() ** 2 / dense.shape[1]
+    found = pinched_bound(distinct_paths(mask_rows(workload)))
+    assert 0.5 * whole < found <= whole
+    fewer = pinched_bound(distinct_paths(mask_rows(workload)), largest_rest=3)
+    assert fewer <= found
+
+
+def test_pinching_is_exact_on_one_table():
+    """A full marginal's rows reach their own component and the coarser ones, nothing is lost."""
+    workload = RowKronecker.from_masks([np.eye(5), np.ones((5, 4))])
+    assert pinched_bound(distinct_paths(mask_rows(workload))) == pytest.approx(5.0)
+
+
+def test_pinching_refuses_combinations():
+    mixed = Product(Dense(np.ones((2, 6))), random_rows(SIZES, 6, 0))
+    with pytest.raises(ValueError, match="one path in each row"):
+        pinched_bound(distinct_paths(mask_rows(mixed)))
+
+
+def test_many_paths_take_the_better_of_both_bounds():
+    workload = multiway_leaves((4, 4, 4), 8, 2, 1)
+    bound = implicit_bound(workload, work=0.05, max_rows=8)
+    assert bound.rows > 8
+    dense = workload.to_dense()
+    assert bound.value <= linalg.svdvals(dense).sum() ** 2 / dense.shape[1]
