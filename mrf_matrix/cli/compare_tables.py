@@ -1,35 +1,36 @@
 """Tables of a comparison for people."""
 
 from collections.abc import Iterator
+from math import isnan
 
 from rich.table import Table
 
 from mrf_matrix.cli.screen import table
-from mrf_matrix.estimators import Comparison
+from mrf_matrix.estimators import Comparison, Summary
 
 
 def strategy_table(study: Comparison) -> Table:
     """List the strategies of the first forest with their expected errors."""
     made = table(
-        "Strategies for the training workload (first forest; computed without data)",
+        "Strategies before any data, with the rms error per leaf (in records) at each ε",
         "strategy",
-        "sensitivity",
+        "‖A‖",
         "loss",
-        "loss / bound",
-        *(f"rms per leaf, ε={epsilon:g}" for epsilon in study.epsilons),
+        "/ bound",
+        *(f"ε={epsilon:g}" for epsilon in study.epsilons),
     )
     for row in study.strategies:
         made.add_row(
             row.name,
-            f"{row.sensitivity:.4g}",
-            f"{row.loss:,.0f}",
-            f"{row.certified_ratio:.3g}",
-            *(f"{row.rms_per_leaf[epsilon]:.3g}" for epsilon in study.epsilons),
+            figure(row.sensitivity),
+            f"{row.loss:.4g}",
+            figure(row.certified_ratio),
+            *(figure(row.rms_per_leaf[epsilon]) for epsilon in study.epsilons),
         )
     bound = max(row.lower_bound for row in study.strategies)
     made.caption = (
-        f"loss = ‖A‖² ‖W A⁺‖²_F; certified lower bound of every strategy: {bound:,.0f}. "
-        f"rms in records per leaf and class."
+        f"loss = ‖A‖² ‖W A⁺‖²_F, as measured: ‖W‖² × leaves. No strategy has a loss below "
+        f"{bound:,.0f} (certified lower bound)."
     )
     return made
 
@@ -38,12 +39,12 @@ def accuracy_table(study: Comparison) -> Table:
     """List every method's mean test accuracy at every ε, with its standard error."""
     settings = study.settings
     made = table(
-        f"Test accuracy on {study.dataset} (mean ± standard error over "
-        f"{settings['n_splits']} splits and {settings['n_draws']} noise draws each)",
+        f"Test accuracy on {study.dataset} in %, mean ± standard error; {settings['n_splits']} "
+        f"splits, {settings['n_draws']} noise draws",
         "method",
-        "what it is",
+        "noise",
         *(f"ε={epsilon:g}" for epsilon in study.epsilons),
-        numbers_from=2,
+        words=2,
     )
     for method in study.methods:
         points = [
@@ -52,23 +53,35 @@ def accuracy_table(study: Comparison) -> Table:
         ]
         made.add_row(
             method.label,
-            method.privacy(settings["noise"]),
-            *(f"{point.mean:.3f} ± {point.standard_error:.3f}" for point in points),
+            settings["noise"] if method.spends else "none",
+            *(percent(point) for point in points),
         )
     return made
+
+
+def figure(value: float) -> str:
+    """Write three significant digits, without an exponent below a million."""
+    return f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.3g}"
+
+
+def percent(point: Summary) -> str:
+    """Write an accuracy in percent, with its standard error where there is one."""
+    error = "" if isnan(point.standard_error) else f" ±{100 * point.standard_error:.1f}"
+    return f"{100 * point.mean:.1f}{error}"
 
 
 def notes(study: Comparison) -> Iterator[str]:
     """Say what is private, what is research noise, and what is noise-free."""
     settings = study.settings
     yield (
+        "Noise 'none': no privacy, for comparison. 'exact': a private release. 'research': "
+        "seedable noise for studies, not a release."
+    )
+    yield (
         f"Neighbouring relation: {settings['neighboring']}. Every fit spends its own ε; the "
         f"domain, the forests and the strategies are public."
     )
     if settings["noise"] == "research":
-        yield (
-            "Noise: research noise (seedable, floating point). These figures study public data; "
-            "none of these fits is a private release. Use --noise exact for release-grade noise."
-        )
+        yield "No fit above is a private release; --noise exact makes release-grade ones."
     else:
-        yield "Noise: exact discrete noise; each private fit is a release of its own ε."
+        yield "Every fit with exact noise above is a private release of its own ε."

@@ -16,14 +16,15 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([row._asdict() for row in rows], indent=2))
         return
-    listing = table("Data sets", "name", "records", "attributes", "classes", "cells", "source")
+    listing = table("Data sets", "name", "records", "attributes", "classes", "cells")
     for row in rows:
         listing.add_row(
             row.name,
             str(row.n_records),
             str(row.n_attributes),
             str(row.n_classes),
-            f"{row.n_cells:,}",
-            f"{row.source} ({row.licence})",
+            f"{row.n_cells:,}" if row.n_cells < 10**9 else f"{row.n_cells:.2g}",
         )
     console().print(listing)
+    for row in rows:
+        console().print(f"{row.name}: {row.source}; {row.licence}")

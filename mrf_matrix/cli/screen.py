@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -17,11 +18,19 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False)
 
 
-def table(title: str, *columns: str, numbers_from: int = 1) -> Table:
-    """Return an empty table; columns from `numbers_from` on are aligned right."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+def table(title: str, *columns: str, words: int = 1) -> Table:
+    """Return an empty table that fits 80 characters: `words` columns of text, then numbers."""
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+        pad_edge=False,
+    )
     for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number >= numbers_from else "left")
+        made.add_column(column, justify="right" if number >= words else "left", no_wrap=True)
     return made
 
 

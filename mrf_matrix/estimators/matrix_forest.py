@@ -230,7 +230,8 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ndarray of shape (b,)
             Predicted classes.
         """
-        labels: NDArray[Any] = self.classes_[self._votes(X).argmax(axis=1)]
+        votes = self._votes(X)
+        labels: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

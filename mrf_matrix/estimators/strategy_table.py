@@ -10,8 +10,8 @@ from strategies import Strategy, select
 from strategies.operators import RowKronecker
 
 FAMILIES = {
-    "Laplace on every tree, least squares": "workload_itself",
-    "Identity: every cell once": "identity",
+    "each tree, least squares": "workload_itself",
+    "identity: each cell": "identity",
 }
 
 
@@ -75,7 +75,7 @@ def strategy_rows(
     sensitivity = workload.sensitivity("l1")
     direct = direct_error(workload, **budget)
     measured = (sensitivity, sensitivity**2 * workload.shape[0], direct)
-    errors = {"Laplace on every tree, as measured": measured}
+    errors = {"each tree, as measured": measured}
     for name, family in FAMILIES.items():
         try:
             strategy = select(workload, method=family)

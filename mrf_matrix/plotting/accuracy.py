@@ -71,7 +71,8 @@ class AccuracyDisplay:
         ax.set_xticks(study.epsilons, [f"{epsilon:g}" for epsilon in study.epsilons])
         ax.minorticks_off()
         ax.set_ylim(0, 1.02)
-        ax.set_xlabel(f"privacy budget ε (pure DP, {settings['neighboring']} neighbours)")
+        relation = settings["neighboring"].replace("_", "/")
+        ax.set_xlabel(f"privacy budget ε (pure DP, {relation} neighbours)")
         ax.set_ylabel("test accuracy (mean ± 2 standard errors)")
         ax.set_title(
             f"{study.dataset}: {settings['n_trees']} trees of depth {settings['max_depth']}, "

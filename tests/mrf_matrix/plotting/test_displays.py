@@ -41,8 +41,8 @@ def test_strategy_display_draws_losses_and_the_bound(study):
     from mrf_matrix.plotting import StrategyErrorDisplay
 
     display = StrategyErrorDisplay.from_comparison(study)
-    widths = [bar.get_width() for bar in display.ax_.patches]
-    assert widths == [row.loss for row in study.strategies]
+    drawn = display.ax_.collections[0].get_offsets()[:, 0].tolist()
+    assert drawn == [row.loss for row in study.strategies]
 
 
 def test_displays_use_given_axes(study):
