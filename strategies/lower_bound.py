@@ -1,0 +1,46 @@
+"""A certified lower bound on the loss of every strategy, for both norms.
+
+Over enumerable cells: the best weights found by `strategies.dual_weights`, which reach the optimum
+for Gaussian noise; an L1 column norm is at least the L2 norm, so the same bound holds for Laplace
+noise. Over larger domains: `strategies.implicit_bound`, from Grams of the rows alone.
+"""
+
+from strategies.dual_weights import ascend, certified
+from strategies.implicit_bound import implicit_bound
+from strategies.operators import Array
+from strategies.problem import Problem
+from strategies.workload_factor import factor_of
+
+TOLERANCE = 2e-4
+"""Gap at which the climb stops: the bound is then within 0.02 % of the best of its kind."""
+WORK = 4.0
+"""Seconds of the reference machine that a bound may cost."""
+SPEED = 6e10
+"""Operations a second of the reference machine in matrix products."""
+
+
+def lower_bound(problem: Problem) -> float:
+    """Return a bound that the loss of no strategy can be below; 0 where none is known."""
+    factor = factor_of(problem)
+    if factor is None:
+        found = implicit_bound(problem.workload)
+        return 0.0 if found is None else found.value
+    return factor_bound(factor)
+
+
+def factor_bound(factor: Array, work: float = WORK) -> float:
+    """Return the bound for a workload given by a factor F (r, g) of its Gram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(factor_bound(np.eye(3)), 6)
+    3.0
+    """
+    return certified(factor, ascend(factor, TOLERANCE, steps_within(factor, work)).weights)
+
+
+def steps_within(factor: Array, work: float) -> int:
+    """Return how many updates of the weights a work allowance covers, at least two."""
+    r, g = factor.shape
+    return max(2, int(work / (1e-4 + (4.0 * r**2 * g + 25.0 * r**3) / SPEED)))

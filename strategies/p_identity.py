@@ -1,0 +1,91 @@
+"""p-Identity for Laplace noise: identity rows and p more, descended from starts that differ.
+
+Every column of ``A = [I; B] diag(d)`` has L1 norm 1. The descent
+(`strategies.p_identity_descent`) is exact and stable, and costs p x p systems only; which local
+minimum it ends in depends on the start, so many are tried for a few steps, and the best few
+descend on. Small p from random rows suits ranges and prefix sums, the workload's own rows suit
+batch prediction, where few test records make W of low rank.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from strategies.descent import step_seconds
+from strategies.family import Family, Search
+from strategies.operators import Array, Dense, Operator, fits
+from strategies.p_identity_descent import Descent, descend
+from strategies.problem import Problem
+from strategies.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
+from strategies.workload_factor import factor_of
+
+LARGEST = 2500
+"""Merged cells up to which p-Identity is tried."""
+TRIAL = 40
+"""Steps of a trial descent."""
+MOST_STEPS = 2500
+MOST_RANDOM = 24
+FINALISTS = 3
+RESERVED = 0.5
+"""Share of the work kept for the best trials."""
+
+
+def p_identity(problem: Problem, search: Search) -> Operator:
+    """Return the best p-Identity strategy found, over the merged cells."""
+    factor = factor_of(problem)
+    if factor is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    budget = search.work
+    trials: list[Descent] = []
+    for rows in starts(problem, factor, search):
+        price = cost(factor, len(rows))
+        if trials and budget - TRIAL * price < RESERVED * search.work:
+            continue
+        steps = min(TRIAL, max(1, int(budget / price)))
+        trials.append(descend(factor, rows, steps))
+        budget -= steps * price
+    return Dense(finished(factor, trials, budget).matrix)
+
+
+def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
+    """Yield rows to start from, the most promising first."""
+    g = factor.shape[1]
+    own = own_rows(problem)
+    if own is not None:
+        yield hefty(bumps(own), 6.0)
+        yield hefty(bumps(own), 1.5)
+    yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
+    sizes = sorted({max(1, g // share) for share in (64, 32, 16, 8)} | {4})
+    for trial in range(MOST_RANDOM):
+        count = sizes[trial % len(sizes)]
+        heft = float(search.generator.uniform(0.5, 8.0))
+        yield hefty(random_rows(search.generator, count, g), heft)
+
+
+def finished(factor: Array, trials: list[Descent], budget: float) -> Descent:
+    """Return the best of the trials after the best few have descended on."""
+    ranked = sorted(trials, key=lambda trial: trial.loss)[:FINALISTS]
+    shares = np.array([2.0, 1.0, 1.0])[: len(ranked)]
+    ended = list(ranked)
+    for trial, share in zip(ranked, shares / shares.sum(), strict=True):
+        steps = min(MOST_STEPS, int(share * budget / cost(factor, len(trial.rows))))
+        if steps > 0:
+            ended.append(descend(factor, trial.rows, steps, fill=0.0))
+    return min(ended, key=lambda trial: trial.loss)
+
+
+def cost(factor: Array, p: int) -> float:
+    """Return the seconds of one step with p rows on the reference machine."""
+    r, g = factor.shape
+    return step_seconds(2.0 * g * p * p + 6.0 * r * g * p, p * g)
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the merged cells are few enough."""
+    if problem.merging is None:
+        return False
+    g = problem.merging.n_groups
+    return 1 < g <= LARGEST and fits((g, g), 64)
+
+
+FAMILY = Family("p_identity", "merged", frozenset({"l1"}), applies, p_identity)
