@@ -49,9 +49,8 @@ def minimise(
         loss, gradient = value(flat.reshape(start.shape))
         return loss, gradient.ravel()
 
-    found: Any = optimize.minimize(
-        flat_value, start.ravel(), jac=True, method="L-BFGS-B", options=options
-    )
+    minimize: Any = optimize.minimize
+    found = minimize(flat_value, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x, dtype=np.float64).reshape(start.shape), float(found.fun)
 
 
