@@ -11,6 +11,7 @@ nothing of records or budgets.
 10.0
 """
 
+from strategies import examples
 from strategies.family import Family, Search
 from strategies.merging import Merging, merge_columns
 from strategies.objective import evaluate
@@ -34,6 +35,7 @@ __all__ = [
     "Search",
     "Strategy",
     "evaluate",
+    "examples",
     "families",
     "memory_cap",
     "merge_columns",

@@ -122,8 +122,11 @@ def merge_columns(workload: Any) -> Merging:
 
 
 def can_merge(workload: Operator) -> bool:
-    """Tell whether columns can be compared one by one within the memory cap."""
-    return fits((workload.shape[1], 16)) and fits((workload.entries,), 24)
+    """Tell whether columns can be compared one by one within the memory cap.
+
+    Sorting and hashing take about 128 bytes per stored entry at their peak.
+    """
+    return fits((workload.shape[1], 16)) and fits((workload.entries,), 128)
 
 
 def sparse_keys(form: sparse.csc_array) -> Keys:

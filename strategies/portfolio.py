@@ -12,10 +12,15 @@ from strategies.objective import assess
 from strategies.operators import MemoryCapError, Operator, RowSpaceError, fits
 from strategies.problem import Problem
 from strategies.progress import Progress, Report
+from strategies.registry import shares_of
 from strategies.strategy import Candidate, Strategy
 
 PATIENCE = 3.0
 """No family starts after this many times the limit of wall time: the result says so."""
+OPTIMALITY_GAP = 1e-4
+"""Certified distance from optimal at which a search for Gaussian noise ends."""
+LARGEST_CERTIFIED = 4000
+"""Merged cells up to which the bound is worth its price during the search."""
 POLISHING_SHARE = 0.5
 """Share of the work for the second runs of the families that polish."""
 
@@ -55,6 +60,8 @@ class Portfolio:
                 break
             self.report(Progress(family.name, step, len(steps), self.best_loss))
             self.attempt(family, work)
+            if self.is_optimal():
+                break
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
             raise MemoryCapError(f"no family could serve the workload: {notes}")
@@ -67,12 +74,21 @@ class Portfolio:
         """Smallest loss so far; infinite before the first."""
         return min((strategy.loss for strategy in self.found), default=float("inf"))
 
+    def is_optimal(self) -> bool:
+        """Tell whether the best is certified optimal, where that can be: for Gaussian noise."""
+        merging = self.problem.merging
+        if self.problem.norm == "l1" or merging is None or merging.n_groups > LARGEST_CERTIFIED:
+            return False
+        if len(self.tried) < 2:  # the cheapest family has no chance worth a certificate
+            return False
+        return self.best_loss <= self.problem.lower_bound * (1 + OPTIMALITY_GAP)
+
     def steps(self) -> Iterator[tuple[Family, float]]:
         """Yield every search with its share of the work: all families, then the polishers."""
         polishers = [family for family in self.families if family.polishes]
         second = POLISHING_SHARE if polishers and len(self.families) > 1 else 0.0
-        for family in self.families:
-            yield family, self.limit * (1 - second) / len(self.families)
+        for family, share in zip(self.families, shares_of(self.families), strict=True):
+            yield family, self.limit * (1 - second) * share
         if second:
             for family in polishers:
                 yield family, self.limit * second / len(polishers)

@@ -1,9 +1,34 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
-from strategies import identity, marginals, workload_itself
+from strategies import (
+    common_refinement,
+    gaussian_optimal,
+    identity,
+    kronecker_p_identity,
+    marginals,
+    p_identity,
+    workload_itself,
+)
 from strategies.family import Family
 
-FAMILIES: tuple[Family, ...] = (identity.FAMILY, workload_itself.FAMILY, marginals.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    identity.FAMILY,
+    gaussian_optimal.FAMILY,
+    workload_itself.FAMILY,
+    marginals.FAMILY,
+    kronecker_p_identity.FAMILY,
+    common_refinement.FAMILY,
+    p_identity.FAMILY,
+)
+"""Cheap ones first, so that the searches that follow have starts to improve on."""
+
+SHARES: dict[str, float] = {
+    "identity": 0.0,
+    "gaussian_optimal": 0.5,
+    "workload_itself": 0.5,
+    "p_identity": 5.0,
+}
+"""Parts of the work relative to the others' 1."""
 
 
 def families() -> tuple[str, ...]:
@@ -23,3 +48,10 @@ def family_named(name: str) -> Family:
         if family.name == name:
             return family
     raise ValueError(f"method={name!r}: expected 'auto' or one of {', '.join(families())}.")
+
+
+def shares_of(families: tuple[Family, ...]) -> tuple[float, ...]:
+    """Return each family's part of the work, in all 1; a family alone gets everything."""
+    shares = [SHARES.get(family.name, 1.0) for family in families]
+    total = sum(shares)
+    return tuple(share / total for share in shares) if total > 0 else (1.0,) * len(families)
