@@ -31,8 +31,11 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
-# The tests execute the notebooks; the site shows them as they are.
-nb_execution_mode = "off"
+# Building the site executes the notebooks, each of which ends by asserting its claim: a claim that
+# no longer holds fails the build. A notebook that has not changed comes from the cache.
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
 
 # A page per part lists exactly what its __all__ exports.
 autosummary_generate = True
