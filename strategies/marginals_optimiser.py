@@ -30,9 +30,9 @@ from strategies.operators.components import Bools
 INFEASIBLE = 1e30
 """Value of the logarithm of the loss where a needed component has no eigenvalue."""
 
-DROPPED = (0.1, 0.25, 0.4)
-OFFERED = (0.2, 0.5, 1.0)
-BOOSTS = (1.0, 3.0, 10.0)
+DROPPED = (0.05, 0.15, 0.3)
+OFFERED = (0.03, 0.1, 0.3)
+BOOSTS = (0.5, 1.5, 5.0)
 
 
 @dataclass(frozen=True, eq=False)
