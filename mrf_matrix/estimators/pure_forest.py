@@ -44,6 +44,13 @@ class PlainForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     voting: str
     random_state: Any
 
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that records may be text: the domain encodes them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
     def fit(self, X: Any, y: Any) -> "PlainForestClassifier":
         """Grow the forest and count the records of each class in its leaves.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma, rgamma
+from scipy.special import digamma, log1p, polygamma, rgamma
 
 from mrf_matrix.forests.parameters import check_integer
 
@@ -157,6 +157,7 @@ def height_probabilities(n_leaves: int) -> NDArray[np.float64]:
 
 def _log_gamma_ratio(k: float, w: NDArray[Any]) -> NDArray[Any]:
     """Return ``ln Γ(k + w) - ln Γ(k)`` by Stirling's series, without cancellation, k > 512."""
-    main = (k + w - 0.5) * np.log1p(w / k) + w * np.log(k) - w
+    # SciPy's log1p is accurate for small complex numbers, NumPy's is not.
+    main = (k + w - 0.5) * log1p(w / k) + w * np.log(k) - w
     correction = (1 / (k + w) - 1 / k) / 12 - (1 / (k + w) ** 3 - 1 / k**3) / 360
     return np.asarray(main + correction)
