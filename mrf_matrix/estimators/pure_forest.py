@@ -247,4 +247,4 @@ class SimplifiedBreimanForestClassifier(PlainForestClassifier):
         self, domain: Domain, codes: Codes, labels: Codes, generator: np.random.Generator
     ) -> Forest:
         trees = SimplifiedBreimanTrees(self.n_trees, self.n_leaves)
-        return trees.grow(domain, generator, codes=codes, labels=labels)
+        return trees.grow(domain, codes, labels, generator)

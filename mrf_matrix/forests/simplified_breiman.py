@@ -70,7 +70,7 @@ class SimplifiedBreimanTrees:
     >>> from mrf_matrix.domain import Domain
     >>> codes = np.array([[0, 0], [0, 3], [3, 0], [3, 3]])
     >>> trees = SimplifiedBreimanTrees(n_trees=1, n_leaves=8)
-    >>> trees.grow(Domain.from_sizes([4, 4]), 0, codes=codes, labels=np.array([0, 0, 0, 1]))
+    >>> trees.grow(Domain.from_sizes([4, 4]), codes, np.array([0, 0, 0, 1]), random_state=0)
     Forest(1 tree, 3 leaves, depth 2, over 2 attributes, simplified Breiman trees, data-dependent)
     """
 
@@ -86,10 +86,9 @@ class SimplifiedBreimanTrees:
     def grow(
         self,
         domain: Domain,
-        random_state: RandomState = None,
-        *,
         codes: NDArray[Any] | None = None,
         labels: NDArray[Any] | None = None,
+        random_state: RandomState = None,
     ) -> Forest:
         """Grow a forest from records.
 
@@ -97,12 +96,12 @@ class SimplifiedBreimanTrees:
         ----------
         domain : Domain
             The public domain.
-        random_state : int, numpy Generator or None, default=None
-            Seed of the draws among longest sides.
         codes : ndarray of int, shape (N, d)
             Encoded records. Required.
         labels : ndarray of int, shape (N,)
             Their class codes. Required.
+        random_state : int, numpy Generator or None, default=None
+            Seed of the draws among longest sides.
 
         Returns
         -------
@@ -112,8 +111,8 @@ class SimplifiedBreimanTrees:
         Raises
         ------
         ValueError
-            If there are no records (a plan without data asks so), they do not fit the domain, or
-            the forest would be too large.
+            If no records are given (a plan without data, or a private mechanism, asks so), they do
+            not fit the domain, or the forest would be too large.
 
         Notes
         -----

@@ -11,7 +11,7 @@ from mrf_matrix.estimators.pure_forest import (
     PureForestClassifier,
     SimplifiedBreimanForestClassifier,
 )
-from mrf_matrix.forests import PureTrees
+from mrf_matrix.forests import PureTrees, SimplifiedBreimanTrees
 
 MODELS = [PureForestClassifier, SimplifiedBreimanForestClassifier]
 
@@ -94,3 +94,9 @@ def test_the_common_part_grows_nothing():
     model.domain, model.voting, model.random_state = Domain.from_sizes([2], n_classes=2), "hard", 0
     with pytest.raises(TypeError, match="grows no forest of its own"):
         model.fit([[0], [1]], [0, 1])
+
+
+def test_simplified_trees_carry_no_private_release(car):
+    model = MatrixForestClassifier(car.domain, forest=SimplifiedBreimanTrees(3, 5))
+    with pytest.raises(ValueError, match=r"needs codes and labels.*use\s+PureTrees"):
+        model.fit(car.X, car.y)

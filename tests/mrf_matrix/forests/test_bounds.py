@@ -210,7 +210,7 @@ def excess_error(source, n, big_l, seed):
     codes = rng.integers(0, size, size=(n, 1))
     labels = (rng.random(n) < eta[codes[:, 0]]).astype(np.int32)
     if isinstance(source, SimplifiedBreimanTrees):
-        forest = source.grow(domain, rng, codes=codes, labels=labels)
+        forest = source.grow(domain, codes, labels, rng)
     else:
         forest = source.grow(domain, rng)
     counts = leaf_counts(forest, codes, labels, 2)
@@ -247,7 +247,7 @@ def test_pure_leaves():
     for _ in range(40):
         codes = rng.integers(0, 1 << 10, size=(n, 1))
         labels = (codes[:, 0] >= 512).astype(np.int32)
-        forest = SimplifiedBreimanTrees(3, 1000).grow(domain, rng, codes=codes, labels=labels)
+        forest = SimplifiedBreimanTrees(3, 1000).grow(domain, codes, labels, rng)
         assert forest.n_leaves == 3 * 2
         counts = leaf_counts(forest, codes, labels, 2)
         says_one = counts[forest.apply(np.arange(1 << 10)[:, None])[:, 0]].argmax(axis=1)

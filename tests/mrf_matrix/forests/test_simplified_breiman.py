@@ -69,7 +69,7 @@ def test_every_tree_is_a_run_of_algorithm_1(sizes, n_records, n_leaves, n_classe
     codes = rng.integers(0, sizes, size=(n_records, len(sizes)))
     labels = rng.integers(0, n_classes, size=n_records)
     trees = SimplifiedBreimanTrees(n_trees=3, n_leaves=n_leaves)
-    forest = trees.grow(Domain.from_sizes(sizes), seed, codes=codes, labels=labels)
+    forest = trees.grow(Domain.from_sizes(sizes), codes, labels, seed)
     for tree in range(3):
         n = replay(forest, tree, codes, labels, n_leaves)
         assert n == np.count_nonzero(forest.leaf_tree == tree)
@@ -82,13 +82,13 @@ def noisy(n=400, sizes=(64, 64, 64), seed=0):
 
 def test_it_says_that_it_depends_on_the_records():
     domain, codes, labels = noisy()
-    forest = SimplifiedBreimanTrees(2, 8).grow(domain, 0, codes=codes, labels=labels)
+    forest = SimplifiedBreimanTrees(2, 8).grow(domain, codes, labels, 0)
     assert forest.data_dependent
     assert forest.budget_spent is None
     assert "data-dependent" in repr(forest)
     moved = labels.copy()
     moved[codes[:, 0] < 40] = 0
-    other = SimplifiedBreimanTrees(2, 8).grow(domain, 0, codes=codes, labels=moved)
+    other = SimplifiedBreimanTrees(2, 8).grow(domain, codes, moved, 0)
     assert forest != other
 
 
@@ -99,11 +99,11 @@ def test_without_records_it_explains():
 
 def test_sides_are_drawn_uniformly_among_the_longest():
     domain, codes, labels = noisy(40)
-    forest = SimplifiedBreimanTrees(6000, 2).grow(domain, 1, codes=codes, labels=labels)
+    forest = SimplifiedBreimanTrees(6000, 2).grow(domain, codes, labels, 1)
     drawn = np.bincount(forest.attribute[forest.roots], minlength=3)
     assert chisquare(drawn).pvalue > 1e-3
     assert chisquare(drawn, np.array([0.4, 0.3, 0.3]) * 6000).pvalue < 1e-6  # negative control
-    forest = SimplifiedBreimanTrees(6000, 3).grow(domain, 2, codes=codes, labels=labels)
+    forest = SimplifiedBreimanTrees(6000, 3).grow(domain, codes, labels, 2)
     first = forest.attribute[forest.roots]
     second = forest.attribute[forest.first_child[forest.roots]]
     assert (second != first).all()  # halved once, a side is no longest side
@@ -113,7 +113,7 @@ def test_sides_are_drawn_uniformly_among_the_longest():
 def test_impure_leaves_are_small():
     domain, codes, labels = noisy(3000)
     for k in (5, 16, 33, 100):
-        forest = SimplifiedBreimanTrees(3, k).grow(domain, 0, codes=codes, labels=labels)
+        forest = SimplifiedBreimanTrees(3, k).grow(domain, codes, labels, 0)
         sides = np.stack([mask.sum(axis=1) for mask in leaf_masks(forest)], axis=1) / 64
         counts = np.zeros((forest.n_leaves, 2), int)
         for column in forest.apply(codes).T:
@@ -127,7 +127,7 @@ def test_impure_leaves_are_small():
 def test_blocks_of_trees_are_joined(monkeypatch):
     domain, codes, labels = noisy(100)
     monkeypatch.setattr(module, "BLOCK", 250)
-    forest = SimplifiedBreimanTrees(7, 9).grow(domain, 0, codes=codes, labels=labels)
+    forest = SimplifiedBreimanTrees(7, 9).grow(domain, codes, labels, 0)
     assert (np.bincount(forest.leaf_tree) == 9).all()
     assert forest.data_dependent
     for tree in range(7):
@@ -137,12 +137,8 @@ def test_blocks_of_trees_are_joined(monkeypatch):
 def test_the_seed_decides():
     domain, codes, labels = noisy()
     grow = SimplifiedBreimanTrees(4, 30).grow
-    assert grow(domain, 3, codes=codes, labels=labels) == grow(
-        domain, 3, codes=codes, labels=labels
-    )
-    assert grow(domain, 3, codes=codes, labels=labels) != grow(
-        domain, 4, codes=codes, labels=labels
-    )
+    assert grow(domain, codes, labels, 3) == grow(domain, codes, labels, 3)
+    assert grow(domain, codes, labels, 3) != grow(domain, codes, labels, 4)
 
 
 @pytest.mark.parametrize(
@@ -176,5 +172,5 @@ def test_parameters_are_checked(arguments, error):
 def test_only_the_named_attributes_are_split():
     domain, codes, labels = noisy()
     trees = SimplifiedBreimanTrees(5, 20, attributes=["x2", "x0"])
-    forest = trees.grow(domain, 0, codes=codes, labels=labels)
+    forest = trees.grow(domain, codes, labels, 0)
     assert set(forest.attribute.tolist()) == {-1, 0, 2}
