@@ -10,6 +10,7 @@ from strategies import (
     workload_itself,
 )
 from strategies.family import Family
+from strategies.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     identity.FAMILY,
@@ -31,6 +32,10 @@ SHARES: dict[str, float] = {
 """Parts of the work relative to the others' 1."""
 
 
+SELDOM: dict[str, int] = {"gaussian_optimal": 500, "workload_itself": 1000}
+"""Families that seldom win for Laplace noise, and the merged cells up to which they are tried."""
+
+
 def families() -> tuple[str, ...]:
     """Return the names that ``select(method=...)`` accepts beside "auto".
 
@@ -48,6 +53,14 @@ def family_named(name: str) -> Family:
         if family.name == name:
             return family
     raise ValueError(f"method={name!r}: expected 'auto' or one of {', '.join(families())}.")
+
+
+def portfolio_for(problem: Problem) -> tuple[Family, ...]:
+    """Return the families that serve a problem and are worth their time on it."""
+    merging = problem.merging
+    cells = 0 if merging is None or problem.norm == "l2" else merging.n_groups
+    worth = (family for family in FAMILIES if cells <= SELDOM.get(family.name, cells))
+    return tuple(family for family in worth if family.serves(problem))
 
 
 def shares_of(families: tuple[Family, ...]) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from strategies.operators import Norm, memory_cap
 from strategies.portfolio import Portfolio
 from strategies.problem import Problem
 from strategies.progress import Report, reporting
-from strategies.registry import FAMILIES, family_named
+from strategies.registry import family_named, portfolio_for
 from strategies.strategy import Strategy
 
 DEFAULT_TIME_LIMIT = 8.0
@@ -75,9 +75,8 @@ def select(
     generator = checked_generator(random_state)
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm)
-        chosen = FAMILIES if method == "auto" else (family_named(method),)
-        able = tuple(family for family in chosen if family.serves(problem))
-        if not able:
+        able = portfolio_for(problem) if method == "auto" else (family_named(method),)
+        if method != "auto" and not able[0].serves(problem):
             raise ValueError(
                 f"method={method!r} cannot serve a workload of shape {problem.workload.shape} "
                 f"for norm={norm!r}: expected method='auto' or another family."

@@ -40,14 +40,19 @@ class Strategy:
     norm : {"l1", "l2"}
         Column norm that the noise pays for: "l1" for Laplace, "l2" for Gaussian noise.
     sensitivity : float
-        Largest column norm of the matrix, under add/remove neighbours.
+        Largest column norm of the matrix, under add/remove neighbours; an upper bound, safe for
+        privacy, where `sensitivity_is_exact` is False.
     loss : float
         ``sensitivity**2 * ||W A⁺||_F²``, total over the workload's rows and per class column,
         before the noise constant: 2/ε² for Laplace, 1/(2ρ) for Gaussian noise under ρ-zCDP.
     method : str
         The family that found it, "given" for a matrix of the user's.
+    certificate : callable
+        Computes the lower bound when it is asked for.
     candidates : tuple of Candidate
         What every family reached, best first.
+    truncated : bool
+        Whether the wall clock stopped the portfolio before all families had searched.
     """
 
     matrix: Operator
@@ -68,6 +73,16 @@ class Strategy:
         # the loss is a sum of rounded terms: a certificate never exceeds it by less than that
         bound = self.certificate()
         return min(bound, self.loss) if bound <= self.loss * (1 + 1e-9) else bound
+
+    @property
+    def certified_ratio(self) -> float:
+        """``loss / lower_bound``: the strategy is at most this far from optimal; inf without."""
+        return self.loss / self.lower_bound if self.lower_bound > 0 else float("inf")
+
+    @property
+    def sensitivity_is_exact(self) -> bool:
+        """Whether the sensitivity is the largest column norm itself, not a bound above it."""
+        return self.matrix.sensitivity_is_exact(self.norm)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""

@@ -17,6 +17,10 @@ def test_parts() -> None:
     assert (strategy.norm, strategy.sensitivity, strategy.method) == ("l2", 2.0, "given")
     assert strategy.loss == pytest.approx(10.0)
     assert strategy.candidates == ()
+    assert strategy.sensitivity_is_exact
+    assert strategy.certified_ratio == strategy.loss / strategy.lower_bound >= 1.0
+    without = replace(strategy, certificate=lambda: 0.0)
+    assert without.certified_ratio == float("inf")
     with pytest.raises(FrozenInstanceError):
         strategy.loss = 0.0
     assert "loss" in repr(strategy)
