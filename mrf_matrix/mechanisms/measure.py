@@ -81,7 +81,7 @@ add_remove neighbours.)
             f"count_cells(codes, labels, sizes, n_classes)."
         )
     check_columns(mechanism.rounded.matrix, counts.sizes)
-    generator = np.random.default_rng(random_state) if kind == "research" else None
+    generator = _generator(random_state) if kind == "research" else None
     if kind == "exact":
         check_parent_process()
     answers = counts.answers(mechanism.rounded.matrix)
@@ -90,6 +90,17 @@ add_remove neighbours.)
     else:
         answers = mechanism.law.exact(answers)
     return Release(mechanism, answers, kind, counts.sizes)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """Return NumPy's generator for a seed, or refuse the seed by name."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={random_state!r}: expected None, a non-negative integer or a "
+            f"numpy.random.Generator ({error})."
+        ) from None
 
 
 def _as_calibrated(mechanism: Mechanism, budget: PureDP | ZCDP | None) -> Mechanism:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mrf_matrix.mechanisms.containment import determined_estimate
 from mrf_matrix.mechanisms.entries import is_integral
 from mrf_matrix.mechanisms.release import Release
-from strategies.operators import as_operator
+from strategies.operators import Gram, as_operator
 
 
 def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
@@ -49,6 +49,11 @@ def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
             f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
         )
     queries = as_operator(workload, "workload")
+    if isinstance(queries, Gram):
+        raise TypeError(
+            "workload is a Gram: its rows are not known, so they have no answers. Expected the "
+            "workload itself."
+        )
     answers = release.answers.astype(np.float64)
     estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
     if release.noise == "none" and is_integral(queries):

@@ -29,6 +29,9 @@ SQUARED_BITS = 24
 FACTORED_BITS = 40
 """The same for Kronecker products, whose factors are rounded one by one and share the bits."""
 
+LARGEST_BITS = 62
+"""The same for Kronecker products of integers, whose sensitivity is a Python integer."""
+
 SHORT_BITS = 12
 """Powers of two up to this are tried first, in case they turn every entry into an integer."""
 
@@ -131,7 +134,7 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     """Return the bits of the largest column norm, such that its exact sums stay below 2**62."""
     if isinstance(matrix, Kronecker):
         real = [part for part in matrix.factors if not is_integral(part)]
-        return min(FACTORED_BITS, SQUARED_BITS * len(real))
+        return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
     if norm == "l1":
         return PRECISION_BITS
     return min(SQUARED_BITS, (61 - matrix.shape[0].bit_length()) // 2)

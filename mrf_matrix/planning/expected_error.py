@@ -17,7 +17,7 @@ from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.mechanisms.mechanism import noise_for
 from strategies import Strategy
-from strategies.operators import as_operator
+from strategies.operators import Gram, as_operator
 
 Array = NDArray[np.float64]
 
@@ -143,8 +143,8 @@ def expected_error(
     strategy : Strategy, Operator, ndarray or scipy sparse, of shape (m, n)
         What would be measured.
     workload : ndarray, scipy sparse or Operator of shape (q, n), optional
-        What would be asked. Without it, the total comes from the strategy's own loss, and single
-        rows have no figures.
+        What would be asked. Without it, the total comes from the strategy's own loss. Then, and
+        for a `Gram`, single rows have no figures.
     epsilon, rho : positive number
         Exactly one: pure DP (discrete Laplace noise) or zCDP (discrete Gaussian noise).
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
@@ -177,7 +177,8 @@ add_remove neighbours, discrete Laplace noise of scale 1)
     if workload is not None:
         queries = as_operator(workload, "workload")
         rows = recovered_squares(queries, mechanism.rounded.recovery)
-        return ExpectedError(mechanism, classes, float(rows.sum()), rows)
+        known = None if isinstance(queries, Gram) else rows
+        return ExpectedError(mechanism, classes, float(rows.sum()), known)
     if not isinstance(strategy, Strategy):
         raise ValueError(
             "workload is None: a bare matrix answers no workload of its own. Expected a "
