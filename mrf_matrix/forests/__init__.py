@@ -1,6 +1,7 @@
 """Forests over a public domain: parallel arrays, and the sources that grow them."""
 
 from mrf_matrix.forests.assembly import forest_from_levels
+from mrf_matrix.forests.bernoulli import BernoulliTrees
 from mrf_matrix.forests.bounds import (
     best_leaves,
     expected_diameter_bound,
@@ -16,10 +17,14 @@ from mrf_matrix.forests.branches import (
     subset_patterns,
     threshold_pattern,
 )
+from mrf_matrix.forests.breiman import BreimanTrees
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.combine import concatenate, take_trees
+from mrf_matrix.forests.denil import DenilTrees
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.from_paths import forest_from_paths
+from mrf_matrix.forests.grown_trees import GrownTrees
+from mrf_matrix.forests.growth.grow import Grown
 from mrf_matrix.forests.heights import (
     expected_height,
     height_bounds,
@@ -27,7 +32,9 @@ from mrf_matrix.forests.heights import (
     height_tail_bounds,
     height_variance,
 )
+from mrf_matrix.forests.multinomial import MultinomialTrees
 from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
+from mrf_matrix.forests.private_multinomial import PrivateGrown, PrivateMultinomialTrees
 from mrf_matrix.forests.pure import PureTrees
 from mrf_matrix.forests.random_trees import RandomTrees
 from mrf_matrix.forests.simplified_breiman import SimplifiedBreimanTrees
@@ -36,10 +43,18 @@ from mrf_matrix.forests.source import PathSource, RandomState
 from mrf_matrix.forests.text import export_text
 
 __all__ = [
+    "BernoulliTrees",
+    "BreimanTrees",
+    "DenilTrees",
     "Forest",
     "ForestError",
+    "Grown",
+    "GrownTrees",
     "LearnedStructureError",
+    "MultinomialTrees",
     "PathSource",
+    "PrivateGrown",
+    "PrivateMultinomialTrees",
     "PureTrees",
     "RandomState",
     "RandomTrees",

@@ -57,6 +57,11 @@ class _Table:
     def best(self) -> Array:
         return np.asarray(self.score.max(axis=0))
 
+    def within(self, first: Longs, last: Longs) -> "_Table":
+        code = np.arange(len(self.score))[:, None]
+        score = np.where((first <= code) & (code < last), self.score, IMPOSSIBLE)
+        return _Table(score, self.present)
+
     def cuts(self) -> Cuts:
         node, code = np.nonzero(self.present.T)
         following = np.append(code[1:], 0)
@@ -82,11 +87,20 @@ class _Runs:
             result[self.node[first]] = np.maximum.reduceat(self.score, first)
         return result
 
+    def within(self, first: Longs, last: Longs) -> "_Runs":
+        kept = (first[self.node] <= self.low) & (self.low < last[self.node])
+        return _Runs(
+            self.node[kept], self.low[kept], self.high[kept], self.score[kept], self.n_nodes
+        )
+
     def cuts(self) -> Cuts:
         return Cuts(self.node, self.low, self.high, self.score)
 
 
-def find_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> _Table | _Runs:
+Found = _Table | _Runs
+
+
+def find_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> Found:
     """Return all cuts of an attribute whose code is given for each item.
 
     Parameters
@@ -169,13 +183,15 @@ def _runs_with_estimation(
     items: Items, order: Longs, run: Longs, is_class: Bools, size: int, least: int
 ) -> _Runs:
     """Take the runs of structure points; estimation points in between count to the left."""
-    moved = np.cumsum(is_class)
+    moved = np.cumsum(is_class, dtype=np.int64)
     structure = np.flatnonzero(is_class)
     ends = structure[np.flatnonzero(np.diff(run[structure], append=-1))]
     # estimation points of the same code, and of codes up to the next cut, go left or right by
     # the threshold; those of this code always go left
     last = np.searchsorted(run, run[ends], side="right") - 1
-    return _scored_runs(items, order, run[ends], last, moved[last], np.cumsum(~is_class), size, least)
+    return _scored_runs(
+        items, order, run[ends], last, moved[last], np.cumsum(~is_class), size, least
+    )
 
 
 def _scored_runs(

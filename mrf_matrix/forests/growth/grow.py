@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
-from mrf_matrix.forests.branches import branch_pool, threshold_pattern
+from mrf_matrix.forests.branches import threshold_pattern
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
+from mrf_matrix.forests.growth.patterns import attribute_indices, code_pool
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.source import RandomState
 from strategies.operators import check_allocation
@@ -54,6 +55,7 @@ def grow_forest(
     n_trees: int,
     *,
     centres: Sequence[NDArray[Any] | None] | None = None,
+    nominal: Sequence[str | int] = (),
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> Grown:
@@ -70,6 +72,8 @@ def grow_forest(
     n_trees : int
     centres : sequence of (ndarray or None), optional
         Raw values of the codes, see `Records`.
+    nominal : sequence of str or int, default=()
+        Attributes without an order, by name or index: cut as "this code or not".
     random_state : int, Generator or None
         The forest does not depend on `n_jobs`.
     n_jobs : int, optional
@@ -81,7 +85,7 @@ def grow_forest(
     twice while a level is split, and about 15 MB of temporaries; see `split_nodes`.
     """
     check_growth(n_trees, _SMALLER)
-    records = Records.of(domain, codes, labels, centres)
+    records = Records.of(domain, codes, labels, centres, _nominal_mask(domain, nominal))
     blocks = _blocks(n_trees, records.n_records)
     generators = np.random.default_rng(random_state).spawn(len(blocks))
     parts = Parallel(n_jobs=n_jobs, prefer="threads")(
@@ -89,6 +93,22 @@ def grow_forest(
         for size, generator in zip(blocks, generators, strict=True)
     )
     return _assemble(domain, records, growth, _side_by_side(parts))
+
+
+def _nominal_mask(domain: Domain, nominal: Sequence[str | int]) -> NDArray[np.bool_] | None:
+    if not len(nominal):
+        return None
+    mask = np.zeros(domain.n_attributes, dtype=np.bool_)
+    mask[attribute_indices(domain, nominal, "nominal")] = True
+    return mask
+
+
+def _patterns(domain: Domain, records: Records, splits: Splits, start: int) -> Ints:
+    """Return where each split's branch table starts: a threshold, or one code against the rest."""
+    ordered = threshold_pattern(domain.sizes, splits.threshold)
+    one_code = start - splits.threshold
+    is_nominal = (splits.attribute >= 0) & records.nominal[splits.attribute]
+    return np.where(is_nominal, one_code, ordered).astype(np.int32)
 
 
 def _blocks(n_trees: int, n_records: int) -> list[int]:
@@ -137,9 +157,7 @@ def _first_points(
     check_allocation("records x trees of one block", (n_trees, records.n_records))
     drawn = growth.points.draw(records.n_records, n_trees, generator)
     structure, estimation = (
-        Points(
-            record.astype(np.int32), np.asarray(tree, dtype=np.int64), records.labels[record]
-        )
+        Points(record.astype(np.int32), np.asarray(tree, dtype=np.int64), records.labels[record])
         for tree, record in drawn
     )
     return structure, estimation if growth.points.separate else None
@@ -153,10 +171,8 @@ def _open_nodes(
     if rule.max_depth is not None and depth >= rule.max_depth:
         return np.zeros(len(counts), dtype=np.bool_)
     n_points = counts.sum(axis=1)
-    if rule.rule == "node":
-        enough = n_points > rule.min_points
-    else:
-        enough = n_points >= 2 * rule.min_points
+    least = rule.min_points + 1 if rule.rule == "node" else 2 * rule.min_points
+    enough = n_points >= least
     if rule.split_pure:
         return np.asarray(enough)
     of_class = (
@@ -201,15 +217,13 @@ def _merged(structure: Points, estimation: Points, slot: int, n_nodes: int) -> P
     return Points(record[order], node[order], slots[order])
 
 
-def _children(
-    records: Records, points: Points, found: Splits, inner: NDArray[np.bool_]
-) -> Points:
+def _children(records: Records, points: Points, found: Splits, inner: NDArray[np.bool_]) -> Points:
     """Return the points of the children of the nodes that were split."""
     number = np.cumsum(inner) - 1
     points = points.keep(inner, number)
     attribute, threshold = found.attribute[inner], found.threshold[inner]
-    codes = records.by_node(attribute, points.node, points.record)
-    return points.split(codes >= threshold[points.node], len(attribute))
+    right = records.goes_right(attribute, threshold, points.node, points.record)
+    return points.split(right, len(attribute))
 
 
 def _side_by_side(blocks: list[list[_Level]]) -> list[_Level]:
@@ -233,11 +247,12 @@ def _side_by_side(blocks: list[list[_Level]]) -> list[_Level]:
 
 def _assemble(domain: Domain, records: Records, growth: Growth, levels: list[_Level]) -> Grown:
     """Make the forest, and carry counts to its leaves."""
+    pool, start = code_pool(domain.sizes)
     forest = forest_from_levels(
         domain,
         [level.splits.attribute.astype(np.int32) for level in levels],
-        [threshold_pattern(domain.sizes, level.splits.threshold) for level in levels],
-        branch_pool(domain.sizes),
+        [_patterns(domain, records, level.splits, start) for level in levels],
+        pool,
         data_dependent=True,
         source=growth.source,
         allow_empty=True,

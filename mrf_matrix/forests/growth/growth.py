@@ -55,6 +55,8 @@ class Growth:
         How it picks.
     stopping : Stopping
     impurity : Impurity
+    range_points : int or None
+        Only cuts within the range of so many structure points, drawn at each node.
     source : str
         The forest's name, in words.
     """
@@ -64,7 +66,12 @@ class Growth:
     cut: CutLaw = GREEDY
     stopping: Stopping = field(default_factory=Stopping)
     impurity: Impurity = field(default_factory=Impurity)
+    range_points: int | None = None
     source: str = "grown trees"
+
+    def __post_init__(self) -> None:
+        if self.range_points is not None:
+            check_integer("range_points", self.range_points, 2)
 
     @property
     def counts_estimation_on_sides(self) -> bool:

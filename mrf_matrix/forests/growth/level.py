@@ -1,17 +1,17 @@
 """One level of all trees: from the points of every node to its split and its children's points."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.forests.growth.choice import choose_in_groups, choose_rows
-from mrf_matrix.forests.growth.cuts import IMPOSSIBLE, Cuts, find_cuts
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.items import Items
 from mrf_matrix.forests.growth.records import Records
+from mrf_matrix.forests.growth.search import Search, draw_spanning
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -65,7 +65,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The split of every node: attribute -1 where there is none, codes from `threshold` go right."""
+    """The split of every node: its attribute, -1 for none, and the first code on the right."""
 
     attribute: Longs
     threshold: Longs
@@ -109,85 +109,53 @@ def _chunks(size: Longs) -> Iterator[tuple[slice, slice]]:
 def _split_chunk(
     records: Records, items: Items, growth: Growth, generator: np.random.Generator
 ) -> tuple[Longs, Longs]:
-    n, d = items.n_nodes, records.n_attributes
-    subsets = growth.attributes.draw(n, d, generator)
+    """Choose the attribute of every node, then its cut."""
+    n = items.n_nodes
+    subsets = growth.attributes.draw(n, records.n_attributes, generator)
     b1, b2 = growth.cut.sharpness(n, generator)
     uniform = generator.random((3, n))
     least = growth.stopping.min_points if growth.stopping.rule == "sides" else 1
-    scores = _best_scores(records, items, subsets, least)
-    row = choose_rows(scores, b1, uniform[0])
-    chosen = row if subsets is None else np.where(row < 0, -1, subsets[row, np.arange(n)])
-    stuck = chosen < 0 if subsets is not None else np.zeros(n, dtype=np.bool_)
-    if stuck.any():  # nothing to cut in its subset: draw on until there is, as scikit-learn does
-        part, numbers = _part(items, stuck)
-        others = _best_scores(records, part, None, least)
-        chosen[numbers] = choose_rows(others, np.zeros(len(numbers)), uniform[2, numbers])
-    return _cut_chosen(records, items, chosen, least, b2, uniform[1])
-
-
-def _best_scores(records: Records, items: Items, subsets: Longs | None, least: int) -> Array:
-    """Return each node's best score on each attribute it looks at, (p, nodes)."""
+    search = Search(records, items, least, draw_spanning(items, growth.range_points, generator))
+    row = choose_rows(search.best_scores(subsets), b1, uniform[0])
     if subsets is None:
-        scores = np.empty((records.n_attributes, items.n_nodes))
-        for i in range(records.n_attributes):
-            if records.sizes[i] < 2:
-                scores[i] = IMPOSSIBLE
-                continue
-            codes = records.column(i, items.record)
-            scores[i] = find_cuts(items, codes, records.sizes[i], least).best()
-        return scores
-    scores = np.empty(subsets.shape)
-    for j, attribute in enumerate(subsets):
-        codes, size = records.chosen(np.maximum(attribute, 0), items)
-        scores[j] = find_cuts(items, codes, size, least).best()
-    scores[subsets < 0] = IMPOSSIBLE
-    return scores
+        return _cut_chosen(search, row, b2, uniform[1])
+    chosen = np.where(row < 0, -1, subsets[row, np.arange(n)])
+    stuck = chosen < 0
+    if stuck.any():  # nothing to cut in its subset: draw on until there is, as scikit-learn does
+        part, numbers = search.part(stuck)
+        others = part.best_scores(None)
+        chosen[numbers] = choose_rows(others, np.zeros(len(numbers)), uniform[2, numbers])
+    return _cut_chosen(search, chosen, b2, uniform[1])
 
 
-def _cut_chosen(
-    records: Records, items: Items, chosen: Longs, least: int, b2: Array, uniform: Array
-) -> tuple[Longs, Longs]:
-    """Choose a cut on the chosen attribute of every node."""
-    codes, size = records.chosen(np.maximum(chosen, 0), items)
-    cuts = find_cuts(items, codes, size, least).cuts()
-    pick = choose_in_groups(cuts.node, cuts.score, b2, uniform, items.n_nodes)
-    attribute = np.where(pick < 0, -1, chosen)
-    threshold = np.zeros(items.n_nodes, dtype=np.int64)
-    found = np.flatnonzero(attribute >= 0)
-    threshold[found] = _thresholds(records, cuts, pick[found], attribute[found])
-    if items.is_class is not None:
-        threshold[found] = _with_estimation_right(
-            items, codes, cuts.low[pick[found]], threshold, found, least
+def _cut_chosen(search: Search, chosen: Longs, b2: Array, uniform: Array) -> tuple[Longs, Longs]:
+    """Choose a cut on the chosen attribute of every node; attribute -1 where there is none."""
+    attribute, threshold = np.full_like(chosen, -1), np.zeros_like(chosen)
+    for part, numbers, nominal in search.by_kind(chosen):
+        codes, size = search.records.chosen(chosen[numbers], part.items)
+        cuts = part.cuts_on(codes, size, nominal).cuts()
+        pick = choose_in_groups(
+            cuts.node, cuts.score, b2[numbers], uniform[numbers], part.items.n_nodes
         )
+        found = np.flatnonzero(pick >= 0)
+        pick, nodes = pick[found], numbers[found]
+        low, high = cuts.low[pick], cuts.high[pick]
+        middle = search.records.between(chosen[nodes], low, high)
+        if part.items.is_class is not None and not nominal:
+            middle = _keeping_right(part.items, codes, found, low, middle, search.least)
+        attribute[nodes], threshold[nodes] = chosen[nodes], middle
     return attribute, threshold
 
 
-def _thresholds(records: Records, cuts: Cuts, pick: Longs, attribute: Longs) -> Longs:
-    return records.between(attribute, cuts.low[pick], cuts.high[pick])
-
-
-def _with_estimation_right(
-    items: Items, codes: NDArray[Any], low: Longs, threshold: Longs, found: Longs, least: int
+def _keeping_right(
+    items: Items, codes: NDArray[Any], found: Longs, low: Longs, middle: Longs, least: int
 ) -> Longs:
     """Move thresholds to just above `low` where the middle leaves too few points on the right.
 
     The cut was found with every estimation point above `low` on the right.
     """
-    on_right = (codes >= threshold[items.node]) & (items.slot == items.n_classes)
+    limit = np.zeros(items.n_nodes, dtype=np.int64)
+    limit[found] = middle
+    on_right = (codes >= limit[items.node]) & (items.slot == items.n_classes)
     count = np.bincount(items.node[on_right], minlength=items.n_nodes)[found]
-    return np.asarray(np.where(count < least, low + 1, threshold[found]))
-
-
-def _part(items: Items, mask: Bools) -> tuple[Items, Longs]:
-    """Return the items of some nodes, renumbered, and these nodes' numbers."""
-    numbers = np.flatnonzero(mask)
-    rank = np.cumsum(mask) - 1
-    index = np.flatnonzero(mask[items.node])
-    part = replace(
-        items,
-        record=items.record[index],
-        node=rank[items.node[index]],
-        slot=items.slot[index],
-        n_nodes=len(numbers),
-    )
-    return part, numbers
+    return np.asarray(np.where(count < least, low + 1, middle))

@@ -32,6 +32,8 @@ class Records:
     centres : tuple of ndarray or None per attribute
         The raw value of each code, where a threshold between two codes shall lie halfway
         between their values rather than between their numbers.
+    nominal : ndarray of bool, shape (d,)
+        Attributes whose codes have no order: their cuts are "this code or not".
     """
 
     columns: NDArray[np.int32]
@@ -39,6 +41,7 @@ class Records:
     sizes: tuple[int, ...]
     n_classes: int
     centres: tuple[NDArray[np.float64] | None, ...]
+    nominal: NDArray[np.bool_]
 
     @classmethod
     def of(
@@ -47,6 +50,7 @@ class Records:
         codes: NDArray[Any],
         labels: NDArray[Any],
         centres: Sequence[NDArray[Any] | None] | None = None,
+        nominal: NDArray[np.bool_] | None = None,
     ) -> "Records":
         """Check and sort encoded records.
 
@@ -76,6 +80,7 @@ class Records:
             sizes=domain.sizes,
             n_classes=domain.n_classes,
             centres=tuple(centres) if centres is not None else (None,) * domain.n_attributes,
+            nominal=np.zeros(domain.n_attributes, dtype=np.bool_) if nominal is None else nominal,
         )
 
     @property
@@ -94,7 +99,7 @@ class Records:
 
     def column(self, attribute: int, record: NDArray[Any]) -> NDArray[np.int32]:
         """Return the codes of some records in one attribute."""
-        return np.take(self.columns[attribute], record, mode="clip")
+        return np.asarray(np.take(self.columns[attribute], record, mode="clip"))
 
     def chosen(self, attribute: Longs, items: Items) -> tuple[NDArray[np.int32], int]:
         """Return the items' codes in their nodes' attributes, and one more than the largest."""
@@ -105,7 +110,19 @@ class Records:
         self, attribute: Longs, node: NDArray[Any], record: NDArray[Any]
     ) -> NDArray[np.int32]:
         """Return records' codes in the attribute of each one's node."""
-        return np.take(self._flat, (attribute * self.n_records)[node] + record, mode="clip")
+        place = (attribute * self.n_records)[node] + record
+        return np.asarray(np.take(self._flat, place, mode="clip"))
+
+    def goes_right(
+        self, attribute: Longs, threshold: Longs, node: NDArray[Any], record: NDArray[Any]
+    ) -> NDArray[np.bool_]:
+        """Return which records go to the second child of their node's split."""
+        codes = self.by_node(attribute, node, record)
+        limit = threshold[node]
+        if not self.nominal.any():
+            return np.asarray(codes >= limit)
+        equal, above = codes == limit, codes >= limit
+        return np.asarray(np.where(self.nominal[attribute][node], equal, above))
 
     def between(self, attribute: Longs, low: Longs, high: Longs) -> Longs:
         """Return the first code on the right of a cut between `low` and `high`: the middle."""
