@@ -21,6 +21,8 @@ OPTIMALITY_GAP = 1e-4
 """Certified distance from optimal at which a search for Gaussian noise ends."""
 LARGEST_CERTIFIED = 4000
 """Merged cells up to which the bound is worth its price during the search."""
+LARGEST_DENSE = 4000
+"""Merged cells up to which a strategy is handled as an explicit matrix."""
 POLISHING_SHARE = 0.5
 """Share of the work for the second runs of the families that polish."""
 
@@ -117,7 +119,7 @@ class Portfolio:
         if family.space == "merged":
             return assess(problem, merging.invert(matrix), family.name), ""
         whole = assess(problem, matrix, family.name)
-        if matrix.shape[1] != problem.workload.shape[1] or not fits(matrix.shape, 24):
+        if not self.can_average(matrix):
             return whole, ""
         averaged = assess(problem, merging.invert(merging.average(matrix)), family.name)
         if averaged.loss < whole.loss * (1 - 1e-9):
@@ -133,5 +135,12 @@ class Portfolio:
         return tuple(
             merging.average(strategy.matrix)
             for strategy in ordered
-            if fits(strategy.matrix.shape, 24)
+            if self.can_average(strategy.matrix)
         )
+
+    def can_average(self, matrix: Operator) -> bool:
+        """Tell whether a matrix's columns can be averaged over merged cells, and solved with."""
+        merging = self.problem.merging
+        if merging is None:
+            return False
+        return merging.n_groups <= LARGEST_DENSE and fits((matrix.entries,), 32)

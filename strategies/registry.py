@@ -33,7 +33,7 @@ SHARES: dict[str, float] = {
 
 
 SELDOM: dict[str, int] = {"gaussian_optimal": 500, "workload_itself": 1000}
-"""Families that seldom win for Laplace noise, and the merged cells up to which they are tried."""
+"""Families that seldom win for Laplace noise, and the rows or cells up to which they are tried."""
 
 
 def families() -> tuple[str, ...]:
@@ -58,8 +58,10 @@ def family_named(name: str) -> Family:
 def portfolio_for(problem: Problem) -> tuple[Family, ...]:
     """Return the families that serve a problem and are worth their time on it."""
     merging = problem.merging
-    cells = 0 if merging is None or problem.norm == "l2" else merging.n_groups
-    worth = (family for family in FAMILIES if cells <= SELDOM.get(family.name, cells))
+    rank = 0
+    if merging is not None and problem.norm == "l1":
+        rank = min(problem.workload.shape[0], merging.n_groups)
+    worth = (family for family in FAMILIES if rank <= SELDOM.get(family.name, rank))
     return tuple(family for family in worth if family.serves(problem))
 
 
