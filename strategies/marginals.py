@@ -22,6 +22,9 @@ from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.components import MAX_FIXED, Bools, mask_rows
 from strategies.problem import Problem
 
+MANY_COMPONENTS = 2000
+"""Components beyond which fewer candidate sets are generated, to keep every step cheap."""
+
 
 def marginals(problem: Problem, search: Search) -> Operator:
     """Return the best weighted marginals found for a workload over a product domain.
@@ -37,7 +40,8 @@ def marginals(problem: Problem, search: Search) -> Operator:
             f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
             f"operator with sizes. Give the workload as RowKronecker, or use another family."
         )
-    candidates = candidate_sets(energies)
+    few = len(energies.values) <= MANY_COMPONENTS
+    candidates = candidate_sets(energies, limit=3000 if few else 1000)
     starts = known_starts(search.starts, energies, candidates)
     found = optimise(energies, candidates, problem.norm, search.generator, search.work, starts)
     return as_marginals(found, energies.sizes)
