@@ -97,8 +97,8 @@ def superset_sum(values: Array, d: int) -> Array:
 
     Examples
     --------
-    >>> superset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2)
-    array([1111., 1010., 1100., 1000.])
+    >>> superset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2).tolist()
+    [1111.0, 1010.0, 1100.0, 1000.0]
     """
     result = np.array(values, dtype=np.float64)
     for i in range(d):
@@ -112,8 +112,8 @@ def subset_sum(values: Array, d: int) -> Array:
 
     Examples
     --------
-    >>> subset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2)
-    array([   1.,   11.,  101., 1111.])
+    >>> subset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2).tolist()
+    [1.0, 11.0, 101.0, 1111.0]
     """
     result = np.array(values, dtype=np.float64)
     for i in range(d):
