@@ -130,6 +130,11 @@ def check_columns(operator: Operator, sizes: tuple[int, ...]) -> None:
             f"the strategy has {operator.shape[1]} columns: expected {prod(sizes)}, one for each "
             f"cell of the domain of sizes {sizes}."
         )
+    if operator.sizes not in (None, sizes) and sorted(operator.sizes or ()) == sorted(sizes):
+        raise ValueError(
+            f"the strategy is over attributes of sizes {operator.sizes}, the records over {sizes}: "
+            f"expected the same attributes in the same order."
+        )
 
 
 def _check_exact(columns: sparse.csr_array, records: float) -> None:

@@ -124,6 +124,13 @@ def test_other_domains_are_refused():
         counts.answers(Identity(3))
 
 
+def test_attributes_in_another_order_are_refused():
+    counts = count_cells(*records(0, 5, (2, 3)), (2, 3), 3)
+    with pytest.raises(ValueError, match="same order"):
+        counts.answers(Identity(6, (3, 2)))
+    assert counts.answers(Identity(6)).sum() == 5
+
+
 GOOD = {"codes": np.array([[0, 1], [1, 2]]), "labels": np.array([0, 1]), "sizes": (2, 3)}
 BAD = {
     "one dimension": ({"codes": np.array([0, 1])}, ValueError, "codes has shape"),

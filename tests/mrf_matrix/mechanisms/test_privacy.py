@@ -171,5 +171,5 @@ def test_releases_have_the_mechanisms_law():
     assert labels.shape == (3,)
     noise = (release.answers - truth).astype(float)
     spread = np.sqrt(5 * release.variance**2 / noise.size)
-    assert abs((noise**2).mean() - release.variance) < 6 * spread
+    assert abs((noise**2).mean() - release.variance) < 9 * spread
     assert abs(noise.mean()) < 6 * np.sqrt(release.variance / noise.size)
