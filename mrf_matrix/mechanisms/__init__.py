@@ -5,6 +5,9 @@ from mrf_matrix.mechanisms.conversion import approximate_epsilon, zcdp_for
 from mrf_matrix.mechanisms.counting import count_cells
 from mrf_matrix.mechanisms.counts import CellCounts, PrivateDataError
 from mrf_matrix.mechanisms.exact_number import BudgetError
+from mrf_matrix.mechanisms.ledger import PrivacyLedger
+from mrf_matrix.mechanisms.ledger_charge import Charge
+from mrf_matrix.mechanisms.ledger_record import LedgerError
 from mrf_matrix.mechanisms.measure import measure
 from mrf_matrix.mechanisms.mechanism import Mechanism, calibrate
 from mrf_matrix.mechanisms.neighboring import NEIGHBORING, neighboring_factor
@@ -24,12 +27,15 @@ __all__ = [
     "ZCDP",
     "BudgetError",
     "CellCounts",
+    "Charge",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "LedgerError",
     "Mechanism",
     "NoNoise",
     "NoiseLaw",
     "NoiseProcessError",
+    "PrivacyLedger",
     "PrivateDataError",
     "PureDP",
     "Release",

@@ -1,0 +1,290 @@
+"""One ledger for everything that is spent on the same records."""
+
+import json
+from fractions import Fraction
+from typing import Any, Self
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.conversion import approximate_epsilon
+from mrf_matrix.mechanisms.exact_number import BudgetError
+from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge, written
+from mrf_matrix.mechanisms.ledger_rules import Terms, amount_in, next_charge, total_of
+from mrf_matrix.mechanisms.ledger_store import ELSEWHERE, MemoryStore, ReadOnlyStore, Store
+from mrf_matrix.mechanisms.neighboring import checked_neighboring
+
+_LIVING: "WeakValueDictionary[str, PrivacyLedger]" = WeakValueDictionary()
+
+
+class PrivacyLedger:
+    """A total budget for one set of records, and every charge against it, exact.
+
+    A charge that does not fit is refused before any record is read. Amounts are fractions, and
+    charges add up: by sequential composition their sum bounds the loss of all releases together,
+    also where each was chosen after seeing the ones before.
+
+    Parameters
+    ----------
+    budget : PureDP or ZCDP, optional
+        The total. A zCDP ledger also takes pure-DP charges, as ρ = ε²/2; a pure-DP ledger
+        refuses zCDP charges.
+    epsilon, rho : number, optional
+        The total as a number, instead of ``budget``.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+        The one neighbouring relation; charges under the other are refused.
+
+    Raises
+    ------
+    BudgetError
+        If the total is not given exactly once, or not positive.
+
+    Notes
+    -----
+    Estimators take it as their parameter ``ledger`` and charge it in every `fit`. It is one
+    object, never two: `copy`, `deepcopy` and `sklearn.clone` return the ledger itself, so that
+    cross-validation and grid search in this process (or its threads) charge each fit. A pickle
+    loaded in another process, or a forked child, shows the figures and refuses to spend, with the
+    reason: the figures of the owner stay right. See `open` for a ledger that many processes share.
+
+    Releases without privacy (an infinite budget, research noise) are listed as such, and
+    `is_private` turns false. A finite ledger refuses an infinite charge like any other that does
+    not fit; research noise is charged like the exact noise that it stands for.
+
+    Examples
+    --------
+    >>> ledger = PrivacyLedger(epsilon=1)
+    >>> _ = ledger.charge(PureDP(0.1), "class totals", neighboring="add_remove")
+    >>> _ = ledger.charge(PureDP(0.2), "forest", neighboring="add_remove")
+    >>> ledger.spent, ledger.remaining
+    (Fraction(3, 10), Fraction(7, 10))
+    >>> ledger.charge(PureDP(0.8), "another forest", neighboring="add_remove")
+    Traceback (most recent call last):
+    mrf_matrix.mechanisms.exact_number.BudgetError: another forest asks for epsilon=0.8, but ...
+    """
+
+    _budget: PureDP | ZCDP
+    _neighboring: Any
+    _token: str
+    _store: Store
+
+    def __init__(
+        self,
+        budget: PureDP | ZCDP | None = None,
+        *,
+        epsilon: Any = None,
+        rho: Any = None,
+        neighboring: str = "add_remove",
+    ) -> None:
+        self._set(total_of(budget, epsilon, rho), neighboring, MemoryStore(Account()), uuid4().hex)
+
+    def _set(self, budget: PureDP | ZCDP, neighboring: str, store: Store, token: str) -> None:
+        self._budget = budget
+        self._neighboring = checked_neighboring(neighboring)
+        self._store = store
+        self._token = token
+        _LIVING[token] = self
+
+    @classmethod
+    def _of(cls, budget: PureDP | ZCDP, neighboring: str, store: Store, token: str) -> Self:
+        """Return a ledger with a store of its own."""
+        ledger = cls.__new__(cls)
+        ledger._set(budget, neighboring, store, token)
+        return ledger
+
+    @property
+    def _terms(self) -> Terms:
+        return Terms(self._budget, self._neighboring)
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """The total budget."""
+        return self._budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation of every charge."""
+        return str(self._neighboring)
+
+    @property
+    def account(self) -> Account:
+        """The charges and their sum, as they stand now."""
+        return self._store.read()
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Every charge, in order."""
+        return self.account.charges
+
+    @property
+    def spent(self) -> Amount:
+        """Sum of the charges, exact, in the unit of the budget (ε or ρ)."""
+        return self.account.spent
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left, exact; infinite where the budget is."""
+        return self.account.left(self._budget)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether every charge paid for a private release: exact noise of a finite budget."""
+        return self.account.is_private
+
+    @property
+    def statement(self) -> str:
+        """One sentence on what is, or is not, claimed for everything charged."""
+        from mrf_matrix.mechanisms.ledger_display import statement
+
+        return statement(self._budget, self.neighboring, self.account)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes charges here: a copy in another process does not."""
+        try:
+            self._store.check()
+        except BudgetError:
+            return False
+        return True
+
+    def check(
+        self, budget: PureDP | ZCDP, what: str, neighboring: str, *, noise: str = "exact"
+    ) -> None:
+        """Refuse what `charge` would refuse, and spend nothing.
+
+        Called before the records are read; `charge` comes right before they are measured.
+        """
+        self._store.check()
+        next_charge(self._terms, self._store.read(), budget, what, neighboring, noise)
+
+    def charge(
+        self, budget: PureDP | ZCDP, what: str, neighboring: str, *, noise: str = "exact"
+    ) -> Charge:
+        """Spend, or refuse. Called before the records are measured.
+
+        Parameters
+        ----------
+        budget : PureDP or ZCDP
+            What the release costs.
+        what : str
+            What it pays for, to be published with the ledger: nothing private.
+        neighboring : {"add_remove", "replace_one"}
+            The neighbouring relation of the release.
+        noise : {"exact", "research", "none"}, default="exact"
+            The release's noise.
+
+        Returns
+        -------
+        Charge
+
+        Raises
+        ------
+        BudgetError
+            If it does not fit, has another neighbouring relation, or the ledger is a copy in
+            another process. The ledger is as it was before.
+        NoiseProcessError
+            If the noise is exact and this is a worker process, where none may be drawn.
+        """
+        return self._store.add(
+            lambda account: next_charge(self._terms, account, budget, what, neighboring, noise)
+        )
+
+    def spent_epsilon(self, delta: float) -> float:
+        """Return an ε for which everything charged is (ε, δ)-DP together.
+
+        The sum of the charges' ρ (ρ = ε²/2 of a pure charge) is converted through dp-accounting,
+        see `approximate_epsilon`. If every charge is pure, the plain sum of ε holds as well, and
+        the smaller one is returned: it gains where many small charges were made.
+
+        Parameters
+        ----------
+        delta : float
+            Between 0 and 1, exclusive; well below one over the number of records.
+
+        Notes
+        -----
+        That the *total* is kept holds whatever is asked (a privacy filter; Feldman and Zrnic,
+        2021). This figure for what was *spent* holds if the amounts were not chosen by looking at
+        earlier private answers.
+        """
+        charges = self.charges
+        if not charges:
+            approximate_epsilon(ZCDP(1), delta)  # refuses a delta that is none
+            return 0.0
+        if any(charge.budget.is_infinite for charge in charges):
+            return float("inf")
+        rho = sum((Fraction(amount_in(ZCDP, charge.budget)) for charge in charges), Fraction(0))
+        best = approximate_epsilon(ZCDP(rho), delta)
+        if all(isinstance(charge.budget, PureDP) for charge in charges):
+            return min(best, float(sum(charge.budget.exact for charge in charges)))
+        return best
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ledger as plain values, ready for JSON; fractions as exact text."""
+        from mrf_matrix.mechanisms.ledger_record import ledger_to_dict
+
+        return ledger_to_dict(self)
+
+    def to_json(self) -> str:
+        """Return the record for a paper's appendix, as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Self:
+        """Return the ledger of a record, to look at: it takes no charges.
+
+        Raises
+        ------
+        LedgerError
+            If the record is none of `to_dict`, or does not add up.
+        """
+        from mrf_matrix.mechanisms.ledger_record import ledger_from_dict
+
+        return ledger_from_dict(cls, record)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return the ledger itself: clones of an estimator spend from one budget."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        account = self.account
+        return _unpickled, (self._token, self._budget, self._neighboring, account)
+
+    def __repr__(self) -> str:
+        account, number = self.account, len(self.account.charges)
+        spent = written(account.spent, type(self._budget))
+        return (
+            f"PrivacyLedger({self._budget!r}, spent {spent} in {number} "
+            f"charge{'' if number == 1 else 's'}, {self.neighboring})"
+        )
+
+    def __str__(self) -> str:
+        from mrf_matrix.mechanisms.ledger_display import as_text
+
+        return as_text(self._budget, self.neighboring, self.account)
+
+    def __rich__(self) -> Any:
+        from mrf_matrix.mechanisms.ledger_display import as_table
+
+        return as_table(self._budget, self.neighboring, self.account)
+
+    def _repr_html_(self) -> str:
+        from mrf_matrix.mechanisms.ledger_display import as_html
+
+        return as_html(self._budget, self.neighboring, self.account)
+
+
+def _unpickled(
+    token: str, budget: PureDP | ZCDP, neighboring: str, account: Account
+) -> PrivacyLedger:
+    """Return the living ledger where it lives, and a read-only copy elsewhere."""
+    living = _LIVING.get(token)
+    if living is not None:
+        return living
+    return PrivacyLedger._of(budget, neighboring, ReadOnlyStore(account, ELSEWHERE), token)

@@ -1,0 +1,101 @@
+"""A ledger for people: plain text, a rich table, an HTML table; all from the same rows."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.exact_number import readable
+from mrf_matrix.mechanisms.ledger_charge import Account, Charge, written
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
+
+
+def statement(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
+    """Return one sentence on what everything charged claims together.
+
+    Examples
+    --------
+    >>> statement(PureDP(1), "add_remove", Account())
+    'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
+    """
+    unit = type(budget)
+    of = f"{written(budget.amount, unit)} ({neighboring} neighbours)"
+    left = written(account.left(budget), unit)
+    if not account.charges:
+        return f"Nothing is spent of {of}; {left} remains."
+    spent = f"{written(account.spent, unit)} is spent of {of}; {left} remains."
+    if account.is_private:
+        return f"Private: {spent}"
+    open_charges = sum(not charge.is_private for charge in account.charges)
+    return (
+        f"NOT PRIVATE: {open_charges} of {len(account.charges)} charges paid for no private "
+        f"release (research noise or none). {spent}"
+    )
+
+
+def rows_of(account: Account) -> list[tuple[str, ...]]:
+    """Return one row a charge, under `HEADER`."""
+    return [_row(charge) for charge in account.charges]
+
+
+def _row(charge: Charge) -> tuple[str, ...]:
+    asked = written(charge.budget.amount, type(charge.budget))
+    return (
+        str(charge.number),
+        charge.what,
+        asked,
+        readable(charge.amount),
+        charge.noise if charge.is_private else f"{charge.noise} (not private)",
+        charge.when.strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+def as_text(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
+    """Return the ledger as lines of plain text."""
+    rows = [HEADER, *rows_of(account)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([statement(budget, neighboring, account), *(lines if account.charges else [])])
+
+
+def as_table(budget: PureDP | ZCDP, neighboring: str, account: Account) -> "Table":
+    """Return the ledger as a rich table."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title="Privacy ledger",
+        title_justify="left",
+        title_style="bold",
+        caption=Text(statement(budget, neighboring, account)),
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+        pad_edge=False,
+    )
+    for name in HEADER:
+        is_number = name in ("#", "asked", "spent")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
+    for row in rows_of(account):
+        table.add_row(*map(Text, row))  # Text: a description is no markup
+    return table
+
+
+def as_html(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
+    """Return the ledger as an HTML table, for notebooks."""
+    head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in HEADER)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in rows_of(account)
+    )
+    return (
+        f"<p><b>{escape(statement(budget, neighboring, account))}</b></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )

@@ -1,0 +1,133 @@
+"""A ledger as a JSON record: exact, versioned, and read with suspicion."""
+
+from datetime import datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge
+from mrf_matrix.mechanisms.ledger_rules import amount_in, checked_kind, checked_what
+from mrf_matrix.mechanisms.ledger_store import RECORD, ReadOnlyStore
+from mrf_matrix.mechanisms.neighboring import checked_neighboring
+
+if TYPE_CHECKING:
+    from mrf_matrix.mechanisms.ledger import PrivacyLedger
+
+L = TypeVar("L", bound="PrivacyLedger")
+
+FORMAT = "mrf_matrix.ledger"
+SCHEMA_VERSION = 1
+MAX_CHARGES = 100_000
+LONGEST_NUMBER = 2600  # characters; a fraction of 4096-bit terms
+KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"epsilon": PureDP, "rho": ZCDP}
+
+
+class LedgerError(ValueError):
+    """A record or a file that is no ledger, or whose sums do not add up."""
+
+
+def ledger_to_dict(ledger: "PrivacyLedger") -> dict[str, Any]:
+    """Return a ledger as plain values, ready for JSON."""
+    return record_of(ledger.budget, ledger.neighboring, ledger.account)
+
+
+def record_of(budget: PureDP | ZCDP, neighboring: str, account: Account) -> dict[str, Any]:
+    """Return the record of an account under a total budget."""
+    return {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "budget": {budget.parameter: str(budget.amount)},
+        "neighboring": neighboring,
+        "spent": str(account.spent),
+        "remaining": str(account.left(budget)),
+        "is_private": account.is_private,
+        "charges": [charge.to_dict() for charge in account.charges],
+    }
+
+
+def ledger_from_dict(kind: type[L], record: Any) -> L:
+    """Return the read-only ledger of a record."""
+    budget, neighboring, account = read_record(record)
+    return kind._of(budget, neighboring, ReadOnlyStore(account, RECORD), uuid4().hex)
+
+
+def read_record(record: Any, where: str = "record") -> tuple[PureDP | ZCDP, str, Account]:
+    """Return total budget, neighbouring relation and account of a record.
+
+    Raises
+    ------
+    LedgerError
+        If something is missing, of another type, too long, or does not add up.
+    """
+    try:
+        return _read(record)
+    except LedgerError as error:
+        raise LedgerError(f"{where}: {error}") from error
+    except KeyError as error:
+        raise LedgerError(f"{where}: the key {error} is missing.") from error
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise LedgerError(f"{where} is no ledger: {error}") from error
+
+
+def _read(record: Any) -> tuple[PureDP | ZCDP, str, Account]:
+    data = _object(record, "the record")
+    if data["format"] != FORMAT:
+        raise LedgerError(f"format={data['format']!r}: expected {FORMAT!r}.")
+    version = data["schema_version"]
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise LedgerError(f"schema_version={version!r}: expected {SCHEMA_VERSION}.")
+    budget = _budget(data["budget"])
+    relation = checked_neighboring(data["neighboring"])
+    charges = data["charges"]
+    if not isinstance(charges, list) or len(charges) > MAX_CHARGES:
+        raise LedgerError(f"charges: expected a list of at most {MAX_CHARGES}.")
+    account = Account()
+    for number, item in enumerate(charges, 1):
+        account = account.plus(_charge(_object(item, f"charge {number}"), number, budget, relation))
+    if _number(data["spent"]) != account.spent:
+        raise LedgerError(f"spent={data['spent']!r}: the charges add up to {account.spent}.")
+    if account.spent > budget.amount:
+        raise LedgerError(f"the charges add up to {account.spent}, more than {budget!r}.")
+    return budget, relation, account
+
+
+def _charge(data: dict[str, Any], number: int, total: PureDP | ZCDP, relation: Any) -> Charge:
+    budget = _budget(data["budget"])
+    amount = amount_in(type(total), budget)
+    if data["number"] != number or _number(data["amount"]) != amount:
+        raise LedgerError(
+            f"charge {number}: number={data['number']!r}, amount={data['amount']!r}; expected "
+            f"{number} and {amount}."
+        )
+    when = datetime.fromisoformat(data["when"])
+    if when.tzinfo is None:
+        raise LedgerError(f"charge {number}: when={data['when']!r} has no time zone.")
+    return Charge(
+        number=number,
+        what=checked_what(data["what"]),
+        budget=budget,
+        amount=amount,
+        neighboring=relation,
+        noise=checked_kind(data["noise"], budget),
+        when=when,
+    )
+
+
+def _budget(data: Any) -> PureDP | ZCDP:
+    pairs = list(_object(data, "budget").items())
+    if len(pairs) != 1 or pairs[0][0] not in KINDS:
+        raise LedgerError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
+    return KINDS[pairs[0][0]](_number(pairs[0][1]))
+
+
+def _number(text: Any) -> Amount:
+    if not isinstance(text, str) or len(text) > LONGEST_NUMBER or "e" in text.lower():
+        raise LedgerError(f"{str(text)[:50]!r}: expected a fraction as text, such as '1/2'.")
+    return float("inf") if text == "inf" else Fraction(text)
+
+
+def _object(data: Any, where: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise LedgerError(f"{where} is {type(data).__name__}: expected an object.")
+    return data
