@@ -2,7 +2,26 @@
 
 from mrf_matrix.estimators.comparison import Comparison, Score, Summary
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.multinomial_forest import MultinomialForestClassifier
+from mrf_matrix.estimators.multinomial_matrix_forest import MultinomialMatrixForestClassifier
 from mrf_matrix.estimators.privacy_report import PrivacyReport
+from mrf_matrix.estimators.rival_forests import (
+    BernoulliForestClassifier,
+    BreimanForestClassifier,
+    DenilForestClassifier,
+)
 from mrf_matrix.estimators.study import compare
 
-__all__ = ["Comparison", "MatrixForestClassifier", "PrivacyReport", "Score", "Summary", "compare"]
+__all__ = [
+    "BernoulliForestClassifier",
+    "BreimanForestClassifier",
+    "Comparison",
+    "DenilForestClassifier",
+    "MatrixForestClassifier",
+    "MultinomialForestClassifier",
+    "MultinomialMatrixForestClassifier",
+    "PrivacyReport",
+    "Score",
+    "Summary",
+    "compare",
+]

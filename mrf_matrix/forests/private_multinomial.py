@@ -157,7 +157,8 @@ class PrivateMultinomialTrees:
         PrivateGrown
         """
         bits = bits or Bits.of(noise, noise_state)
-        Records.of(domain, codes, labels)  # checks
+        if len(codes):  # a part of the records may be empty
+            Records.of(domain, codes, labels)
         codes, labels = np.asarray(codes), np.asarray(labels)
         structure, estimation = self._assign(len(codes), bits)
         score = PrivateScore(self.score, Impurity(self.criterion))

@@ -71,9 +71,11 @@ class PrivateScore:
     def gaps(self, scores: Array, options: Bools) -> Longs:
         """Return how far each option is behind, as integers; (options, nodes) as given."""
         high = np.where(options, scores, -np.inf).max(axis=0, initial=-np.inf)
+        high = np.where(np.isfinite(high), high, 0.0)
         if self.kind == "majority":
-            return np.where(options, high - scores, 0).astype(np.int64)
+            return (high - np.where(options, scores, high)).astype(np.int64)
         low = np.where(options, scores, np.inf).min(axis=0, initial=np.inf)
-        spread = np.where(np.isfinite(high) & (high > low), high - low, 1.0)
-        share = np.where(options & (high > low), (high - scores) / spread, 0.0)
+        spread = np.where(high > low, high - low, 1.0)
+        scored = np.where(options & (high > low), scores, high)
+        share = (high - scored) / spread
         return np.asarray(np.clip(np.floor(share * GRID), 0, GRID), dtype=np.int64)

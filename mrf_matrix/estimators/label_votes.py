@@ -1,0 +1,47 @@
+"""Majority vote of leaf labels, ties broken at random, yet the same for equal records.
+
+A tie is broken by the record's leaves: each leaf has a random word, drawn once when the forest is
+fitted; their sum decides which of the tied classes wins. So every tied class is as likely, no
+record's fate depends on its place among the others, and predicting twice gives the same labels.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.estimators.voting import record_blocks
+from mrf_matrix.forests import Forest
+
+Longs = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+def count_label_votes(
+    forest: Forest, codes: NDArray[np.int32], labels: NDArray[Any], n_classes: int
+) -> Longs:
+    """Count the trees that vote for each class, (b, k)."""
+    votes = np.empty((len(codes), n_classes), dtype=np.int64)
+    compact = labels.astype(np.int32)
+    for block in record_blocks(len(codes), forest.n_trees):
+        chosen = compact[forest.apply(codes[block])]
+        chosen += (np.arange(len(chosen), dtype=np.int32) * n_classes)[:, None]
+        counts = np.bincount(chosen.ravel(), minlength=len(chosen) * n_classes)
+        votes[block] = counts.reshape(-1, n_classes)
+    return votes
+
+
+def winners(forest: Forest, codes: NDArray[np.int32], votes: Longs, leaf_words: Words) -> Longs:
+    """Return the class with the most votes of each record; ties by the record's leaves."""
+    best = votes.argmax(axis=1)
+    tied = votes == votes.max(axis=1, keepdims=True)
+    number = tied.sum(axis=1)
+    rows = np.flatnonzero(number > 1)
+    for block in record_blocks(len(rows), forest.n_trees):
+        part = rows[block]
+        leaves, back = np.unique(codes[part], axis=0, return_inverse=True)
+        words = leaf_words[forest.apply(leaves)].sum(axis=1, dtype=np.uint64)[back.ravel()]
+        pick = (words >> np.uint64(33)) % number[part].astype(np.uint64)
+        rank = np.cumsum(tied[part], axis=1) - 1
+        best[part] = (tied[part] & (rank == pick[:, None].astype(np.int64))).argmax(axis=1)
+    return np.asarray(best)

@@ -1,0 +1,184 @@
+"""Multinomial structure grown privately, leaf counts by the matrix mechanism."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.choice_report import two_stage_report
+from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
+from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes, vote_shares
+from mrf_matrix.forests import Forest, PrivateMultinomialTrees
+from mrf_matrix.forests.growth.bits import Bits
+from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
+from strategies import Strategy, evaluate, select
+
+
+class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Forest whose structure is learned privately and whose leaf counts are measured as a whole.
+
+    Stage 1 grows multinomial trees by exponential mechanisms (`PrivateMultinomialTrees`). Stage 2
+    takes their decision-path matrix T as the workload, selects a strategy A, and measures the
+    other records once: leaf values are ``T A⁺ (A D + noise)``. The structure is an output of a
+    private stage, so selecting a strategy for it is post-processing.
+
+    Parameters
+    ----------
+    domain : Domain or "from_data"
+        The public schema, with the target's classes. Required.
+    epsilon : float, int or Fraction, default=1.0
+        Pure-DP budget of both stages together.
+    parts : {"coins", "all"}, default="coins"
+        See `TwoStagePlan`.
+    structure_share : float, default=0.3
+        The budget split: share of the records ("coins") or of ε ("all") for the structure.
+    n_trees : int, default=8
+    max_depth : int, default=4
+    structure_score : {"majority", "normalized"}, default="majority"
+        See `PrivateMultinomialTrees`.
+    disjoint : bool, default=True
+        Every structure record grows one tree only, so each tree spends all of stage 1's ε.
+    strategy, voting, neighboring, noise, noise_state, time_limit, random_state
+        See `MatrixForestClassifier`.
+
+    Attributes
+    ----------
+    plan_ : TwoStagePlan
+    privacy_report_ : TwoStageReport
+    forest_, strategy_, release_, leaf_values_, domain_, classes_
+        See `MatrixForestClassifier`.
+    """
+
+    def __init__(
+        self,
+        domain: Any = None,
+        *,
+        epsilon: Any = 1.0,
+        parts: str = "coins",
+        structure_share: float = 0.3,
+        n_trees: int = 8,
+        max_depth: int = 4,
+        structure_score: str = "majority",
+        disjoint: bool = True,
+        strategy: Any = "auto",
+        voting: str = "hard",
+        neighboring: str = "add_remove",
+        noise: str = "exact",
+        noise_state: Any = None,
+        time_limit: float = 8.0,
+        random_state: Any = None,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.parts = parts
+        self.structure_share = structure_share
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.structure_score = structure_score
+        self.disjoint = disjoint
+        self.strategy = strategy
+        self.voting = voting
+        self.neighboring = neighboring
+        self.noise = noise
+        self.noise_state = noise_state
+        self.time_limit = time_limit
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Grow the structure privately, select a strategy for it, and measure the leaf counts.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, d)
+            Private records, in the domain's terms.
+        y : array of shape (N,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the domain or a record is invalid; nothing is spent then.
+        """
+        check_voting(self.voting)
+        plan = TwoStagePlan.of(PureDP(self.epsilon), self.parts, self.structure_share)
+        trees = self._structure(plan)
+        structure_noise, count_noise = self._noise_states()
+        bits = Bits.of(self.noise, structure_noise)
+        domain, X, y = resolve_domain(self, self.domain, X, y)
+        codes, labels = encode(domain, X, y)
+        seen, measured = plan.assign(len(codes), bits)
+        forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
+        release, strategy = self._measure(
+            forest, domain, codes[measured], labels[measured], plan, count_noise
+        )
+        self.domain_ = domain
+        self.classes_, order = np.unique(np.asarray(domain.classes), return_index=True)
+        self.plan_, self.forest_, self.strategy_ = plan, forest, strategy
+        self.release_ = release
+        self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
+        self.privacy_report_ = two_stage_report(plan, trees, release)
+        return self
+
+    def _measure(
+        self,
+        forest: Forest,
+        domain: Domain,
+        codes: NDArray[np.int32],
+        labels: NDArray[np.int32],
+        plan: TwoStagePlan,
+        noise_state: Any,
+    ) -> tuple[Release, Strategy]:
+        """Select a strategy for the leaves, and measure stage 2's records once."""
+        workload = path_matrix(forest)
+        if isinstance(self.strategy, str):
+            generator = structure_generator(self.random_state)
+            strategy = select(workload, "l1", self.strategy, generator, time_limit=self.time_limit)
+        else:
+            strategy = evaluate(workload, self.strategy, norm="l1")
+        mechanism = calibrate(
+            strategy, plan.counts, neighboring=self.neighboring, workload=workload
+        )
+        counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
+        release = measure(mechanism, counts, noise=self.noise, random_state=noise_state)
+        return release, strategy
+
+    def _votes(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        codes = encode_queries(self, self.domain_, X)
+        votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
+        return forest_votes(self.forest_, codes, votes_of_leaf)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class with the most votes for each record; ties go to the first class."""
+        labels: NDArray[Any] = self.classes_[self._votes(X).argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return each class's share of the votes: shares, not calibrated probabilities."""
+        return vote_shares(self._votes(X))
+
+    def _structure(self, plan: TwoStagePlan) -> PrivateMultinomialTrees:
+        return PrivateMultinomialTrees(
+            epsilon=plan.structure.epsilon,
+            n_trees=self.n_trees,
+            max_depth=self.max_depth,
+            score=self.structure_score,  # type: ignore[arg-type]
+            disjoint=self.disjoint,
+            neighboring=self.neighboring,
+        )
+
+    def _noise_states(self) -> tuple[Any, Any]:
+        """Return independent seeds of both stages for research noise; the seed itself for exact."""
+        if self.noise != "research":
+            return self.noise_state, self.noise_state
+        first, second = np.random.default_rng(self.noise_state).spawn(2)
+        return first, second
