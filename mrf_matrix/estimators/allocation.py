@@ -12,30 +12,24 @@ allocation    what is measured                            sensitivity  leaf valu
 
 "matrix" is Algorithm 1 of Tajima, Wu and Houmansadr (AAAI 2025); the others are the baselines it
 is compared with (Jagannathan et al. 2009; Fletcher and Islam 2017). Under zCDP the norms are L2,
-so that ``‖T‖₂ = √τ``.
+so that ``‖T‖₂ = √τ``. With several ensembles each is measured with its own share of the budget.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.compilation import path_matrix
-from mrf_matrix.estimators.voting import record_blocks
+from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.estimators.answering import Answering, choose_strategies
+from mrf_matrix.estimators.disjoint import one_leaf_each
+from mrf_matrix.estimators.ensembles import Ensemble
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import (
-    ZCDP,
-    Mechanism,
-    PureDP,
-    Release,
-    calibrate,
-    count_cells,
-    measure,
-    reconstruct,
-)
-from strategies import Strategy, evaluate, select
-from strategies.operators import Identity, RowKronecker
+from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, Release, calibrate, count_cells
+from strategies import Strategy
+from strategies.operators import Identity, Operator
 
 Allocation = Literal["matrix", "per_tree", "disjoint"]
 ALLOCATIONS: tuple[str, ...] = get_args(Allocation)
@@ -44,134 +38,162 @@ Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
-    """What a training release needs besides the records: all of it is public.
+class TrainedEnsemble:
+    """What a training release leaves of one ensemble; nothing in it is private.
 
     Attributes
     ----------
+    features : tuple of int
+        Positions of its attributes in the domain.
     forest : Forest
-        Where the leaves are.
-    workload : RowKronecker of shape (o, n)
-        Its decision-path matrix T.
-    allocation : {"matrix", "per_tree", "disjoint"}
-        What is measured.
+        Its structure, over these attributes.
     strategy : Strategy or None
-        The strategy of "matrix"; the baselines measure their answers themselves.
-    mechanism : Mechanism
-        What is measured, rounded to integers, with its budget and noise.
+        The strategy in use; None for the baselines.
+    release : Release
+        The noisy measurement.
+    leaf_values : ndarray of shape (o, k)
+        Noisy class counts of the leaves, in the order of the estimator's `classes_`.
     """
 
+    features: tuple[int, ...]
     forest: Forest
-    workload: RowKronecker
-    allocation: Allocation
     strategy: Strategy | None
-    mechanism: Mechanism
+    release: Release
+    leaf_values: Array
 
-    def release(
-        self,
-        codes: Codes,
-        labels: Codes,
-        n_classes: int,
-        *,
-        structure: np.random.Generator,
-        noise: str = "exact",
-        noise_state: Any = None,
-    ) -> tuple[Release, Array]:
-        """Measure the records once; return the release and the leaf values (o, k).
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What the training release of one ensemble needs besides the records: all of it is public.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Where the leaves are.
+    allocation : {"matrix", "per_tree", "disjoint"}
+        What is measured.
+    answering : Answering
+        The leaves as a workload, its strategy, and the calibrated noise.
+    """
+
+    ensemble: Ensemble
+    allocation: Allocation
+    answering: Answering
+
+    def table(
+        self, codes: Codes, labels: Codes, n_classes: int, coins: np.random.Generator
+    ) -> CellCounts:
+        """Return the private table that is measured: over cells, or over leaves ("disjoint").
 
         Parameters
         ----------
         codes : ndarray of shape (N, d)
-            Encoded private records.
+            Encoded private records, over the whole domain.
         labels : ndarray of shape (N,)
             Their class codes.
         n_classes : int
             Number of classes k.
-        structure : Generator
+        coins : Generator
             Throws the public coins that give each record its tree ("disjoint").
-        noise, noise_state
-            See `mrf_matrix.mechanisms.measure`.
         """
-        sizes = self.forest.domain.sizes
-        if self.allocation == "disjoint":
-            codes, sizes = self._one_leaf_each(codes, structure)[:, None], (self.forest.n_leaves,)
-        counts = count_cells(codes, labels, sizes, n_classes)
-        release = measure(self.mechanism, counts, noise=noise, random_state=noise_state)
-        if self.allocation == "matrix":
-            return release, reconstruct(release, self.workload)
-        return release, release.values
+        forest, seen = self.ensemble.forest, self.ensemble.view(codes)
+        if self.allocation != "disjoint":
+            return count_cells(seen, labels, forest.domain.sizes, n_classes)
+        leaves = one_leaf_each(forest, seen, coins)
+        return count_cells(leaves[:, None], labels, (forest.n_leaves,), n_classes)
 
-    def _one_leaf_each(self, codes: Codes, structure: np.random.Generator) -> Codes:
-        """Route each record through one tree, drawn by its own coin: no record moves another."""
-        tree = structure.integers(self.forest.n_trees, size=len(codes))
-        leaves = np.empty(len(codes), dtype=np.int32)
-        for block in record_blocks(len(codes), self.forest.n_trees):
-            routed = self.forest.apply(codes[block])
-            leaves[block] = routed[np.arange(len(routed)), tree[block]]
-        return leaves
+    def trained(self, release: Release, leaf_values: Array) -> TrainedEnsemble:
+        """Return the ensemble with its release."""
+        ensemble = self.ensemble
+        return TrainedEnsemble(
+            ensemble.features, ensemble.forest, self.answering.strategy, release, leaf_values
+        )
+
+    def vote_variances(self, codes: Codes) -> Array:
+        """Return the expected squared error of every record's weight votes, per class, (b,)."""
+        forest = self.ensemble.forest
+        if self.answering.strategy is None:  # every leaf has its own noise
+            return np.full(len(codes), self.answering.row_variances[0] * forest.n_trees)
+        queries = query_matrix(self.ensemble.view(codes), forest.domain)
+        asked = prediction_workload(forest, queries)
+        return Answering(asked, self.answering.strategy, self.answering.mechanism).row_variances
 
 
 def allocate(
-    forest: Forest,
+    ensembles: Sequence[Ensemble],
     allocation: Any,
-    budget: PureDP | ZCDP,
+    budgets: Sequence[PureDP | ZCDP],
+    structure: np.random.Generator,
     *,
     strategy: Any = "auto",
     neighboring: str = "add_remove",
-    random_state: Any = None,
     time_limit: float = 8.0,
-) -> Training:
+    n_jobs: int | None = None,
+) -> tuple[Training, ...]:
     """Choose what a training release measures, without data.
 
     Parameters
     ----------
-    forest : Forest
-        The public forest.
+    ensembles : sequence of Ensemble
+        The public forests.
     allocation : {"matrix", "per_tree", "disjoint"}
         What to measure; see the table above.
-    budget : PureDP or ZCDP
-        Pure DP selects in the L1 norm (Laplace noise), zCDP in the L2 norm (Gaussian noise).
-    strategy : str, Strategy, Operator, ndarray or scipy sparse, default="auto"
-        For "matrix": a family's name, or the strategy itself. The baselines have no choice.
+    budgets : sequence of PureDP or ZCDP
+        One for each ensemble. Pure DP selects in the L1 norm (Laplace noise), zCDP in the L2
+        norm (Gaussian noise).
+    structure : Generator
+        Seeds the selections.
+    strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
+        For "matrix": a family's name, or strategies. The baselines have no choice.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
         The neighbouring relation.
-    random_state, time_limit
-        Passed on to `strategies.select`.
+    time_limit, n_jobs
+        See `choose_strategies`.
 
     Raises
     ------
     ValueError
-        If the allocation is unknown or the strategy was selected for the other norm.
+        If the allocation is unknown or a strategy was selected for the other norm.
     """
+    kind = checked_allocation(allocation)
+    workloads = [path_matrix(ensemble.forest) for ensemble in ensembles]
+    chosen: Sequence[Strategy | None] = [None] * len(workloads)
+    if kind == "matrix":
+        chosen = choose_strategies(
+            workloads,
+            strategy,
+            budgets[0].norm,
+            structure,
+            time_limit=time_limit,
+            n_jobs=n_jobs,
+        )
+    return tuple(
+        Training(ensemble, kind, _answering(kind, workload, selected, budget, neighboring))
+        for ensemble, workload, selected, budget in zip(
+            ensembles, workloads, chosen, budgets, strict=True
+        )
+    )
+
+
+def _answering(
+    kind: Allocation,
+    workload: Operator,
+    strategy: Strategy | None,
+    budget: PureDP | ZCDP,
+    neighboring: str,
+) -> Answering:
+    if strategy is not None:
+        mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+        return Answering(workload, strategy, mechanism)
+    measured = workload if kind == "per_tree" else Identity(workload.shape[0])
+    return Answering(measured, None, calibrate(measured, budget, neighboring=neighboring))
+
+
+def checked_allocation(allocation: Any) -> Allocation:
+    """Return a known allocation or refuse by name."""
     if allocation not in ALLOCATIONS:
         raise ValueError(
             f"allocation={allocation!r}: expected one of {', '.join(map(repr, ALLOCATIONS))}."
         )
-    workload = path_matrix(forest)
-    if allocation == "matrix":
-        chosen = _chosen(workload, strategy, budget, random_state, time_limit)
-        mechanism = calibrate(chosen, budget, neighboring=neighboring, workload=workload)
-        return Training(forest, workload, allocation, chosen, mechanism)
-    measured = workload if allocation == "per_tree" else Identity(forest.n_leaves)
-    mechanism = calibrate(measured, budget, neighboring=neighboring)
-    return Training(forest, workload, allocation, None, mechanism)
-
-
-def _chosen(
-    workload: RowKronecker,
-    strategy: Any,
-    budget: PureDP | ZCDP,
-    random_state: Any,
-    time_limit: float,
-) -> Strategy:
-    """Select or evaluate the strategy in the norm that the budget's noise calls for."""
-    if isinstance(strategy, str):
-        return select(workload, budget.norm, strategy, random_state, time_limit=time_limit)
-    if not isinstance(strategy, Strategy):
-        return evaluate(workload, strategy, norm=budget.norm)
-    if strategy.norm != budget.norm:
-        raise ValueError(
-            f"strategy was selected for norm={strategy.norm!r}, but {budget!r} calls for "
-            f"{budget.norm!r}: select it again with norm={budget.norm!r}."
-        )
-    return strategy
+    kind: Allocation = allocation
+    return kind

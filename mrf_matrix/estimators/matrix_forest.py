@@ -1,23 +1,46 @@
-"""DP batch training: Algorithm 1 as a scikit-learn classifier, and its two baselines."""
+"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.allocation import Training, allocate
-from mrf_matrix.estimators.privacy_report import PrivacyReport, training_report
+from mrf_matrix.estimators.allocation import (
+    TrainedEnsemble,
+    Training,
+    allocate,
+    checked_allocation,
+)
+from mrf_matrix.estimators.answering import Answering, total_budget
+from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.ensembles import Ensemble
+from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
+from mrf_matrix.estimators.privacy_report import (
+    Measurement,
+    PrivacyReport,
+    root_mean,
+    statement_of,
+)
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
-from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes, vote_shares
-from mrf_matrix.forests import Forest, RandomTrees
-from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
+from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import Release, as_budget
+from strategies import Strategy
+
+Array = NDArray[np.float64]
+
+MEASURED = {
+    "matrix": "cells of the domain",
+    "per_tree": "every leaf of every tree",
+    "disjoint": "every leaf, each record in one tree",
+}
 
 
-class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MatrixForestClassifier(ForestClassifier):
     """Random forest whose leaf values are released once by the matrix mechanism.
 
     The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
@@ -35,14 +58,24 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     rho : float, int or Fraction, optional
         zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
     n_trees, max_depth, splits
-        The random trees, see `RandomTrees`. Ignored when ``forest`` is given.
-    forest : Forest or path source, optional
+        The random trees of all ensembles together, see `RandomTrees`. Ignored when ``forest`` is
+        given.
+    forest : Forest or path source, or a list of one for each ensemble, optional
         A public forest, or a source with ``grow(domain, random_state)``.
+    n_ensembles : int, default=1
+        Number of ensembles q (Algorithm 3), each over its own random attributes.
+    max_features : int, optional
+        Attributes d̄ that each ensemble draws; all of them when not given.
+    feature_subsets : list of lists of str or int, optional
+        The attributes of each ensemble, by name or position, instead of random ones.
+    budget_shares : list of positive numbers, optional
+        Shares of the budget, one for each ensemble; equal when not given.
     allocation : {"matrix", "per_tree", "disjoint"}, default="matrix"
         "matrix": this library's mechanism. "per_tree": Laplace (Gaussian) noise on every tree's
         leaves. "disjoint": each record trains one tree only, drawn by a public coin.
-    strategy : str, Strategy, Operator or ndarray, default="auto"
-        Family name for `strategies.select`, or a strategy matrix. Only for "matrix".
+    strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
+        Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
+        "matrix".
     voting : {"hard", "weight"}, default="hard"
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
@@ -53,9 +86,13 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     noise_state : int or Generator, optional
         Seed of research noise.
     time_limit : float, default=8.0
-        Seconds that ``strategy="auto"`` may work.
+        Seconds that ``strategy="auto"`` may work, for each ensemble.
+    n_jobs : int, optional
+        Processes that select the ensembles' strategies. Noise is always drawn in the parent.
+    ledger : PrivacyLedger, optional
+        Charged once by every `fit`, after all checks and before the records are measured.
     random_state : int, RandomState or None, default=None
-        Seed of the public structure: the trees, and the coins of "disjoint".
+        Seed of the public structure: attributes, trees, and the coins of "disjoint".
 
     Attributes
     ----------
@@ -63,14 +100,11 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         The domain in use.
     classes_ : ndarray of shape (k,)
         The public classes, sorted.
-    forest_ : Forest
-        The forest's structure.
-    strategy_ : Strategy or None
-        The strategy in use, with its lower bound; None for the baselines.
-    release_ : Release
-        The noisy measurement: all that was learned from the records.
-    leaf_values_ : ndarray of shape (o, k)
-        Noisy class counts of the leaves.
+    ensembles_ : tuple of TrainedEnsemble
+        Attributes, forest, strategy, release and leaf values of each ensemble: all that was
+        learned from the records.
+    forest_, strategy_, release_, leaf_values_
+        Those of the only ensemble, where there is one.
     privacy_report_ : PrivacyReport
         What is claimed, under which relation, with which noise.
     n_features_in_ : int
@@ -80,7 +114,8 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     -----
     The expected squared error of the leaf values is ``c(ε) ‖A‖₁² ‖T A⁺‖²_F`` per class, with c
     the variance of the discrete noise at unit scale (about ``2/ε²``); see `expected_error`.
-    Fitting twice spends the budget twice.
+    With q ensembles each has its share of the budget, ε/q unless told otherwise, and the claims
+    add up to ε (sequential composition). Fitting twice spends the budget twice.
 
     Examples
     --------
@@ -105,6 +140,10 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         max_depth: int = 4,
         splits: Any = "multiway",
         forest: Any = None,
+        n_ensembles: int = 1,
+        max_features: int | None = None,
+        feature_subsets: Any = None,
+        budget_shares: Any = None,
         allocation: str = "matrix",
         strategy: Any = "auto",
         voting: str = "hard",
@@ -112,6 +151,8 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         noise: str = "exact",
         noise_state: Any = None,
         time_limit: float = 8.0,
+        n_jobs: int | None = None,
+        ledger: Any = None,
         random_state: Any = None,
     ) -> None:
         self.domain = domain
@@ -121,6 +162,10 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.max_depth = max_depth
         self.splits = splits
         self.forest = forest
+        self.n_ensembles = n_ensembles
+        self.max_features = max_features
+        self.feature_subsets = feature_subsets
+        self.budget_shares = budget_shares
         self.allocation = allocation
         self.strategy = strategy
         self.voting = voting
@@ -128,6 +173,8 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.noise = noise
         self.noise_state = noise_state
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> "MatrixForestClassifier":
@@ -148,112 +195,170 @@ class MatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Raises
         ------
         ValueError
-            If a parameter, the domain or a record is invalid; nothing is spent then.
+            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            `BudgetError`); nothing is spent then.
         """
         check_voting(self.voting)
-        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
+        checked_allocation(self.allocation)
+        bill = self._bill()
+        bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         structure = structure_generator(self.random_state)
-        forest = self._grow(domain, structure)
-        training = allocate(
-            forest,
-            self.allocation,
-            budget,
-            strategy=self.strategy,
-            neighboring=self.neighboring,
-            random_state=structure,
-            time_limit=self.time_limit,
-        )
+        trainings = self._train(self._design().grow(domain, structure), structure)
         codes, labels = encode(domain, X, y)
-        self._release(training, domain, codes, labels, structure)
+        bill.charge()
+        stream = noise_stream(self.noise, self.noise_state)
+        self._release(trainings, domain, codes, labels, structure, stream)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that records may be text: the domain encodes them."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
-
-    def _grow(self, domain: Domain, structure: np.random.Generator) -> Forest:
-        source = self.forest
-        if source is None:
-            source = RandomTrees(n_trees=self.n_trees, max_depth=self.max_depth, splits=self.splits)
-        forest = source if isinstance(source, Forest) else source.grow(domain, structure)
-        if forest.domain.sizes != domain.sizes:
-            raise ValueError(
-                f"forest has a domain of sizes {forest.domain.sizes}: expected the estimator's "
-                f"domain, {domain.sizes}. Grow it over the same domain."
-            )
-        return forest
 
     def _release(
         self,
-        training: Training,
+        trainings: Sequence[Training],
         domain: Domain,
         codes: NDArray[np.int32],
         labels: NDArray[np.int32],
-        structure: np.random.Generator,
+        coins: np.random.Generator,
+        noise_state: Any,
     ) -> None:
-        release, leaf_values = training.release(
-            codes,
-            labels,
-            domain.n_classes,
-            structure=structure,
+        """Measure the records with every ensemble's share of the budget; keep what comes out."""
+        self.domain_ = domain
+        self.classes_, order = sorted_classes(domain)
+        ensembles = []
+        for training in trainings:
+            table = training.table(codes, labels, domain.n_classes, coins)
+            release, values = training.answering.release(
+                table, noise=self.noise, noise_state=noise_state
+            )
+            ensembles.append(training.trained(release, values[:, order]))
+        self.ensembles_ = tuple(ensembles)
+        self.privacy_report_ = training_report(trainings, ensembles)
+
+    def _bill(self) -> Bill:
+        return Bill(
+            ledger=self.ledger,
+            budget=as_budget(epsilon=self.epsilon, rho=self.rho),
+            what=f"{type(self).__name__}.fit",
+            neighboring=self.neighboring,
             noise=self.noise,
             noise_state=self.noise_state,
         )
-        self.domain_ = domain
-        self.classes_, order = np.unique(np.asarray(domain.classes), return_index=True)
-        self.forest_ = training.forest
-        self.strategy_ = training.strategy
-        self.release_ = release
-        self.leaf_values_ = leaf_values[:, order]
-        self.privacy_report_: PrivacyReport = training_report(training, release)
 
-    def _votes(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+    def _train(
+        self, ensembles: Sequence[Ensemble], structure: np.random.Generator
+    ) -> tuple[Training, ...]:
+        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
+        return allocate(
+            ensembles,
+            self.allocation,
+            budget_shares_of(budget, self.budget_shares, len(ensembles)),
+            structure,
+            strategy=self.strategy,
+            neighboring=self.neighboring,
+            time_limit=self.time_limit,
+            n_jobs=self.n_jobs,
+        )
+
+    @property
+    def forest_(self) -> Forest:
+        """Structure of the only ensemble's forest."""
+        return self._only("forest_").forest
+
+    @property
+    def strategy_(self) -> Strategy | None:
+        """Strategy of the only ensemble; None for the baselines."""
+        return self._only("strategy_").strategy
+
+    @property
+    def release_(self) -> Release:
+        """Noisy measurement of the only ensemble."""
+        return self._only("release_").release
+
+    @property
+    def leaf_values_(self) -> Array:
+        """Noisy class counts of the only ensemble's leaves, shape (o, k)."""
+        return self._only("leaf_values_").leaf_values
+
+    def _only(self, name: str) -> TrainedEnsemble:
+        ensembles: tuple[TrainedEnsemble, ...] = getattr(self, "ensembles_", ())
+        if len(ensembles) != 1:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: it is not fitted, or has several "
+                f"ensembles. Look at each of ensembles_."
+            )
+        return ensembles[0]
+
+    def _votes(self, X: Any) -> Array:
+        check_is_fitted(self, "ensembles_")
+        rule = check_voting(self.voting)
         codes = encode_queries(self, self.domain_, X)
-        votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
-        return forest_votes(self.forest_, codes, votes_of_leaf)
+        votes = np.zeros((len(codes), len(self.classes_)))
+        for one in self.ensembles_:
+            seen = Ensemble(one.features, one.forest).view(codes)
+            votes += forest_votes(one.forest, seen, leaf_votes(one.leaf_values, rule))
+        return votes
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class with the most votes for each record; ties go to the first class.
+    def expected_vote_error(self, X: Any) -> Array:
+        """Return the root-mean-square error that noise causes in each record's weight votes.
+
+        Known without private data: from strategy, records and budget alone.
 
         Parameters
         ----------
         X : frame or array of shape (b, d)
-            Records in the domain's terms.
+            Records to predict, in the domain's terms.
 
         Returns
         -------
         ndarray of shape (b,)
-            Predicted classes.
+            In records per class, summed over the trees of all ensembles.
         """
-        votes = self._votes(X)
-        labels: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
-        return labels
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return each class's share of the votes: shares, not calibrated probabilities.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            Shares, in the order of `classes_`.
-        """
-        return vote_shares(self._votes(X))
+        check_is_fitted(self, "ensembles_")
+        codes = encode_queries(self, self.domain_, X)
+        variances = np.zeros(len(codes))
+        for one in self.ensembles_:
+            ensemble = Ensemble(one.features, one.forest)
+            answering = Answering(one.release.matrix, one.strategy, one.release.mechanism)
+            kind = checked_allocation(self.allocation)
+            variances += Training(ensemble, kind, answering).vote_variances(codes)
+        return np.sqrt(variances)
 
 
-def structure_generator(random_state: Any) -> np.random.Generator:
-    """Return the generator of the public structure from any scikit-learn random state."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if random_state is None or isinstance(random_state, int | np.integer):
-        return np.random.default_rng(random_state)
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+def training_report(
+    trainings: Sequence[Training], ensembles: Sequence[TrainedEnsemble]
+) -> PrivacyReport:
+    """Return the report of a training release; every figure comes from the releases."""
+    releases = [one.release for one in ensembles]
+    budget = total_budget([release.budget for release in releases])
+    return PrivacyReport(
+        statement=statement_of(releases, budget),
+        budget=repr(budget),
+        neighboring=releases[0].neighboring,
+        noise=releases[0].noise,
+        measurements=tuple(
+            Measurement.of(release, _measured(training))
+            for training, release in zip(trainings, releases, strict=True)
+        ),
+        expected_rms_per_leaf=expected_rms_per_leaf(trainings),
+    )
+
+
+def _measured(training: Training) -> str:
+    strategy = training.answering.strategy
+    family = f" by strategy {strategy.method!r}" if strategy else ""
+    return MEASURED[training.allocation] + family
+
+
+def expected_rms_per_leaf(trainings: Sequence[Training]) -> float:
+    """Return the root-mean-square error of one leaf value, in records, known without data."""
+    leaves = [training.ensemble.forest.n_leaves for training in trainings]
+    return root_mean(sum(map(_leaf_squares, trainings)), sum(leaves))
+
+
+def _leaf_squares(training: Training) -> float:
+    """Return the expected squared error of all leaf values of an ensemble, in one class."""
+    answering = training.answering
+    strategy, mechanism = answering.strategy, answering.mechanism
+    scaled = mechanism.law.variance / float(mechanism.rounded.scale) ** 2
+    if strategy is None:
+        return scaled * training.ensemble.forest.n_leaves
+    return scaled * strategy.loss / strategy.sensitivity**2

@@ -1,23 +1,66 @@
 """What a fitted estimator may say of its privacy: every figure computed, every mode labelled."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from html import escape
 from math import sqrt
 from typing import Any
 
-from mrf_matrix.estimators.allocation import Training
 from mrf_matrix.mechanisms import Release
 
-MEASURED = {
-    "matrix": "cells of the domain",
-    "per_tree": "every leaf of every tree",
-    "disjoint": "every leaf, each record in one tree",
-}
+PUBLIC = (
+    "the domain and the classes",
+    "the forest's structure",
+    "the strategy",
+    "the neighbouring relation and the budget",
+)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measurement of a release.
+
+    Attributes
+    ----------
+    measured : str
+        What was measured, and by which strategy family.
+    budget : str
+        What it cost.
+    law : str
+        Law of the noise on one measured answer, in units of the integer answers.
+    sensitivity : int
+        Exact sensitivity of the integer answers under add/remove; its square for Gaussian noise.
+    n_answers : int
+        Noisy integers released: answers x classes.
+    """
+
+    measured: str
+    budget: str
+    law: str
+    sensitivity: int
+    n_answers: int
+
+    @classmethod
+    def of(cls, release: Release, measured: str) -> "Measurement":
+        """Return the figures of a release; all of them come from the release itself."""
+        return cls(
+            measured=measured,
+            budget=repr(release.budget),
+            law=str(release.law),
+            sensitivity=release.sensitivity,
+            n_answers=release.answers.size,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.measured}: {self.n_answers} noisy integers of sensitivity "
+            f"{self.sensitivity}, {self.law}"
+        )
 
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """The privacy statement of one release.
+    """The privacy statement of everything that an estimator released.
 
     Attributes
     ----------
@@ -29,39 +72,64 @@ class PrivacyReport:
         The neighbouring relation under which the claim holds.
     noise : {"exact", "research", "none"}
         Only "exact" noise makes a private release.
-    law : str
-        Law of the noise on one measured answer, in units of the integer answers.
-    sensitivity : int
-        Exact sensitivity of the integer answers under add/remove; its square for Gaussian noise.
-    n_answers : int
-        Noisy integers released: answers x classes.
-    measured : str
-        What was measured, and by which strategy family.
-    expected_rms_per_leaf : float
-        Root-mean-square error of one leaf value due to noise, in records.
+    measurements : tuple of Measurement
+        One for each ensemble and batch; their budgets add up to `budget`.
+    expected_rms_per_leaf, expected_rms_per_vote : float or None
+        Root-mean-square error due to noise, in records (votes) a class, known without data: of a
+        leaf value where leaves are released, of a query's votes where votes are.
     public : tuple of str
         What the claim takes for public.
+    notes : tuple of str
+        What else the claim hangs on.
     """
 
     statement: str
     budget: str
     neighboring: str
     noise: str
-    law: str
-    sensitivity: int
-    n_answers: int
-    measured: str
-    expected_rms_per_leaf: float
-    public: tuple[str, ...] = (
-        "the domain and the classes",
-        "the forest's structure",
-        "the strategy",
-        "the neighbouring relation and the budget",
-    )
+    measurements: tuple[Measurement, ...]
+    expected_rms_per_leaf: float | None = None
+    expected_rms_per_vote: float | None = None
+    public: tuple[str, ...] = PUBLIC
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def law(self) -> str:
+        """Laws of the noise, each named once."""
+        return "; ".join(dict.fromkeys(one.law for one in self.measurements))
+
+    @property
+    def sensitivity(self) -> int:
+        """Largest sensitivity of a measurement."""
+        return max((one.sensitivity for one in self.measurements), default=0)
+
+    @property
+    def n_answers(self) -> int:
+        """Noisy integers released in all."""
+        return sum(one.n_answers for one in self.measurements)
+
+    @property
+    def measured(self) -> str:
+        """What was measured, each thing named once."""
+        return "; ".join(dict.fromkeys(one.measured for one in self.measurements))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, ready for JSON."""
-        return asdict(self) | {"public": list(self.public)}
+        return {
+            "statement": self.statement,
+            "budget": self.budget,
+            "neighboring": self.neighboring,
+            "noise": self.noise,
+            "law": self.law,
+            "sensitivity": self.sensitivity,
+            "n_answers": self.n_answers,
+            "measured": self.measured,
+            "measurements": [vars(one) for one in self.measurements],
+            "expected_rms_per_leaf": self.expected_rms_per_leaf,
+            "expected_rms_per_vote": self.expected_rms_per_vote,
+            "public": list(self.public),
+            "notes": list(self.notes),
+        }
 
     def __str__(self) -> str:
         rows = self._rows()
@@ -76,39 +144,40 @@ class PrivacyReport:
         return f"<p><b>{escape(self.statement)}</b></p><table>{rows}</table>"
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [
+        rows = [
             ("budget spent", self.budget),
             ("neighbouring relation", self.neighboring),
-            ("noise", f"{self.noise}: {self.law}"),
-            ("measured", f"{self.measured}, {self.n_answers} noisy integers"),
-            ("sensitivity", f"{self.sensitivity}"),
-            ("expected error", f"{self.expected_rms_per_leaf:.4g} records rms per leaf and class"),
-            ("taken for public", "; ".join(self.public)),
+            ("noise", self.noise),
+            *(("measured", str(one)) for one in self.measurements),
         ]
+        for what, error in (
+            ("leaf", self.expected_rms_per_leaf),
+            ("query", self.expected_rms_per_vote),
+        ):
+            if error is not None:
+                rows.append(("expected error", f"{error:.4g} records rms per {what} and class"))
+        rows.append(("taken for public", "; ".join(self.public)))
+        rows.extend(("note", note) for note in self.notes)
+        return rows
 
 
-def training_report(training: Training, release: Release) -> PrivacyReport:
-    """Return the report of a training release; every figure comes from the release itself."""
-    strategy = training.strategy
-    family = f" by strategy {strategy.method!r}" if strategy else ""
-    return PrivacyReport(
-        statement=release.statement,
-        budget=repr(release.budget),
-        neighboring=release.neighboring,
-        noise=release.noise,
-        law=str(release.law),
-        sensitivity=release.sensitivity,
-        n_answers=release.answers.size,
-        measured=MEASURED[training.allocation] + family,
-        expected_rms_per_leaf=expected_rms_per_leaf(training),
-    )
+def statement_of(releases: Sequence[Release], spent: Any) -> str:
+    """Return one sentence for several releases of the same records under one budget."""
+    first = releases[0]
+    if len(releases) == 1:
+        return first.statement
+    if first.noise == "none":
+        return first.statement
+    laws = "; ".join(dict.fromkeys(str(release.law) for release in releases))
+    claim = f"{spent!r} under {first.neighboring} neighbours"
+    if first.noise == "research":
+        return (
+            f"NOT A PRIVATE RELEASE: {len(releases)} measurements with {laws} from a seedable "
+            f"generator (research noise), with the error of {claim} in all."
+        )
+    return f"Private release: {claim} in all, {len(releases)} measurements with exact {laws}."
 
 
-def expected_rms_per_leaf(training: Training) -> float:
-    """Return the root-mean-square error of one leaf value, in records, known without data."""
-    mechanism = training.mechanism
-    if training.strategy is None:
-        return sqrt(mechanism.law.variance) / float(mechanism.rounded.scale)
-    real = training.strategy.loss / training.strategy.sensitivity**2
-    scaled = mechanism.law.variance / float(mechanism.rounded.scale) ** 2
-    return sqrt(scaled * real / training.forest.n_leaves)
+def root_mean(squares: float, count: int) -> float:
+    """Return the root of a mean square from a sum of squares."""
+    return sqrt(squares / count) if count else 0.0

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.ensembles import structure_generator
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes, vote_shares
 from mrf_matrix.forests import Forest, PureTrees, SimplifiedBreimanTrees

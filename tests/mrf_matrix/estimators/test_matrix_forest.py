@@ -10,8 +10,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
-from mrf_matrix.estimators import allocation
-from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators import allocation, answering
+from mrf_matrix.estimators.disjoint import one_leaf_each
+from mrf_matrix.estimators.ensembles import structure_generator
 
 INFINITE = float("inf")
 
@@ -85,13 +86,9 @@ def test_disjoint_data_uses_each_record_once(car):
 
 
 def test_adding_a_record_moves_no_other_between_trees(car):
-    training = allocation.allocate(
-        RandomTrees(n_trees=5, max_depth=2).grow(car.domain, random_state=0),
-        "disjoint",
-        allocation.PureDP(INFINITE),
-    )
+    forest = RandomTrees(n_trees=5, max_depth=2).grow(car.domain, random_state=0)
     leaves = [
-        training._one_leaf_each(car.codes[:stop], np.random.default_rng(3)) for stop in (100, 101)
+        one_leaf_each(forest, car.codes[:stop], np.random.default_rng(3)) for stop in (100, 101)
     ]
     np.testing.assert_array_equal(leaves[0], leaves[1][:100])
 
@@ -168,7 +165,7 @@ def test_bad_parameters_are_named_before_anything_is_measured(car, name, value, 
     def spent(*args, **kwargs):
         raise AssertionError("the records were measured")
 
-    monkeypatch.setattr(allocation, "reconstruct", spent)
+    monkeypatch.setattr(answering, "measure", spent)
     with pytest.raises((ValueError, TypeError)) as refusal:
         research(car, **{name: value}).fit(car.X, car.y)
     assert name in str(refusal.value) or repr(value) in str(refusal.value)
@@ -223,10 +220,7 @@ def test_no_seed_count_or_record_is_stored(car):
     assert learned == {
         "domain_",
         "classes_",
-        "forest_",
-        "strategy_",
-        "release_",
-        "leaf_values_",
+        "ensembles_",
         "privacy_report_",
         "n_features_in_",
         "feature_names_in_",

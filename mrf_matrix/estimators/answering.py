@@ -1,0 +1,136 @@
+"""One workload, one strategy, one measurement: what every mode of every forest consists of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    CellCounts,
+    Mechanism,
+    PureDP,
+    Release,
+    measure,
+    reconstruct,
+)
+from mrf_matrix.mechanisms.least_squares import recovered_squares
+from strategies import Strategy, evaluate, select
+from strategies.operators import Norm, Operator
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """How one workload will be answered, decided without data.
+
+    Attributes
+    ----------
+    workload : Operator of shape (q, n)
+        What is asked of the private table.
+    strategy : Strategy or None
+        What is measured in its place; None where the answers are measured themselves.
+    mechanism : Mechanism
+        The integer matrix that is measured, its noise, budget and neighbouring relation.
+    """
+
+    workload: Operator
+    strategy: Strategy | None
+    mechanism: Mechanism
+
+    def release(
+        self, counts: CellCounts, *, noise: str, noise_state: Any = None
+    ) -> tuple[Release, Array]:
+        """Measure a private table once; return the release and the answers, shape (q, k)."""
+        release = measure(self.mechanism, counts, noise=noise, random_state=noise_state)
+        return release, self.answers(release)
+
+    def answers(self, release: Release) -> Array:
+        """Return the workload's answers from a release: post-processing."""
+        return release.values if self.strategy is None else reconstruct(release, self.workload)
+
+    @property
+    def row_variances(self) -> Array:
+        """Expected squared error of every answer in each class, known without data, (q,)."""
+        rounded, variance = self.mechanism.rounded, self.mechanism.law.variance
+        if self.strategy is None:
+            return np.full(self.workload.shape[0], variance / float(rounded.scale) ** 2)
+        return variance * recovered_squares(self.workload, rounded.recovery)
+
+
+def choose_strategies(
+    workloads: Sequence[Operator],
+    strategy: Any,
+    norm: Norm,
+    structure: np.random.Generator,
+    *,
+    time_limit: float = 8.0,
+    n_jobs: int | None = None,
+) -> list[Strategy]:
+    """Select or evaluate one strategy for each ensemble's workload, in parallel if asked.
+
+    Only public things go to the workers, and no noise is drawn there.
+
+    Parameters
+    ----------
+    workloads : sequence of Operator
+        One for each ensemble.
+    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
+        A family's name for all, the strategy of the only ensemble, or one for each.
+    norm : {"l1", "l2"}
+        Column norm that the noise calls for.
+    structure : Generator
+        Gives every ensemble a seed of its own, so that results do not depend on `n_jobs`.
+    time_limit : float
+        Seconds for each selection.
+    n_jobs : int, optional
+        Processes of joblib.
+
+    Raises
+    ------
+    ValueError
+        If there is not one strategy for each ensemble, or one belongs to the other norm.
+    """
+    given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
+    if len(given) == 1 and (isinstance(given[0], str) or len(workloads) == 1):
+        given *= len(workloads)
+    if len(given) != len(workloads):
+        raise ValueError(
+            f"strategy holds {len(given)} for {len(workloads)} ensembles: expected a family's "
+            f"name, or one strategy for each ensemble."
+        )
+    seeds = structure.integers(2**63, size=len(workloads)).tolist()
+    tasks = (
+        delayed(_chosen)(workload, one, norm, seed, time_limit)
+        for workload, one, seed in zip(workloads, given, seeds, strict=True)
+    )
+    chosen: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
+    return chosen
+
+
+def _chosen(
+    workload: Operator, strategy: Any, norm: Norm, seed: int, time_limit: float
+) -> Strategy:
+    """Select or evaluate one strategy in a given norm."""
+    if isinstance(strategy, str):
+        return select(workload, norm, strategy, seed, time_limit=time_limit)
+    if not isinstance(strategy, Strategy):
+        return evaluate(workload, strategy, norm=norm)
+    if strategy.norm != norm:
+        raise ValueError(
+            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
+            f"{norm!r}: select it again with norm={norm!r}."
+        )
+    return strategy
+
+
+def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:
+    """Return the sum of budgets of one kind: what several measurements cost together."""
+    total = budgets[0]
+    for budget in budgets[1:]:
+        total = total + budget  # type: ignore[operator]
+    return total

@@ -1,0 +1,107 @@
+"""Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.mechanisms.noise.process import check_parent_process
+
+Budget = PureDP | ZCDP
+NOISES = ("exact", "research")
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What one release costs, and the ledger that pays for it, if there is one.
+
+    `check` comes before the records are read, `charge` just before they are measured; both
+    refuse what the ledger cannot pay, and noise that could not be drawn.
+    """
+
+    ledger: Any
+    budget: Budget
+    what: str
+    neighboring: str
+    noise: Any
+    noise_state: Any
+
+    def check(self) -> None:
+        """Refuse what could not be measured or paid, and spend nothing."""
+        check_noise(self.noise, self.noise_state, self.budget)
+        if self.ledger is not None:
+            self.ledger.check(
+                self.budget, self.what, neighboring=self.neighboring, noise=self._kind
+            )
+
+    def charge(self) -> None:
+        """Spend, or refuse."""
+        check_noise(self.noise, self.noise_state, self.budget)
+        if self.ledger is not None:
+            self.ledger.charge(
+                self.budget, self.what, neighboring=self.neighboring, noise=self._kind
+            )
+
+    @property
+    def _kind(self) -> str:
+        return "none" if self.budget.is_infinite else str(self.noise)
+
+
+def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
+    """Refuse noise that could not be drawn, before the ledger is charged.
+
+    Raises
+    ------
+    ValueError
+        If the noise is unknown, or exact noise is given a seed.
+    NoiseProcessError
+        If exact noise would be drawn in a worker process.
+    """
+    if noise not in NOISES:
+        raise ValueError(f"noise={noise!r}: expected 'exact' (release-grade) or 'research'.")
+    if noise == "research":
+        np.random.default_rng(noise_state)
+        return
+    if noise_state is not None:
+        raise ValueError(
+            "noise_state was given with noise='exact': release-grade noise is never seedable. "
+            "Expected noise_state=None, or noise='research' for a reproducible study."
+        )
+    if not budget.is_infinite:
+        check_parent_process()
+
+
+def noise_stream(noise: Any, noise_state: Any, batch: int = 0) -> Any:
+    """Return what `measure` draws one batch's noise from: None for exact noise.
+
+    Research noise with an integer seed gives every batch its own stream, the first that of the
+    seed itself.
+    """
+    if noise != "research":
+        return None
+    if batch and isinstance(noise_state, int | np.integer):
+        return np.random.default_rng([int(noise_state), batch])
+    return np.random.default_rng(noise_state)
+
+
+def budget_shares_of(budget: Budget, budget_shares: Any, count: int) -> tuple[Budget, ...]:
+    """Return the budget of each ensemble: equal parts, or in proportion to given shares.
+
+    Raises
+    ------
+    ValueError
+        If there is not one share for each ensemble, or one is not positive.
+    """
+    if budget_shares is None:
+        return budget.split(count)
+    if isinstance(budget_shares, str) or np.ndim(budget_shares) != 1:
+        raise ValueError(
+            f"budget_shares={budget_shares!r}: expected one positive number for each ensemble."
+        )
+    if len(budget_shares) != count:
+        raise BudgetError(
+            f"budget_shares holds {len(budget_shares)} for {count} ensembles: expected one "
+            f"positive number for each."
+        )
+    return budget.split(list(budget_shares))
