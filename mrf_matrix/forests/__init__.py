@@ -4,8 +4,6 @@ from mrf_matrix.forests.assembly import forest_from_levels
 from mrf_matrix.forests.bernoulli import BernoulliTrees
 from mrf_matrix.forests.bounds import (
     best_leaves,
-    expected_diameter_bound,
-    impure_diameter,
     pure_forest_bound,
     pure_leaves_bound,
     simplified_forest_bound,
@@ -21,6 +19,7 @@ from mrf_matrix.forests.breiman import BreimanTrees
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.combine import concatenate, take_trees
 from mrf_matrix.forests.denil import DenilTrees
+from mrf_matrix.forests.diameters import expected_diameter_bound, impure_diameter
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.from_paths import forest_from_paths
 from mrf_matrix.forests.grown_trees import GrownTrees

@@ -21,8 +21,8 @@ from mrf_matrix.forests import (
     pure_leaves_bound,
     simplified_forest_bound,
 )
-from mrf_matrix.forests.bounds import side_moment
 from mrf_matrix.forests.boxes import leaf_masks
+from mrf_matrix.forests.diameters import side_moment
 
 HUGE = 10**300
 

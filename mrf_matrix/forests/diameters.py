@@ -1,0 +1,89 @@
+"""How large the cells of pure and simplified trees are, as shares of the unit cube."""
+
+import math
+from typing import Literal
+
+from scipy.special import beta
+
+from mrf_matrix.forests.parameters import check_choice, check_integer
+
+Splits = Literal["uniform", "midpoint"]
+
+
+def expected_diameter_bound(
+    n_leaves: int, n_attributes: int, *, splits: Splits = "uniform"
+) -> float:
+    r"""Bound the expected diameter of the cell of any record in a pure tree.
+
+    With :math:`m_q = E\,V^q` (a bound on) the moment of one side's length V,
+
+    .. math::
+
+        \bar\nu = \min\{d\, m_1, \sqrt{d\, m_2}\}, \qquad
+        m_q = \prod_{i=1}^{k-1}\Bigl(1 - \frac{1-c_q}{d i}\Bigr)
+            = \frac{\Gamma(k-a)}{\Gamma(1-a)\Gamma(k)} \le k^{-a}, \quad a = \frac{1-c_q}{d}
+
+    where :math:`c_q` is what one cut leaves of :math:`V^q` in expectation:
+    :math:`2^{-q}` at midpoints (exactly), at most 3/4 (q = 1) and 7/12 (q = 2) at uniform cuts.
+
+    Parameters
+    ----------
+    n_leaves, n_attributes : int
+        k (at least 1) and d.
+    splits : {"uniform", "midpoint"}, default="uniform"
+        As in `PureTrees`.
+
+    Examples
+    --------
+    >>> round(expected_diameter_bound(2, 1, splits="midpoint"), 12)
+    0.5
+    """
+    check_integer("n_leaves", n_leaves, 1)
+    check_integer("n_attributes", n_attributes, 1)
+    check_choice("splits", splits, ("uniform", "midpoint"))
+    first, second = (0.5, 0.25) if splits == "midpoint" else (3 / 4, 7 / 12)
+    d = n_attributes
+    return min(d * side_moment(n_leaves, d, first), math.sqrt(d * side_moment(n_leaves, d, second)))
+
+
+def side_moment(n_leaves: int, n_attributes: int, kept: float) -> float:
+    """Return the product over i below k of ``1 - (1 - kept) / (d i)``, see above.
+
+    Parameters
+    ----------
+    n_leaves, n_attributes : int
+        k and d.
+    kept : float
+        What one cut of the side leaves of the moment, in (0, 1).
+
+    Examples
+    --------
+    >>> round(side_moment(3, 1, 0.5), 12)  # (1 - 1/2)(1 - 1/4)
+    0.375
+    """
+    a = (1 - kept) / n_attributes
+    # Γ(k-a) / (Γ(1-a) Γ(k)) without the cancellation of large log-gammas
+    return float(beta(n_leaves - a, a)) * math.sin(math.pi * a) / math.pi
+
+
+def impure_diameter(n_leaves: int, n_attributes: int) -> float:
+    r"""Return the largest diameter of an impure leaf of a simplified Breiman tree of k leaves.
+
+    First come, first served: when the k-th leaf is made, no impure cell of fewer than
+    :math:`h = \lfloor\log_2 k\rfloor` cuts is left. Longest sides first: of h = q d + r cuts, r
+    sides got q + 1 and the others q, so the diameter is :math:`2^{-q}\sqrt{d - 3r/4}`.
+
+    Parameters
+    ----------
+    n_leaves, n_attributes : int
+        k and d.
+
+    Examples
+    --------
+    >>> impure_diameter(8, 1), impure_diameter(16, 4)
+    (0.125, 1.0)
+    """
+    check_integer("n_leaves", n_leaves, 1)
+    check_integer("n_attributes", n_attributes, 1)
+    q, r = divmod(int(n_leaves).bit_length() - 1, n_attributes)
+    return math.ldexp(1.0, -q) * math.sqrt(n_attributes - 0.75 * r)
