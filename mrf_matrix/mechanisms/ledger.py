@@ -1,16 +1,16 @@
 """One ledger for everything that is spent on the same records."""
 
 import json
-from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.conversion import approximate_epsilon
-from mrf_matrix.mechanisms.exact_number import BudgetError
 from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge, written
-from mrf_matrix.mechanisms.ledger_rules import Terms, amount_in, next_charge, total_of
+from mrf_matrix.mechanisms.ledger_epsilon import epsilon_of
+from mrf_matrix.mechanisms.ledger_rules import Terms, next_charge, total_of
 from mrf_matrix.mechanisms.ledger_store import ELSEWHERE, MemoryStore, ReadOnlyStore, Store
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 
@@ -63,10 +63,9 @@ class PrivacyLedger:
     mrf_matrix.mechanisms.exact_number.BudgetError: another forest asks for epsilon=0.8, but ...
     """
 
-    _budget: PureDP | ZCDP
-    _neighboring: Any
-    _token: str
+    _terms: Terms
     _store: Store
+    _token: str
 
     def __init__(
         self,
@@ -76,35 +75,71 @@ class PrivacyLedger:
         rho: Any = None,
         neighboring: str = "add_remove",
     ) -> None:
-        self._set(total_of(budget, epsilon, rho), neighboring, MemoryStore(Account()), uuid4().hex)
+        terms = Terms(total_of(budget, epsilon, rho), checked_neighboring(neighboring))
+        self._set(terms, MemoryStore(Account()), uuid4().hex)
 
-    def _set(self, budget: PureDP | ZCDP, neighboring: str, store: Store, token: str) -> None:
-        self._budget = budget
-        self._neighboring = checked_neighboring(neighboring)
-        self._store = store
-        self._token = token
+    @classmethod
+    def _of(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
+        """Return a ledger with a store of its own."""
+        ledger = cls.__new__(cls)
+        ledger._set(terms, store, token or uuid4().hex)
+        return ledger
+
+    def _set(self, terms: Terms, store: Store, token: str) -> None:
+        self._terms, self._store, self._token = terms, store, token
         _LIVING[token] = self
 
     @classmethod
-    def _of(cls, budget: PureDP | ZCDP, neighboring: str, store: Store, token: str) -> Self:
-        """Return a ledger with a store of its own."""
-        ledger = cls.__new__(cls)
-        ledger._set(budget, neighboring, store, token)
-        return ledger
+    def open(
+        cls,
+        path: "str | PathLike[str]",
+        budget: PureDP | ZCDP | None = None,
+        *,
+        epsilon: Any = None,
+        rho: Any = None,
+        neighboring: str | None = None,
+    ) -> Self:
+        """Return the ledger of a file, which is made if there is none and a total is given.
 
-    @property
-    def _terms(self) -> Terms:
-        return Terms(self._budget, self._neighboring)
+        The file is the JSON of `to_json`. It is read anew and written under a lock for every
+        charge, so that any number of processes, today and later, spend from one budget. Research
+        noise may be drawn and charged in workers; exact noise is refused there as anywhere.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. A lock file of the same name with ``.lock`` added is left beside it.
+        budget, epsilon, rho, neighboring
+            Needed for a new file (``neighboring`` is "add_remove" unless given); for an old one
+            optional, and compared.
+
+        Raises
+        ------
+        BudgetError
+            If there is no file and no total, or the file is a ledger of other terms.
+        LedgerError
+            If the file is no ledger, or does not add up.
+
+        Notes
+        -----
+        The lock guards against accidents, not against someone who edits the file.
+        """
+        from mrf_matrix.mechanisms.ledger_file import opened
+
+        nothing = budget is None and epsilon is None and rho is None
+        total = None if nothing else total_of(budget, epsilon, rho)
+        store = opened(Path(path).resolve(), total, neighboring)
+        return cls._of(store.terms, store)
 
     @property
     def budget(self) -> PureDP | ZCDP:
         """The total budget."""
-        return self._budget
+        return self._terms.budget
 
     @property
     def neighboring(self) -> str:
         """The neighbouring relation of every charge."""
-        return str(self._neighboring)
+        return self._terms.neighboring
 
     @property
     def account(self) -> Account:
@@ -124,7 +159,7 @@ class PrivacyLedger:
     @property
     def remaining(self) -> Amount:
         """What is left, exact; infinite where the budget is."""
-        return self.account.left(self._budget)
+        return self.account.left(self.budget)
 
     @property
     def is_private(self) -> bool:
@@ -136,14 +171,14 @@ class PrivacyLedger:
         """One sentence on what is, or is not, claimed for everything charged."""
         from mrf_matrix.mechanisms.ledger_display import statement
 
-        return statement(self._budget, self.neighboring, self.account)
+        return statement(self._terms, self.account)
 
     @property
     def is_open(self) -> bool:
         """Whether it takes charges here: a copy in another process does not."""
         try:
             self._store.check()
-        except BudgetError:
+        except ValueError:
             return False
         return True
 
@@ -207,17 +242,7 @@ class PrivacyLedger:
         2021). This figure for what was *spent* holds if the amounts were not chosen by looking at
         earlier private answers.
         """
-        charges = self.charges
-        if not charges:
-            approximate_epsilon(ZCDP(1), delta)  # refuses a delta that is none
-            return 0.0
-        if any(charge.budget.is_infinite for charge in charges):
-            return float("inf")
-        rho = sum((Fraction(amount_in(ZCDP, charge.budget)) for charge in charges), Fraction(0))
-        best = approximate_epsilon(ZCDP(rho), delta)
-        if all(isinstance(charge.budget, PureDP) for charge in charges):
-            return min(best, float(sum(charge.budget.exact for charge in charges)))
-        return best
+        return epsilon_of(self.account, delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain values, ready for JSON; fractions as exact text."""
@@ -253,38 +278,38 @@ class PrivacyLedger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        account = self.account
-        return _unpickled, (self._token, self._budget, self._neighboring, account)
+        path = getattr(self._store, "path", None)
+        if path is not None:
+            return PrivacyLedger.open, (path,)
+        return _unpickled, (self._token, self._terms, self.account)
 
     def __repr__(self) -> str:
         account, number = self.account, len(self.account.charges)
-        spent = written(account.spent, type(self._budget))
+        spent = written(account.spent, self._terms.unit)
         return (
-            f"PrivacyLedger({self._budget!r}, spent {spent} in {number} "
+            f"PrivacyLedger({self.budget!r}, spent {spent} in {number} "
             f"charge{'' if number == 1 else 's'}, {self.neighboring})"
         )
 
     def __str__(self) -> str:
         from mrf_matrix.mechanisms.ledger_display import as_text
 
-        return as_text(self._budget, self.neighboring, self.account)
+        return as_text(self._terms, self.account)
 
     def __rich__(self) -> Any:
         from mrf_matrix.mechanisms.ledger_display import as_table
 
-        return as_table(self._budget, self.neighboring, self.account)
+        return as_table(self._terms, self.account)
 
     def _repr_html_(self) -> str:
         from mrf_matrix.mechanisms.ledger_display import as_html
 
-        return as_html(self._budget, self.neighboring, self.account)
+        return as_html(self._terms, self.account)
 
 
-def _unpickled(
-    token: str, budget: PureDP | ZCDP, neighboring: str, account: Account
-) -> PrivacyLedger:
+def _unpickled(token: str, terms: Terms, account: Account) -> PrivacyLedger:
     """Return the living ledger where it lives, and a read-only copy elsewhere."""
     living = _LIVING.get(token)
     if living is not None:
         return living
-    return PrivacyLedger._of(budget, neighboring, ReadOnlyStore(account, ELSEWHERE), token)
+    return PrivacyLedger._of(terms, ReadOnlyStore(account, ELSEWHERE), token)

@@ -3,9 +3,9 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.exact_number import readable
 from mrf_matrix.mechanisms.ledger_charge import Account, Charge, written
+from mrf_matrix.mechanisms.ledger_rules import Terms
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -13,17 +13,18 @@ if TYPE_CHECKING:
 HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
 
 
-def statement(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
+def statement(terms: Terms, account: Account) -> str:
     """Return one sentence on what everything charged claims together.
 
     Examples
     --------
-    >>> statement(PureDP(1), "add_remove", Account())
+    >>> from mrf_matrix.mechanisms import PureDP
+    >>> statement(Terms(PureDP(1), "add_remove"), Account())
     'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
     """
-    unit = type(budget)
-    of = f"{written(budget.amount, unit)} ({neighboring} neighbours)"
-    left = written(account.left(budget), unit)
+    unit = terms.unit
+    of = f"{written(terms.budget.amount, unit)} ({terms.neighboring} neighbours)"
+    left = written(account.left(terms.budget), unit)
     if not account.charges:
         return f"Nothing is spent of {of}; {left} remains."
     spent = f"{written(account.spent, unit)} is spent of {of}; {left} remains."
@@ -53,7 +54,7 @@ def _row(charge: Charge) -> tuple[str, ...]:
     )
 
 
-def as_text(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
+def as_text(terms: Terms, account: Account) -> str:
     """Return the ledger as lines of plain text."""
     rows = [HEADER, *rows_of(account)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -61,10 +62,10 @@ def as_text(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    return "\n".join([statement(budget, neighboring, account), *(lines if account.charges else [])])
+    return "\n".join([statement(terms, account), *(lines if account.charges else [])])
 
 
-def as_table(budget: PureDP | ZCDP, neighboring: str, account: Account) -> "Table":
+def as_table(terms: Terms, account: Account) -> "Table":
     """Return the ledger as a rich table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -74,7 +75,7 @@ def as_table(budget: PureDP | ZCDP, neighboring: str, account: Account) -> "Tabl
         title="Privacy ledger",
         title_justify="left",
         title_style="bold",
-        caption=Text(statement(budget, neighboring, account)),
+        caption=Text(statement(terms, account)),
         caption_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 0, 0, 1),
@@ -88,7 +89,7 @@ def as_table(budget: PureDP | ZCDP, neighboring: str, account: Account) -> "Tabl
     return table
 
 
-def as_html(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
+def as_html(terms: Terms, account: Account) -> str:
     """Return the ledger as an HTML table, for notebooks."""
     head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in HEADER)
     body = "".join(
@@ -96,6 +97,6 @@ def as_html(budget: PureDP | ZCDP, neighboring: str, account: Account) -> str:
         for row in rows_of(account)
     )
     return (
-        f"<p><b>{escape(statement(budget, neighboring, account))}</b></p>"
+        f"<p><b>{escape(statement(terms, account))}</b></p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )

@@ -3,11 +3,10 @@
 from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
 
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge
-from mrf_matrix.mechanisms.ledger_rules import amount_in, checked_kind, checked_what
+from mrf_matrix.mechanisms.ledger_rules import Terms, amount_in, checked_kind, checked_what
 from mrf_matrix.mechanisms.ledger_store import RECORD, ReadOnlyStore
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 
@@ -29,16 +28,17 @@ class LedgerError(ValueError):
 
 def ledger_to_dict(ledger: "PrivacyLedger") -> dict[str, Any]:
     """Return a ledger as plain values, ready for JSON."""
-    return record_of(ledger.budget, ledger.neighboring, ledger.account)
+    return record_of(Terms(ledger.budget, checked_neighboring(ledger.neighboring)), ledger.account)
 
 
-def record_of(budget: PureDP | ZCDP, neighboring: str, account: Account) -> dict[str, Any]:
+def record_of(terms: Terms, account: Account) -> dict[str, Any]:
     """Return the record of an account under a total budget."""
+    budget = terms.budget
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "budget": {budget.parameter: str(budget.amount)},
-        "neighboring": neighboring,
+        "neighboring": terms.neighboring,
         "spent": str(account.spent),
         "remaining": str(account.left(budget)),
         "is_private": account.is_private,
@@ -48,12 +48,12 @@ def record_of(budget: PureDP | ZCDP, neighboring: str, account: Account) -> dict
 
 def ledger_from_dict(kind: type[L], record: Any) -> L:
     """Return the read-only ledger of a record."""
-    budget, neighboring, account = read_record(record)
-    return kind._of(budget, neighboring, ReadOnlyStore(account, RECORD), uuid4().hex)
+    terms, account = read_record(record)
+    return kind._of(terms, ReadOnlyStore(account, RECORD))
 
 
-def read_record(record: Any, where: str = "record") -> tuple[PureDP | ZCDP, str, Account]:
-    """Return total budget, neighbouring relation and account of a record.
+def read_record(record: Any, where: str = "record") -> tuple[Terms, Account]:
+    """Return the terms and the account of a record.
 
     Raises
     ------
@@ -66,11 +66,11 @@ def read_record(record: Any, where: str = "record") -> tuple[PureDP | ZCDP, str,
         raise LedgerError(f"{where}: {error}") from error
     except KeyError as error:
         raise LedgerError(f"{where}: the key {error} is missing.") from error
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise LedgerError(f"{where} is no ledger: {error}") from error
 
 
-def _read(record: Any) -> tuple[PureDP | ZCDP, str, Account]:
+def _read(record: Any) -> tuple[Terms, Account]:
     data = _object(record, "the record")
     if data["format"] != FORMAT:
         raise LedgerError(f"format={data['format']!r}: expected {FORMAT!r}.")
@@ -85,21 +85,17 @@ def _read(record: Any) -> tuple[PureDP | ZCDP, str, Account]:
     account = Account()
     for number, item in enumerate(charges, 1):
         account = account.plus(_charge(_object(item, f"charge {number}"), number, budget, relation))
-    if _number(data["spent"]) != account.spent:
-        raise LedgerError(f"spent={data['spent']!r}: the charges add up to {account.spent}.")
     if account.spent > budget.amount:
         raise LedgerError(f"the charges add up to {account.spent}, more than {budget!r}.")
-    return budget, relation, account
+    terms = Terms(budget, relation)
+    wrong = [key for key, value in record_of(terms, account).items() if data[key] != value]
+    if wrong:
+        raise LedgerError(f"{wrong[0]}={str(data[wrong[0]])[:80]} does not agree with the charges.")
+    return terms, account
 
 
 def _charge(data: dict[str, Any], number: int, total: PureDP | ZCDP, relation: Any) -> Charge:
     budget = _budget(data["budget"])
-    amount = amount_in(type(total), budget)
-    if data["number"] != number or _number(data["amount"]) != amount:
-        raise LedgerError(
-            f"charge {number}: number={data['number']!r}, amount={data['amount']!r}; expected "
-            f"{number} and {amount}."
-        )
     when = datetime.fromisoformat(data["when"])
     if when.tzinfo is None:
         raise LedgerError(f"charge {number}: when={data['when']!r} has no time zone.")
@@ -107,7 +103,7 @@ def _charge(data: dict[str, Any], number: int, total: PureDP | ZCDP, relation: A
         number=number,
         what=checked_what(data["what"]),
         budget=budget,
-        amount=amount,
+        amount=amount_in(type(total), budget),
         neighboring=relation,
         noise=checked_kind(data["noise"], budget),
         when=when,

@@ -1,0 +1,208 @@
+"""A ledger in other processes: copies refuse to spend, and a file is shared by all."""
+
+import json
+import multiprocessing
+import os
+import pickle
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from joblib import Parallel, delayed, parallel_config
+
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    BudgetError,
+    LedgerError,
+    NoiseProcessError,
+    PrivacyLedger,
+    PureDP,
+)
+
+
+def spend(ledger, amount="1/10", noise="exact"):
+    try:
+        ledger.charge(
+            PureDP(Fraction(amount)), "in a worker", neighboring="add_remove", noise=noise
+        )
+    except (BudgetError, NoiseProcessError) as error:
+        return f"{type(error).__name__}: {error}", ledger
+    return "charged", ledger
+
+
+def test_a_copy_in_a_worker_shows_the_figures_and_refuses_with_the_reason():
+    ledger = PrivacyLedger(epsilon=1)
+    ledger.charge(PureDP(0.25), "before", neighboring="add_remove")
+    answers = Parallel(n_jobs=2)(delayed(spend)(ledger) for _ in range(3))
+    for text, returned in answers:
+        assert "lives in another process" in text
+        assert "n_jobs=1" in text
+        assert returned is ledger  # what comes home is the ledger again
+    assert (ledger.spent, len(ledger.charges)) == (Fraction(1, 4), 1)
+
+
+def test_threads_of_joblib_charge_the_ledger():
+    ledger = PrivacyLedger(epsilon=1)
+    with parallel_config(backend="threading"):
+        texts = Parallel(n_jobs=2)(delayed(spend)(ledger, "1/4") for _ in range(6))
+    assert sorted(text.split(":")[0] for text, _ in texts) == ["BudgetError"] * 2 + ["charged"] * 4
+    assert ledger.remaining == 0
+
+
+def in_child(call, ledger):
+    """Run in a forked child and return what it says."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, call(ledger)[0].encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    return os.read(read, 10_000).decode()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_refuses_also_while_a_thread_holds_the_lock():
+    ledger = PrivacyLedger(epsilon=1)
+    with ledger._store._lock:
+        assert "lives in another process" in in_child(spend, ledger)
+    assert ledger.spent == 0
+    assert spend(ledger)[0] == "charged"
+
+
+def test_a_ledger_of_another_process_can_be_looked_at():
+    ledger = PrivacyLedger(rho=1)
+    ledger.charge(ZCDP(0.5), "before", neighboring="add_remove")
+    pickled = pickle.dumps(ledger)
+    record = ledger.to_dict()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        shown, is_open = pool.apply(look, (pickled,))
+    assert json.loads(shown) == record
+    assert not is_open
+    assert ledger.is_open
+
+
+def look(pickled):
+    ledger = pickle.loads(pickled)
+    return ledger.to_json(), ledger.is_open
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def test_a_file_is_continued_where_it_was_left(tmp_path):
+    path = tmp_path / "ledger.json"
+    first = PrivacyLedger.open(path, rho=0.5, neighboring="replace_one")
+    first.charge(ZCDP(0.125), "today", neighboring="replace_one")
+    second = PrivacyLedger.open(path)
+    second.charge(PureDP(0.5), "tomorrow", neighboring="replace_one")
+    assert first.spent == second.spent == Fraction(1, 4)
+    assert [charge.what for charge in first.charges] == ["today", "tomorrow"]
+    assert json.loads(path.read_text()) == first.to_dict()
+    assert PrivacyLedger.from_dict(json.loads(path.read_text())).to_dict() == first.to_dict()
+
+
+def test_a_file_is_charged_exactly_from_several_processes(tmp_path):
+    ledger = PrivacyLedger.open(tmp_path / "ledger.json", epsilon=1)
+    jobs = (delayed(spend)(ledger, "1/12", "research") for _ in range(16))
+    texts = [text for text, _ in Parallel(n_jobs=2)(jobs)]
+    assert texts.count("charged") == 12
+    assert all("remains" in text for text in texts if text != "charged")
+    assert ledger.remaining == 0
+    assert [charge.number for charge in ledger.charges] == list(range(1, 13))
+
+
+def test_exact_noise_is_never_charged_in_a_worker(tmp_path):
+    ledger = PrivacyLedger.open(tmp_path / "ledger.json", epsilon=1)
+    texts = [text for text, _ in Parallel(n_jobs=2)(delayed(spend)(ledger) for _ in range(2))]
+    assert all(text.startswith("NoiseProcessError") for text in texts)
+    assert ledger.spent == 0
+
+
+def test_a_new_file_needs_a_total_and_an_old_one_keeps_its_terms(tmp_path):
+    path = tmp_path / "ledger.json"
+    with pytest.raises(BudgetError, match="does not exist"):
+        PrivacyLedger.open(path)
+    PrivacyLedger.open(path, epsilon=1)
+    assert PrivacyLedger.open(path, epsilon=1, neighboring="add_remove").remaining == 1
+    for other in ({"epsilon": 2}, {"rho": 1}, {"neighboring": "replace_one"}):
+        with pytest.raises(BudgetError, match="keeps its terms"):
+            PrivacyLedger.open(path, **other)
+
+
+def test_a_file_that_is_gone_or_swapped_is_refused_and_not_started_anew(tmp_path):
+    path = tmp_path / "ledger.json"
+    ledger = PrivacyLedger.open(path, epsilon=1)
+    path.unlink()
+    assert not ledger.is_open
+    with pytest.raises(LedgerError, match="cannot be read"):
+        ledger.charge(PureDP(0.5), "x", neighboring="add_remove")
+    assert not path.exists()
+    PrivacyLedger.open(path, epsilon=50)
+    with pytest.raises(LedgerError, match="when opened"):
+        ledger.charge(PureDP(0.5), "x", neighboring="add_remove")
+
+
+def test_a_record_takes_no_charges():
+    ledger = PrivacyLedger(epsilon=1)
+    record = PrivacyLedger.from_dict(ledger.to_dict())
+    assert not record.is_open
+    with pytest.raises(BudgetError, match="Continue on a file"):
+        record.charge(PureDP(0.5), "x", neighboring="add_remove")
+
+
+def full_record():
+    ledger = PrivacyLedger(rho=1)
+    ledger.charge(ZCDP(0.25), "one", neighboring="add_remove")
+    ledger.charge(PureDP(0.5), "two", neighboring="add_remove", noise="research")
+    return ledger.to_dict()
+
+
+def places(data, path=()):
+    """Yield the path of every value of a record."""
+    yield path
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from places(value, (*path, key))
+
+
+def changed(data, path, value):
+    if not path:
+        return value
+    copy = dict(data) if isinstance(data, dict) else list(data)
+    copy[path[0]] = changed(copy[path[0]], path[1:], value)
+    return copy
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["1/0", "nan", "inf", "1e999999999", "-1", "9" * 3000, [], {}, [[]]]),
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_changed_record_is_refused_or_means_the_same(data):
+    record = full_record()
+    path = data.draw(st.sampled_from(list(places(record))))
+    try:
+        read = PrivacyLedger.from_dict(changed(record, path, data.draw(ODD)))
+    except LedgerError:
+        return
+    assert path[-1:] == ("what",) or read.to_dict() == record  # a description may be any text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b'{"format": "mrf_matrix.ledger"}', b"null"],
+)
+def test_files_that_are_no_ledger_are_refused_in_one_line(tmp_path, content):
+    path = tmp_path / "ledger.json"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match=r"ledger\.json"):
+        PrivacyLedger.open(path)
