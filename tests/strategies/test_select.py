@@ -1,9 +1,11 @@
 """The portfolio: the best of its families, reproducible, checked, within its limits."""
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,3 +237,41 @@ def test_progress_is_imported_only_when_shown() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("workload", "laplace", "gaussian"),
+    [
+        (examples.prefix_sums(64), 907.0, 282.3),
+        (examples.all_ranges(64), 32_090.0, 11_025.0),
+        (examples.binary_tree(64), 448.0, 250.9),
+    ],
+    ids=["prefix sums", "all ranges", "binary tree"],
+)
+def test_the_literature(workload: Operator, laplace: float, gaussian: float) -> None:
+    assert select(workload, random_state=0).loss <= laplace * (1 + 1e-9)
+    optimum = select(workload, "l2", random_state=0)
+    assert optimum.loss <= gaussian
+    assert optimum.certified_ratio <= 1.001
+
+
+@pytest.mark.parametrize("ensemble", ["_e0", "_e1"])
+def test_published_paths(shared_dir: Path, ensemble: str) -> None:
+    """Never above the best published template on Heart's ensembles, and certified for "l2"."""
+    table = json.loads((shared_dir / "workloads" / "reference.json").read_text())["heart"]
+    (entry,) = [e for e in table["ensemble_workloads"] if e["suffix"] == ensemble]
+    with np.load(shared_dir / "workloads" / "heart_seed0.npz") as data:
+        sizes = data[f"domain{ensemble}"]
+        rows, records = data[f"paths{ensemble}"], data[f"Q{ensemble}"]
+    masks = [(codes[:, None] == np.arange(n)) for codes, n in zip(rows.T, sizes, strict=True)]
+    free = [(codes == -1)[:, None] for codes in rows.T]
+    forest = RowKronecker.from_masks([a | b for a, b in zip(masks, free, strict=True)])
+    tests = [(codes[:, None] == np.arange(n)) for codes, n in zip(records.T, sizes, strict=True)]
+    incidence = RowKronecker.from_masks(tests).row_gram(forest)
+    for kind, workload in (("training", forest), ("prediction", Dense(incidence) @ forest)):
+        assert evaluate(workload, Identity(forest.shape[1])).loss == pytest.approx(
+            entry[kind]["identity"], rel=1e-6
+        )
+        best = entry[kind]["best_of_all_templates"]
+        assert select(workload, random_state=0, time_limit=1.0).loss <= best * (1 + 1e-9)
+        assert select(workload, "l2", random_state=0).certified_ratio <= 1.001
