@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from mrf_matrix.domain import Attribute as Attribute
     from mrf_matrix.domain import Domain as Domain
     from mrf_matrix.domain import PrivacyLeakWarning as PrivacyLeakWarning
+    from mrf_matrix.estimators import BatchPredictionClassifier as BatchPredictionClassifier
     from mrf_matrix.estimators import MatrixForestClassifier as MatrixForestClassifier
+    from mrf_matrix.estimators import SubsampleAggregateClassifier as SubsampleAggregateClassifier
     from mrf_matrix.estimators import compare as compare
     from mrf_matrix.forests import Forest as Forest
     from mrf_matrix.forests import RandomTrees as RandomTrees
-    from mrf_matrix.mechanisms import PureDP as PureDP
     from mrf_matrix.mechanisms import ZCDP as ZCDP
+    from mrf_matrix.mechanisms import PureDP as PureDP
     from mrf_matrix.mechanisms import measure as measure
     from mrf_matrix.mechanisms import reconstruct as reconstruct
     from mrf_matrix.planning import expected_error as expected_error
@@ -40,14 +42,19 @@ _HOME = {
     ),
     "datasets": ("Dataset", "list_datasets", "load_dataset"),
     "domain": ("Attribute", "Domain", "PrivacyLeakWarning"),
-    "estimators": ("MatrixForestClassifier", "compare"),
+    "estimators": (
+        "BatchPredictionClassifier",
+        "MatrixForestClassifier",
+        "SubsampleAggregateClassifier",
+        "compare",
+    ),
     "forests": ("Forest", "RandomTrees"),
     "mechanisms": ("PureDP", "ZCDP", "measure", "reconstruct"),
     "planning": ("expected_error",),
 }
 _PART_OF = {name: part for part, names in _HOME.items() for name in names}
 
-__all__ = sorted(_PART_OF)  # noqa: PLE0605 - names are resolved by __getattr__
+__all__ = sorted(_PART_OF)
 
 
 def __getattr__(name: str) -> Any:

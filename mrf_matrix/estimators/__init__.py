@@ -1,6 +1,8 @@
 """scikit-learn classifiers over private forests, and the study that compares them."""
 
+from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.comparison import Comparison, Score, Summary
+from mrf_matrix.estimators.comparison_forest import ComparisonForestClassifier
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.multinomial_forest import MultinomialForestClassifier
 from mrf_matrix.estimators.multinomial_matrix_forest import MultinomialMatrixForestClassifier
@@ -10,18 +12,24 @@ from mrf_matrix.estimators.rival_forests import (
     BreimanForestClassifier,
     DenilForestClassifier,
 )
+from mrf_matrix.estimators.smooth_sensitivity_forest import SmoothSensitivityForestClassifier
 from mrf_matrix.estimators.study import compare
+from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
 
 __all__ = [
+    "BatchPredictionClassifier",
     "BernoulliForestClassifier",
     "BreimanForestClassifier",
     "Comparison",
+    "ComparisonForestClassifier",
     "DenilForestClassifier",
     "MatrixForestClassifier",
     "MultinomialForestClassifier",
     "MultinomialMatrixForestClassifier",
     "PrivacyReport",
     "Score",
+    "SmoothSensitivityForestClassifier",
+    "SubsampleAggregateClassifier",
     "Summary",
     "compare",
 ]

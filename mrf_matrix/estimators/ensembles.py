@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, RandomTrees
+from mrf_matrix.forests.privacy import check_structure_is_public
 
 Codes = NDArray[np.int32]
 
@@ -68,8 +69,18 @@ class EnsembleDesign:
     splits: Any = "multiway"
     forest: Any = None
 
-    def grow(self, domain: Domain, structure: np.random.Generator) -> tuple[Ensemble, ...]:
+    def grow(
+        self, domain: Domain, structure: np.random.Generator, *, private: bool = True
+    ) -> tuple[Ensemble, ...]:
         """Draw the attributes of every ensemble and grow its forest, without data.
+
+        Parameters
+        ----------
+        domain : Domain
+        structure : Generator
+        private : bool, default=True
+            Whether the forests are for a private release, so that a structure that was learned
+            from records must have been paid for.
 
         Raises
         ------
@@ -85,6 +96,8 @@ class EnsembleDesign:
             part = domain if whole else domain.select(subset)
             forest = source if isinstance(source, Forest) else source.grow(part, structure)
             _check_fits(forest, part)
+            if private:
+                check_structure_is_public(forest, "a private release", allow_spent=True)
             ensembles.append(Ensemble(subset, forest))
         return tuple(ensembles)
 
@@ -147,6 +160,12 @@ class EnsembleDesign:
                 f"of them, or one path source for all."
             )
         return given
+
+
+def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
+    """Return what structures that were grown privately cost beside the release."""
+    spent = [one.forest.budget_spent for one in ensembles if one.forest.budget_spent is not None]
+    return tuple(f"the forest's structure cost {cost} more, before this" for cost in spent)
 
 
 def structure_generator(random_state: Any) -> np.random.Generator:

@@ -16,7 +16,7 @@ from mrf_matrix.estimators.allocation import (
 )
 from mrf_matrix.estimators.answering import Answering, total_budget
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
-from mrf_matrix.estimators.ensembles import Ensemble
+from mrf_matrix.estimators.ensembles import Ensemble, structure_notes
 from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
 from mrf_matrix.estimators.privacy_report import (
     Measurement,
@@ -204,7 +204,9 @@ class MatrixForestClassifier(ForestClassifier):
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         structure = structure_generator(self.random_state)
-        trainings = self._train(self._design().grow(domain, structure), structure)
+        private = not bill.budget.is_infinite
+        ensembles = self._design().grow(domain, structure, private=private)
+        trainings = self._train(ensembles, structure)
         codes, labels = encode(domain, X, y)
         bill.charge()
         stream = noise_stream(self.noise, self.noise_state)
@@ -224,8 +226,10 @@ class MatrixForestClassifier(ForestClassifier):
         self.domain_ = domain
         self.classes_, order = sorted_classes(domain)
         ensembles = []
-        for training in trainings:
-            table = training.table(codes, labels, domain.n_classes, coins)
+        seeds = coins.integers(2**63, size=len(trainings))  # whatever the records
+        for training, seed in zip(trainings, seeds, strict=True):
+            coin = np.random.default_rng(seed)
+            table = training.table(codes, labels, domain.n_classes, coin)
             release, values = training.answering.release(
                 table, noise=self.noise, noise_state=noise_state
             )
@@ -339,6 +343,7 @@ def training_report(
             for training, release in zip(trainings, releases, strict=True)
         ),
         expected_rms_per_leaf=expected_rms_per_leaf(trainings),
+        notes=structure_notes([training.ensemble for training in trainings]),
     )
 
 

@@ -34,6 +34,21 @@ def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain,
         X, y = validate_data(estimator, X, y, dtype=None)
         check_classification_targets(y)
         return Domain.from_data(X, y), X, y
+    known = required_domain(domain)
+    validate_data(estimator, X, skip_check_array=True)
+    return known, X, y
+
+
+def required_domain(domain: Any) -> Domain:
+    """Return a public domain with classes, or refuse.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or it names no target classes.
+    TypeError
+        If it is something else.
+    """
     if domain is None:
         raise ValueError(
             "domain=None: a private forest needs a public domain (attributes, their codes, the "
@@ -47,8 +62,7 @@ def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain,
             "domain has no target: the classes are public and must be named. Pass "
             "Domain(attributes, target=Attribute('class', categories=[...]))."
         )
-    validate_data(estimator, X, skip_check_array=True)
-    return domain, X, y
+    return domain
 
 
 def encode(domain: Domain, X: Any, y: Any) -> tuple[Codes, Codes]:

@@ -1,0 +1,92 @@
+"""What a fitted estimator has answered so far, and what it may still spend."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.estimators.answering import total_budget
+from mrf_matrix.estimators.vote_plan import VotePlan
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, Release
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class VoteBatch:
+    """One batch of queries that was released.
+
+    Attributes
+    ----------
+    plan : VotePlan
+        What was planned before the records were read.
+    releases : tuple of Release
+        The noisy measurements, one for each ensemble.
+    votes : ndarray of shape (b, k)
+        Noisy votes of the batch's distinct queries.
+    """
+
+    plan: VotePlan
+    releases: tuple[Release, ...]
+    votes: Array
+
+
+class VoteBook:
+    """Released votes by query, and a budget planned for a number of batches.
+
+    Like a ledger it is one object that grows: an answer once released is given again at no cost,
+    and a batch beyond the plan is refused.
+
+    Parameters
+    ----------
+    budget : PureDP or ZCDP
+        For all batches together.
+    n_batches : int
+        Batches of new queries that it is divided into, equally. An infinite budget is not used
+        up.
+    """
+
+    def __init__(self, budget: PureDP | ZCDP, n_batches: int) -> None:
+        self.budget = budget
+        self.n_batches = n_batches
+        self.n_started = 0
+        self.batches: list[VoteBatch] = []
+        self._votes: dict[bytes, Array] = {}
+
+    @property
+    def batch_budget(self) -> PureDP | ZCDP:
+        """What one batch of new queries spends."""
+        return self.budget.split(self.n_batches)[0]
+
+    @property
+    def spent(self) -> PureDP | ZCDP | None:
+        """What the released batches cost together; None where nothing was released."""
+        return total_budget([b.plan.budget for b in self.batches]) if self.batches else None
+
+    def check_open(self, new: int) -> None:
+        """Refuse a batch of new queries beyond the plan."""
+        if self.n_started >= self.n_batches and not self.budget.is_infinite:
+            raise BudgetError(
+                f"{new} new queries after the planned {self.n_batches} of n_batches="
+                f"{self.n_batches}: {self.budget!r} is spent. Queries that were answered are "
+                f"answered again at no cost; for new ones ask all at once, or fit again with a "
+                f"larger n_batches, each at its share of the budget."
+            )
+
+    def unknown(self, keys: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Tell which queries have no released answer, shape (b,)."""
+        return np.array([key.tobytes() not in self._votes for key in keys], dtype=bool)
+
+    def record(self, batch: VoteBatch, keys: NDArray[np.int32]) -> None:
+        """Keep a released batch, for whoever asks again."""
+        self.batches.append(batch)
+        self._votes.update(
+            (key.tobytes(), votes) for key, votes in zip(keys, batch.votes, strict=True)
+        )
+
+    def votes(self, keys: NDArray[np.int32], n_classes: int) -> Array:
+        """Return the released votes of queries, shape (b, k)."""
+        found: Sequence[Any] = [self._votes[key.tobytes()] for key in keys]
+        return np.array(found).reshape(len(keys), n_classes)
