@@ -18,6 +18,7 @@ from mrf_matrix.forests.branches import (
 from mrf_matrix.forests.breiman import BreimanTrees
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.combine import concatenate, take_trees
+from mrf_matrix.forests.comparison_trees import ComparisonForest, ComparisonTrees
 from mrf_matrix.forests.denil import DenilTrees
 from mrf_matrix.forests.diameters import expected_diameter_bound, impure_diameter
 from mrf_matrix.forests.forest import Forest
@@ -44,6 +45,8 @@ from mrf_matrix.forests.text import export_text
 __all__ = [
     "BernoulliTrees",
     "BreimanTrees",
+    "ComparisonForest",
+    "ComparisonTrees",
     "DenilTrees",
     "Forest",
     "ForestError",
