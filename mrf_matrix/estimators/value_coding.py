@@ -64,8 +64,8 @@ def numeric_attribute(name: str, values: Array) -> tuple[Attribute, Array]:
     edges = values[:-1] + np.diff(values) / 2
     centres = values
     while len(edges) < 2:
-        above = np.nextafter(edges[-1] if len(edges) else values[-1], np.inf)
-        edges = np.append(edges, max(above, np.nextafter(values[-1], np.inf)))
+        last = max(centres[-1], values[-1])
+        edges = np.append(edges, last + max(1.0, abs(last)))
         centres = np.append(centres, edges[-1])
     return Attribute(name, edges=edges.tolist(), outside="open"), centres
 

@@ -1,0 +1,226 @@
+"""Grown forests against one tree at a time, and against scikit-learn's trees."""
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import BernoulliTrees, BreimanTrees, DenilTrees, MultinomialTrees
+from mrf_matrix.forests.growth import grow as grow_module
+from mrf_matrix.forests.growth import level as level_module
+from mrf_matrix.forests.growth.grow import grow_forest
+from mrf_matrix.forests.growth.growth import Growth, Stopping
+from mrf_matrix.forests.growth.impurity import Impurity
+from mrf_matrix.forests.growth.laws import GREEDY, AllAttributes, Softmax
+from mrf_matrix.forests.growth.points import Everything, Partition
+from mrf_matrix.forests.growth.private import Candidates
+
+SIZES = (5, 3, 7, 2)
+SOURCES = [
+    MultinomialTrees(12),
+    MultinomialTrees(12, criterion="entropy", nominal=(0, 3)),
+    MultinomialTrees(12, b1=0, b2=0, split_pure=True),
+    MultinomialTrees(12, b1=float("inf"), b2=float("inf"), partition_rate=2.0),
+    BreimanTrees(12),
+    BreimanTrees(12, variant="SE", nominal=("x1",)),
+    BreimanTrees(12, variant="M", criterion="entropy"),
+    DenilTrees(12),
+    DenilTrees(12, mean_features=1.0, range_points=20, nominal=(2,)),
+    BernoulliTrees(12, p_attribute=0.5, p_cut=0.5),
+    MultinomialTrees(12, max_depth=2),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, size, 400) for size in SIZES], axis=1)
+    labels = (codes[:, 0] + codes[:, 2] + rng.integers(0, 4, 400)) // 5
+    return Domain.from_sizes(SIZES, int(labels.max()) + 1), codes, labels
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+def test_leaf_counts_are_those_of_the_estimation_points(source, data):
+    """Route each tree's estimation points, drawn again from the same seed, through the forest."""
+    domain, codes, labels = data
+    grown = source.grow(domain, codes, labels, random_state=5)
+    generator = np.random.default_rng(5).spawn(1)[0]
+    (_, _), (tree, record) = source.growth.points.draw(len(codes), source.n_trees, generator)
+    by_class = np.argsort(labels, kind="stable")  # the engine's order of records
+    record = by_class[record]
+    leaves = grown.forest.apply(codes)[record, tree]
+    k = domain.n_classes
+    expected = np.bincount(leaves * k + labels[record], minlength=grown.forest.n_leaves * k)
+    np.testing.assert_array_equal(grown.leaf_counts, expected.reshape(-1, k))
+    assert grown.parent_counts.sum(axis=1).min() > 0
+    filled = grown.leaf_counts.any(axis=1)
+    np.testing.assert_array_equal(grown.parent_counts[filled], grown.leaf_counts[filled])
+    assert grown.forest.data_dependent
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+def test_stopping_rules_hold(source, data):
+    domain, codes, labels = data
+    grown = source.grow(domain, codes, labels, random_state=1)
+    forest, k = grown.forest, source.min_points
+    of_node = np.zeros(forest.n_nodes, dtype=int)
+    of_node[forest.leaves] = grown.leaf_counts.sum(axis=1)
+    for level in forest.levels[:0:-1]:
+        np.add.at(of_node, forest.parent[level], of_node[level])
+    inner = forest.attribute >= 0
+    if source.growth.stopping.rule == "node":
+        assert of_node[inner].min() > k
+    else:
+        assert of_node[forest.leaves].min() >= k
+    if source.max_depth is not None:
+        assert forest.max_depth <= source.max_depth
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+def test_equal_seeds_give_equal_forests_on_any_number_of_threads(source, data, monkeypatch):
+    domain, codes, labels = data
+    monkeypatch.setattr(grow_module, "MOST_POINTS", 1500)  # four blocks of three trees
+    one = source.grow(domain, codes, labels, 3, n_jobs=1)
+    two = source.grow(domain, codes, labels, 3, n_jobs=2)
+    assert one.forest == two.forest
+    np.testing.assert_array_equal(one.leaf_counts, two.leaf_counts)
+    assert one.forest != source.grow(domain, codes, labels, 4).forest
+
+
+def test_greedy_trees_do_not_depend_on_chunks(data, monkeypatch):
+    labels = data[2]
+    rng = np.random.default_rng(1)
+    fine = np.stack([rng.permutation(400) for _ in range(3)], axis=1)
+    domain = Domain.from_sizes([400] * 3, data[0].n_classes)
+    # deeper nodes have cuts of equal worth, which are drawn
+    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(20, "sides", max_depth=4))
+    whole = grow_forest(domain, fine, labels, growth, 2, random_state=0).forest
+    monkeypatch.setattr(level_module, "CHUNK", 64)
+    assert grow_forest(domain, fine, labels, growth, 2, random_state=0).forest == whole
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("least", [1, 6])
+def test_greedy_trees_are_scikit_learns_on_raw_values(criterion, least):
+    """One code per distinct value, thresholds halfway: the same cells of training records."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(300, 4))
+    X[:, 3] = np.round(X[:, 3], 1)
+    y = (X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=300) > 0.5).astype(int)
+    codes = np.empty(X.shape, dtype=int)
+    centres = []
+    for i, column in enumerate(X.T):
+        values, codes[:, i] = np.unique(column, return_inverse=True)
+        centres.append(values)
+    domain = Domain.from_sizes([len(values) for values in centres], 2)
+    growth = Growth(
+        Everything(), AllAttributes(), GREEDY, Stopping(least, "sides"), Impurity(criterion)
+    )
+    ours = grow_forest(domain, codes, y, growth, 1, centres=centres, random_state=0).forest
+    theirs = DecisionTreeClassifier(
+        criterion=criterion, min_samples_leaf=least, random_state=0
+    ).fit(X, y)
+    # equally good cuts may be chosen otherwise: compare the two roots, and the training error
+    root = int(ours.roots[0])
+    threshold = max(domain.sizes) - int(ours.pattern[root])
+    assert ours.attribute[root] == theirs.tree_.feature[0]
+    values = centres[int(ours.attribute[root])]
+    assert (values[:threshold] <= theirs.tree_.threshold[0]).all()
+    assert (values[threshold:] > theirs.tree_.threshold[0]).all()
+    leaves = ours.apply(codes)[:, 0]
+    counts = np.bincount(leaves * 2 + y).reshape(-1, 2) if y[-1] >= 0 else None
+    right = counts.max(axis=1).sum() / 300
+    assert right == pytest.approx(theirs.score(X, y), abs=0.02)
+    if least == 1:
+        assert right == 1
+
+
+def test_thresholds_lie_halfway_between_values():
+    codes = np.array([[0], [0], [3], [3]])
+    centres = [np.array([0.0, 10.0, 11.0, 12.0])]
+    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(1, "sides"))
+    forest = grow_forest(
+        Domain.from_sizes([4], 2), codes, np.array([0, 0, 1, 1]), growth, 1, centres=centres
+    ).forest
+    assert forest.apply(np.arange(4)[:, None]).ravel().tolist() == [0, 1, 1, 1]
+    middle = grow_forest(Domain.from_sizes([4], 2), codes, np.array([0, 0, 1, 1]), growth, 1).forest
+    assert middle.apply(np.arange(4)[:, None]).ravel().tolist() == [0, 0, 1, 1]
+
+
+def test_nominal_attributes_are_cut_one_code_against_the_rest():
+    codes = np.array([[0], [1], [2], [3]] * 5)
+    labels = (codes[:, 0] == 2).astype(int)
+    growth = Growth(Everything(), AllAttributes(), GREEDY, Stopping(1))
+    domain = Domain.from_sizes([4], 2)
+    forest = grow_forest(domain, codes, labels, growth, 1, nominal=("x0",)).forest
+    assert forest.n_leaves == 2
+    assert forest.apply(np.arange(4)[:, None]).ravel().tolist() == [0, 0, 1, 0]
+    assert grow_forest(domain, codes, labels, growth, 1).forest.n_leaves == 3
+
+
+def test_random_limit_uses_every_attribute_and_the_greedy_one_the_best(data):
+    domain, codes, labels = data
+    random = MultinomialTrees(2000, b1=0, b2=0, max_depth=1).grow(domain, codes, labels, 0).forest
+    counts = np.bincount(random.attribute[random.roots], minlength=4)
+    assert np.abs(counts - 500).max() < 5 * np.sqrt(375)
+    greedy = MultinomialTrees(50, b1=1e9, b2=1e9, max_depth=1)
+    limit = MultinomialTrees(50, b1=float("inf"), b2=float("inf"), max_depth=1)
+    assert (
+        greedy.grow(domain, codes, labels, 0).forest == limit.grow(domain, codes, labels, 0).forest
+    )
+
+
+@pytest.mark.parametrize("sizes", [(2,), (1, 3), (4, 1, 2)])
+def test_candidates_are_all_thresholds(sizes):
+    candidates = Candidates.of(sizes)
+    expected = [(i, cut) for i, size in enumerate(sizes) for cut in range(1, size)]
+    found = zip(candidates.attribute.tolist(), candidates.cut.tolist(), strict=True)
+    assert list(found) == expected
+
+
+def test_one_class_or_one_record_makes_single_leaves():
+    domain = Domain.from_sizes([3], 2)
+    for codes, labels in (([[1]], [0]), ([[0], [1], [2]] * 9, [1] * 27)):
+        grown = MultinomialTrees(4).grow(domain, np.array(codes), np.array(labels), 0)
+        assert grown.forest.n_leaves == 4
+        assert grown.leaf_counts.sum(axis=0)[1 - labels[0]] == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MultinomialTrees(0), "n_trees=0"),
+        (lambda: MultinomialTrees(min_points=0), "min_points=0"),
+        (lambda: MultinomialTrees(b1=-1), "b1=-1"),
+        (lambda: MultinomialTrees(partition_rate=0), "partition_rate=0"),
+        (lambda: MultinomialTrees(criterion="mse"), "criterion='mse'"),
+        (lambda: BreimanTrees(variant="X"), "variant='X'"),
+        (lambda: BernoulliTrees(p_cut=1.5), "probability=1.5"),
+        (lambda: DenilTrees(range_points=1), "range_points=1"),
+        (lambda: Stopping(rule="leaf"), "rule='leaf'"),
+    ],
+)
+def test_parameters_are_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("codes", "labels", "nominal", "message"),
+    [
+        (np.zeros((0, 1), int), np.zeros(0, int), (), "0 records"),
+        (np.zeros((2, 1), int), np.zeros(3, int), (), "labels has shape"),
+        (np.zeros((2, 1), int), np.array([0, 2]), (), "labels run from 0 to 2"),
+        (np.zeros((2, 1), int), np.array([0, 1]), ("y",), "nominal holds 'y'"),
+        (np.zeros((2, 1), int), np.array([0, 1]), (1,), "nominal holds 1"),
+    ],
+)
+def test_records_are_refused_by_name(codes, labels, nominal, message):
+    domain = Domain.from_sizes([3], 2)
+    with pytest.raises(ValueError, match=message):
+        MultinomialTrees(2, nominal=nominal).grow(domain, codes, labels)
+
+
+def test_softmax_and_partition_are_values():
+    assert Softmax(1, 2) == Softmax(1, 2)
+    assert Partition(3.0).share == 0.75
