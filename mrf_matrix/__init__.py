@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators import MatrixForestClassifier as MatrixForestClassifier
     from mrf_matrix.estimators import SubsampleAggregateClassifier as SubsampleAggregateClassifier
     from mrf_matrix.estimators import compare as compare
+    from mrf_matrix.estimators import load_model as load_model
+    from mrf_matrix.estimators import save_model as save_model
     from mrf_matrix.forests import Forest as Forest
     from mrf_matrix.forests import RandomTrees as RandomTrees
     from mrf_matrix.mechanisms import ZCDP as ZCDP
+    from mrf_matrix.mechanisms import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms import PureDP as PureDP
     from mrf_matrix.mechanisms import measure as measure
     from mrf_matrix.mechanisms import reconstruct as reconstruct
@@ -47,9 +50,11 @@ _HOME = {
         "MatrixForestClassifier",
         "SubsampleAggregateClassifier",
         "compare",
+        "load_model",
+        "save_model",
     ),
     "forests": ("Forest", "RandomTrees"),
-    "mechanisms": ("PureDP", "ZCDP", "measure", "reconstruct"),
+    "mechanisms": ("PrivacyLedger", "PureDP", "ZCDP", "measure", "reconstruct"),
     "planning": ("expected_error",),
 }
 _PART_OF = {name: part for part, names in _HOME.items() for name in names}

@@ -4,6 +4,12 @@ from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.comparison import Comparison, Score, Summary
 from mrf_matrix.estimators.comparison_forest import ComparisonForestClassifier
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.model_files import (
+    ModelFileError,
+    ReleasedForestClassifier,
+    load_model,
+    save_model,
+)
 from mrf_matrix.estimators.multinomial_forest import MultinomialForestClassifier
 from mrf_matrix.estimators.multinomial_matrix_forest import MultinomialMatrixForestClassifier
 from mrf_matrix.estimators.privacy_report import PrivacyReport
@@ -24,12 +30,16 @@ __all__ = [
     "ComparisonForestClassifier",
     "DenilForestClassifier",
     "MatrixForestClassifier",
+    "ModelFileError",
     "MultinomialForestClassifier",
     "MultinomialMatrixForestClassifier",
     "PrivacyReport",
+    "ReleasedForestClassifier",
     "Score",
     "SmoothSensitivityForestClassifier",
     "SubsampleAggregateClassifier",
     "Summary",
     "compare",
+    "load_model",
+    "save_model",
 ]

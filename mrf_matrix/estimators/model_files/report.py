@@ -1,0 +1,81 @@
+"""A privacy report read from a file: texts and numbers of bounded size, nothing that acts."""
+
+from dataclasses import fields
+from math import isfinite
+from typing import Any
+
+from mrf_matrix.estimators.model_files.container import ModelFileError
+from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
+from mrf_matrix.mechanisms import NEIGHBORING
+from mrf_matrix.mechanisms.release import NOISE_KINDS
+
+LONGEST = 5000
+MOST = 10_000
+
+
+def report_of(data: Any) -> PrivacyReport:
+    """Return the report that `PrivacyReport.to_dict` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If something is missing, of another type, too long, or cannot be printed.
+    """
+    if not isinstance(data, dict):
+        raise ModelFileError("report: expected an object.")
+    return PrivacyReport(
+        statement=_text(data.get("statement"), "statement"),
+        budget=_text(data.get("budget"), "budget"),
+        neighboring=_one_of(data.get("neighboring"), NEIGHBORING, "neighboring"),
+        noise=_one_of(data.get("noise"), NOISE_KINDS, "noise"),
+        measurements=tuple(map(_measurement, _list(data.get("measurements"), "measurements"))),
+        expected_rms_per_leaf=_number(data.get("expected_rms_per_leaf")),
+        expected_rms_per_vote=_number(data.get("expected_rms_per_vote")),
+        public=tuple(_text(item, "public") for item in _list(data.get("public"), "public")),
+        notes=tuple(_text(item, "notes") for item in _list(data.get("notes"), "notes")),
+    )
+
+
+def _measurement(data: Any) -> Measurement:
+    if not isinstance(data, dict) or set(data) != {field.name for field in fields(Measurement)}:
+        raise ModelFileError("report: measurements: expected objects of the known keys.")
+    return Measurement(
+        measured=_text(data["measured"], "measured"),
+        budget=_text(data["budget"], "budget"),
+        law=_text(data["law"], "law"),
+        sensitivity=_integer(data["sensitivity"]),
+        n_answers=_integer(data["n_answers"]),
+    )
+
+
+def _text(data: Any, where: str) -> str:
+    """Return a line of text; control characters could act on the reader's terminal."""
+    if not isinstance(data, str) or len(data) > LONGEST or not data.isprintable():
+        raise ModelFileError(f"report: {where}: expected a line of at most {LONGEST} characters.")
+    return data
+
+
+def _one_of(data: Any, allowed: tuple[str, ...], where: str) -> str:
+    if not isinstance(data, str) or data not in allowed:
+        raise ModelFileError(f"report: {where}: expected one of {allowed}.")
+    return data
+
+
+def _list(data: Any, where: str) -> list[Any]:
+    if not isinstance(data, list) or len(data) > MOST:
+        raise ModelFileError(f"report: {where}: expected a list of at most {MOST}.")
+    return data
+
+
+def _integer(data: Any) -> int:
+    if type(data) is not int or not 0 <= data < 10**1000:
+        raise ModelFileError("report: expected a whole number that is not negative.")
+    return data
+
+
+def _number(data: Any) -> float | None:
+    if data is None:
+        return None
+    if type(data) not in (int, float) or not isfinite(data) or data < 0:
+        raise ModelFileError("report: expected a finite number that is not negative.")
+    return float(data)

@@ -1,0 +1,123 @@
+"""Write a fitted forest: what prediction needs, and what was claimed. Nothing else."""
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.estimators.allocation import TrainedEnsemble
+from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.model_files.container import ModelFileError, write_container
+from mrf_matrix.estimators.model_files.forest_arrays import FOREST_ARRAYS
+from mrf_matrix.estimators.model_files.released_forest import (
+    ReleasedEnsemble,
+    ReleasedForestClassifier,
+)
+from mrf_matrix.estimators.voting import check_voting
+from mrf_matrix.forests import Forest
+
+FORMAT = "mrf_matrix.model"
+SCHEMA_VERSION = 1
+INTEGERS, FLOATS = "<i4", "<f8"
+
+
+def save_model(
+    model: MatrixForestClassifier | ReleasedForestClassifier,
+    path: "str | PathLike[str]",
+    *,
+    allow_nonprivate: bool = False,
+) -> None:
+    """Write a fitted forest to a file that `load_model` reads.
+
+    The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, voting
+    and privacy report. It holds no record, no raw count, no seed, and no strategy.
+
+    Parameters
+    ----------
+    model : MatrixForestClassifier
+        Fitted.
+    path : str or path
+        By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
+    allow_nonprivate : bool, default=False
+        Write a model that is no private release all the same: without noise its leaf values are
+        counts of records, and research noise can be subtracted by whoever knows its seed.
+
+    Raises
+    ------
+    ModelFileError
+        If the model is no private release and that was not allowed.
+    TypeError
+        If it is no fitted classifier of this kind.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from mrf_matrix import MatrixForestClassifier, load_dataset
+    >>> from mrf_matrix.estimators import load_model, save_model
+    >>> monks = load_dataset("monks_1")
+    >>> forest = MatrixForestClassifier(monks.domain, n_trees=4, max_depth=2, strategy="identity")
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(forest.fit(monks.X, monks.y), folder + "/monks.mrf")
+    ...     loaded = load_model(folder + "/monks.mrf")
+    >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
+    True
+    """
+    if not isinstance(model, MatrixForestClassifier | ReleasedForestClassifier):
+        raise TypeError(
+            f"model is a {type(model).__name__}: expected a fitted MatrixForestClassifier. "
+            f"Classifiers that keep records to answer queries are not written to files."
+        )
+    if not hasattr(model, "privacy_report_"):
+        raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
+    doubt = None if allow_nonprivate else doubt_of(model)
+    if doubt is not None:
+        raise ModelFileError(
+            f"model is no private release: {doubt}. Expected a fit with exact noise and a finite "
+            f"budget over a public domain, or allow_nonprivate=True."
+        )
+    arrays: dict[str, Any] = {}
+    described = []
+    for number, one in enumerate(_ensembles(model)):
+        mine = {name: _integers(one.forest, name) for name in FOREST_ARRAYS}
+        mine["leaf_values"] = np.asarray(one.leaf_values, dtype=FLOATS)
+        shapes = {name: list(array.shape) for name, array in mine.items()}
+        arrays |= {f"ensemble_{number}/{name}": array for name, array in mine.items()}
+        described.append(
+            {"features": list(one.features), "source": one.forest.source, "shapes": shapes}
+        )
+    write_container(
+        Path(path),
+        {
+            "format": FORMAT,
+            "schema_version": SCHEMA_VERSION,
+            "voting": check_voting(model.voting),
+            "domain": model.domain_.to_dict(),
+            "ensembles": described,
+            "report": model.privacy_report_.to_dict(),
+        },
+        arrays,
+    )
+
+
+def doubt_of(model: MatrixForestClassifier | ReleasedForestClassifier) -> str | None:
+    """Return why a fitted model is no private release; None if it is one."""
+    if isinstance(model.domain, str):
+        return "its domain was read off the records"
+    if model.privacy_report_.noise != "exact":
+        return model.privacy_report_.statement
+    for one in _ensembles(model):
+        if one.forest.data_dependent and one.forest.budget_spent is None:
+            return "its trees were learned from records without a budget"
+    return None
+
+
+def _ensembles(
+    model: MatrixForestClassifier | ReleasedForestClassifier,
+) -> Sequence[TrainedEnsemble | ReleasedEnsemble]:
+    return model.ensembles_
+
+
+def _integers(forest: Forest, name: str) -> Any:
+    return np.asarray(getattr(forest, name), dtype=INTEGERS)
