@@ -6,6 +6,7 @@ from typing import Any
 
 from strategies.merging import Merging, can_merge, merge_columns
 from strategies.operators import Array, Norm, Operator, as_operator, fits
+from strategies.threads import one_thread
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 
@@ -72,7 +73,8 @@ class Problem:
         """A bound that no strategy's loss can be below, computed once."""
         from strategies.lower_bound import lower_bound
 
-        return lower_bound(self)
+        with one_thread():
+            return lower_bound(self)
 
     def certified(self) -> float:
         """Return the lower bound, for a strategy that asks when it needs it."""

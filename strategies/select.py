@@ -12,6 +12,7 @@ from strategies.problem import Problem
 from strategies.progress import Report, reporting
 from strategies.registry import family_named, portfolio_for
 from strategies.strategy import Strategy
+from strategies.threads import one_thread
 
 DEFAULT_TIME_LIMIT = 8.0
 
@@ -81,7 +82,7 @@ def select(
                 f"method={method!r} cannot serve a workload of shape {problem.workload.shape} "
                 f"for norm={norm!r}: expected method='auto' or another family."
             )
-        with reporting(progress) as report:
+        with reporting(progress) as report, one_thread():
             return Portfolio(problem, able, generator, limit, report).run()
 
 
