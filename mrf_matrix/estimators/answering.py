@@ -19,9 +19,13 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from strategies import Strategy, evaluate, select
+from strategies.merging import can_merge, merge_columns
 from strategies.operators import Norm, Operator
 
 Array = NDArray[np.float64]
+
+DECOMPOSED = 1e10
+"""Operations a second of the reference machine in singular value decompositions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +130,19 @@ def _chosen(
             f"{norm!r}: select it again with norm={norm!r}."
         )
     return strategy
+
+
+def method_within(workload: Operator, time_limit: float) -> str:
+    """Return "auto" where a portfolio's first decomposition fits the time limit.
+
+    Otherwise "identity": measure every group of cells with equal columns once, which needs no
+    linear algebra, and which searches seldom beat on workloads so large.
+    """
+    if not can_merge(workload):
+        return "auto"
+    cells = merge_columns(workload).n_groups
+    rank = min(workload.shape[0], cells)
+    return "auto" if 20.0 * rank**2 * cells <= DECOMPOSED * time_limit else "identity"
 
 
 def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.answering import Answering, choose_strategies
+from mrf_matrix.estimators.answering import Answering, choose_strategies, method_within
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.ensembles import (
     Ensemble,
@@ -199,9 +199,13 @@ class PrivatePredictionClassifier(ForestClassifier):
         budgets = budget_shares_of(book.batch_budget, self.budget_shares, len(workloads))
         strategies: list[Strategy] | list[None] = [None] * len(workloads)
         if not self._measures_queries():
+            asked = [weighted(workload, multiplicity) for workload in workloads]
+            strategy = self.strategy
+            if isinstance(strategy, str) and strategy == "auto":
+                strategy = [method_within(one, self.time_limit) for one in asked]
             strategies = choose_strategies(
-                [weighted(workload, multiplicity) for workload in workloads],
-                self.strategy,
+                asked,
+                strategy,
                 budgets[0].norm,
                 np.random.default_rng([parts.selection_seed, book.n_started]),
                 time_limit=self.time_limit,
