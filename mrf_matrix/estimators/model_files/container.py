@@ -23,7 +23,7 @@ from mrf_matrix.estimators.model_files.npy import HEADER_BYTES, array_of, bytes_
 MODEL = "model.json"
 MAX_JSON = 8 * 1024**2
 MAX_MEMBERS = 10_000
-MAX_DIRECTORY = 4 * 1024**2
+MAX_DIRECTORY = 1024**2
 MAX_BYTES = 128 * 1024**2
 DATE = (1980, 1, 1, 0, 0, 0)  # the same model makes the same file, whenever it is written
 
@@ -158,10 +158,10 @@ def check_directory(file: BinaryIO) -> None:
     file.seek(0)
     if len(tail) < _END.size or tail[-_END.size :][:4] != b"PK\x05\x06":
         raise ModelFileError("it does not end like a model file: truncated, or of another kind.")
-    _, _, _, _, members, directory, _, comment = _END.unpack(tail[-_END.size :])
+    _, _, _, here, members, directory, _, comment = _END.unpack(tail[-_END.size :])
     if comment or b"PK\x06\x07" in tail[: -_END.size]:
         raise ModelFileError("it has a comment or a 64-bit directory, which no model file has.")
-    if members > MAX_MEMBERS or directory > MAX_DIRECTORY:
+    if here != members or members > MAX_MEMBERS or directory > MAX_DIRECTORY:
         raise ModelFileError(
             f"it lists {members} members in {directory} bytes: expected at most {MAX_MEMBERS} in "
             f"{MAX_DIRECTORY}."
