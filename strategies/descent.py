@@ -8,6 +8,8 @@ from scipy import optimize
 
 from strategies.operators import Array
 
+NEGLIGIBLE = 1e-3
+"""Share of the largest root below which an entry is dropped: its square is a millionth."""
 MEMORY = 20
 """Pairs of steps and gradients that L-BFGS keeps."""
 STALLED = 1e-10
@@ -52,6 +54,31 @@ def minimise(
     minimize: Any = optimize.minimize
     found = minimize(flat_value, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x, dtype=np.float64).reshape(start.shape), float(found.fun)
+
+
+def minimise_sparse(
+    value: Callable[[Array], tuple[float, Array]], start: Array, warmup: int, iterations: int
+) -> tuple[Array, float]:
+    """Minimise in two runs: over all entries, then over those that are not nearly zero.
+
+    Where most entries of a solution are zero, the second run's vectors are far shorter. Suits
+    entries ``s |s|`` of a matrix, which hardly move once they are small.
+    """
+    roots, lowest = minimise(value, start, warmup) if warmup > 0 else (start, np.inf)
+    active = np.abs(roots) > NEGLIGIBLE * np.abs(roots).max(initial=0.0)
+    whole = np.zeros_like(roots)
+
+    def active_value(entries: Array) -> tuple[float, Array]:
+        whole[active] = entries
+        loss, gradient = value(whole)
+        return loss, gradient[active]
+
+    entries, found = minimise(active_value, roots[active], iterations)
+    if found > lowest:  # dropping entries cost more than the descent gained
+        return roots, lowest
+    ended = np.zeros_like(roots)
+    ended[active] = entries
+    return ended, found
 
 
 def step_seconds(operations: float, variables: int) -> float:

@@ -7,20 +7,25 @@ descend on. Small p from random rows suits ranges and prefix sums, the workload'
 batch prediction, where few test records make W of low rank.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from strategies.descent import step_seconds
 from strategies.family import Family, Search
 from strategies.operators import Array, Dense, Operator, fits
-from strategies.p_identity_descent import Descent, descend
+from strategies.p_identity_descent import LEAST_SHARE, Descent, descend
 from strategies.problem import Problem
 from strategies.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
 from strategies.workload_factor import factor_of
 
 LARGEST = 2500
 """Merged cells up to which p-Identity is tried."""
+LARGE = 800
+"""Merged cells from which the workload's rows are narrowed more, to start sparse."""
+MANY_ENTRIES = 200_000
+"""Entries of B from which only those that start away from zero are variables."""
 TRIAL = 40
 """Steps of a trial descent."""
 MOST_STEPS = 2500
@@ -38,12 +43,11 @@ def p_identity(problem: Problem, search: Search) -> Operator:
     budget = search.work
     trials: list[Descent] = []
     for rows in starts(problem, factor, search):
-        price = cost(factor, len(rows))
-        if trials and budget - TRIAL * price < RESERVED * search.work:
+        trial, spent = tried(factor, rows, budget)
+        if trials and budget - spent < RESERVED * search.work:
             continue
-        steps = min(TRIAL, max(1, int(budget / price)))
-        trials.append(descend(factor, rows, steps))
-        budget -= steps * price
+        trials.append(trial())
+        budget -= spent
     return Dense(finished(factor, trials, budget).matrix)
 
 
@@ -52,7 +56,7 @@ def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
     g = factor.shape[1]
     own = own_rows(problem)
     if own is not None:
-        yield hefty(bumps(own), 6.0)
+        yield hefty(bumps(own, 2.0 if g < LARGE else 8.0), 6.0)
         yield hefty(bumps(own), 1.5)
     yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
     sizes = sorted({max(1, g // share) for share in (64, 32, 16, 8)} | {4})
@@ -62,22 +66,38 @@ def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
         yield hefty(random_rows(search.generator, count, g), heft)
 
 
+def tried(factor: Array, rows: Array, budget: float) -> tuple[Callable[[], Descent], float]:
+    """Return a trial descent from some rows, and its price.
+
+    Many entries are descended on only where they start away from zero.
+    """
+    sparse = rows.size > MANY_ENTRIES
+    if sparse:
+        rows = np.where(np.abs(rows) < LEAST_SHARE * np.abs(rows).max(), 0.0, rows)
+    price = cost(factor, rows)
+    steps = min(TRIAL, max(1, int(budget / price)))
+    fill, warmup = (0.0, 0) if sparse else (LEAST_SHARE, None)
+    return partial(descend, factor, rows, steps, fill, warmup), steps * price
+
+
 def finished(factor: Array, trials: list[Descent], budget: float) -> Descent:
     """Return the best of the trials after the best few have descended on."""
     ranked = sorted(trials, key=lambda trial: trial.loss)[:FINALISTS]
     shares = np.array([2.0, 1.0, 1.0])[: len(ranked)]
     ended = list(ranked)
     for trial, share in zip(ranked, shares / shares.sum(), strict=True):
-        steps = min(MOST_STEPS, int(share * budget / cost(factor, len(trial.rows))))
+        steps = min(MOST_STEPS, int(share * budget / cost(factor, trial.rows)))
         if steps > 0:
-            ended.append(descend(factor, trial.rows, steps, fill=0.0))
+            warmup = 0 if trial.rows.size > MANY_ENTRIES else steps // 2
+            ended.append(descend(factor, trial.rows, steps, fill=0.0, warmup=warmup))
     return min(ended, key=lambda trial: trial.loss)
 
 
-def cost(factor: Array, p: int) -> float:
-    """Return the seconds of one step with p rows on the reference machine."""
-    r, g = factor.shape
-    return step_seconds(2.0 * g * p * p + 6.0 * r * g * p, p * g)
+def cost(factor: Array, rows: Array) -> float:
+    """Return the seconds of one step from some rows on the reference machine."""
+    (r, g), p = factor.shape, len(rows)
+    entries = np.count_nonzero(rows) if rows.size > MANY_ENTRIES else rows.size
+    return step_seconds(2.0 * g * p * p + 6.0 * r * g * p, int(entries) + p * g // 8)
 
 
 def applies(problem: Problem) -> bool:

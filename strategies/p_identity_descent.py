@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.descent import minimise
+from strategies.descent import minimise, minimise_sparse
 from strategies.operators import Array
 
 REFUSED = 1e30
@@ -86,7 +86,13 @@ def p_identity_value(roots: Array, factor: Array) -> tuple[float, Array]:
     return float(np.log(loss)), gradient
 
 
-def descend(factor: Array, rows: Array, iterations: int, fill: float = LEAST_SHARE) -> Descent:
+def descend(
+    factor: Array,
+    rows: Array,
+    iterations: int,
+    fill: float = LEAST_SHARE,
+    warmup: int | None = None,
+) -> Descent:
     """Descend from B for a number of iterations.
 
     Parameters
@@ -97,9 +103,15 @@ def descend(factor: Array, rows: Array, iterations: int, fill: float = LEAST_SHA
     iterations : int
     fill : float
         Entries below this share of the largest are raised to it, with their sign.
+    warmup : int, optional
+        Iterations after which entries that are nearly zero are dropped; by default never.
     """
     least = fill * float(np.abs(rows).max(initial=0.0))
     filled = np.where(np.abs(rows) < least, np.where(rows < 0, -least, least), rows)
     roots = np.sign(filled) * np.sqrt(np.abs(filled))
-    ended, log_loss = minimise(partial(p_identity_value, factor=factor), roots, iterations)
+    value = partial(p_identity_value, factor=factor)
+    if warmup is None:
+        ended, log_loss = minimise(value, roots, iterations)
+    else:
+        ended, log_loss = minimise_sparse(value, roots, warmup, max(iterations - warmup, 1))
     return Descent(ended * np.abs(ended), float(np.exp(log_loss)))

@@ -7,6 +7,8 @@ from strategies import (
     kronecker_p_identity,
     marginals,
     p_identity,
+    polished,
+    row_space,
     workload_itself,
 )
 from strategies.family import Family
@@ -19,7 +21,9 @@ FAMILIES: tuple[Family, ...] = (
     marginals.FAMILY,
     kronecker_p_identity.FAMILY,
     common_refinement.FAMILY,
+    row_space.FAMILY,
     p_identity.FAMILY,
+    polished.FAMILY,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
 

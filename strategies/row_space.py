@@ -1,0 +1,74 @@
+"""Strategies in the row space of W, for Laplace noise: few dimensions, dense columns.
+
+Wins where W has low rank, such as few test records in batch prediction: m rows, the rank or twice
+it, descended (`strategies.row_space_descent`) from rotations of the optimum for Gaussian noise.
+Sparse strategies leave the row space, and belong to `strategies.p_identity`.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from strategies.descent import step_seconds
+from strategies.family import Family, Search
+from strategies.operators import Array, Dense, Operator, fits
+from strategies.problem import Problem
+from strategies.row_space_descent import ROUNDS, RowSpace, descend_in_row_space
+from strategies.structured_starts import gaussian_rows
+from strategies.workload_factor import factor_of
+
+LARGEST_RANK = 200
+"""Rank of W up to which dense columns have a chance."""
+LARGEST = 4000
+ITERATIONS = 200
+"""Steps of each round at most."""
+FEWEST = 20
+MOST_TRIALS = 12
+
+
+def row_space(problem: Problem, search: Search) -> Operator:
+    """Return the best strategy found in the row space of the workload, over the merged cells."""
+    factor = factor_of(problem)
+    if factor is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
+    budget = search.work
+    best, lowest = np.eye(len(factor)), float("inf")
+    for mix in rotations(len(factor), search.generator):
+        price = len(ROUNDS) * cost(space, len(mix))
+        iterations = min(ITERATIONS, int(budget / price))
+        if iterations < FEWEST and np.isfinite(lowest):
+            continue
+        budget -= iterations * price
+        found, loss = descend_in_row_space(space, mix, max(iterations, 1))
+        if loss < lowest:
+            best, lowest = found, loss
+    return Dense(best @ space.basis)
+
+
+def rotations(rank: int, generator: np.random.Generator) -> Iterator[Array]:
+    """Yield matrices of orthonormal columns: twice as many rows, the identity, as many rows."""
+    for trial in range(MOST_TRIALS):
+        if trial == 1:
+            yield np.eye(rank)
+            continue
+        rows = 2 * rank if trial % 2 == 0 else rank
+        yield np.linalg.qr(generator.normal(size=(rows, rank)))[0]
+
+
+def cost(space: RowSpace, m: int) -> float:
+    """Return the seconds of one step with m rows on the reference machine."""
+    k, g = space.basis.shape
+    return step_seconds(4.0 * m * k * g + 6.0 * m * k * k + 3.0 * k**3, m * g // 3 + m * k)
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the merged cells are few enough, and the rank not above its limit."""
+    if problem.merging is None:
+        return False
+    g = problem.merging.n_groups
+    rank = min(g, problem.workload.shape[0])
+    return g <= LARGEST and fits((g, g), 32) and rank <= LARGEST_RANK
+
+
+FAMILY = Family("row_space", "merged", frozenset({"l1"}), applies, row_space)
