@@ -117,7 +117,8 @@ class ComparisonTrees:
         while len(parent_counts):
             n = len(parent_counts)
             found = _class_counts(node_e, labels[record_e], n, n_classes)
-            counts.append(np.where(found.any(axis=1)[:, None], found, parent_counts))
+            is_filled = found.sum(axis=1) > 0
+            counts.append(np.where(is_filled[:, None], found, parent_counts))
             a, b = self._pivots(node, record, labels, found, generator, X)
             first.append(a)
             second.append(b)
@@ -141,9 +142,9 @@ class ComparisonTrees:
         order = np.lexsort((generator.random(len(node)), node))
         start = np.flatnonzero(np.diff(node[order], prepend=-1))
         a[node[order[start]]] = record[order[start]]
-        other = a[node] != record
+        other = np.asarray(a[node] != record)
         if self.supervised:
-            other &= labels[record] != labels[a[node]]
+            other &= np.asarray(labels[record] != labels[a[node]])
         rest = order[other[order]]
         start = np.flatnonzero(np.diff(node[rest], prepend=-1))
         b[node[rest[start]]] = record[rest[start]]

@@ -125,12 +125,12 @@ def _by_counts(items: Items, codes: NDArray[Any], size: int, least: int) -> _Tab
     n, k, slots = items.n_nodes, items.n_classes, items.n_slots
     key = codes * np.int64(slots * n) + (items.slot * n + items.node)
     table = np.bincount(key, minlength=size * slots * n).reshape(size, slots, n)
-    left = np.cumsum(table, axis=0)
-    term = items.impurity.terms
-    right = left[-1, :k] - left[:, :k]
-    sums = term(left[:, :k]).sum(axis=1), term(right).sum(axis=1)
-    kept = left[:, k] if slots > k else None
-    return _scored_table(items, sums, left[:, :k].sum(axis=1), kept, least)
+    left = np.cumsum(table, axis=0, dtype=np.float64)
+    classes = left[:, :k]
+    sums = items.impurity.sums(classes, classes[-1])
+    n_left = np.cumsum(table[:, :k].sum(axis=1), axis=0)
+    kept = left[:, k].astype(np.int64) if slots > k else None
+    return _scored_table(items, sums, n_left, kept, least)
 
 
 def _by_sums(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table:

@@ -23,7 +23,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 MOST_POINTS = 1 << 23
-"""Points (records x trees) that one block of trees may hold: 130 MB of them."""
+"""Points (records x trees) that one block of trees may hold: 64 MB of them."""
 
 _SMALLER = "raise min_points, lower n_trees or max_depth, or coarsen the domain"
 
@@ -81,7 +81,7 @@ def grow_forest(
 
     Notes
     -----
-    Trees are grown in blocks of at most `MOST_POINTS` points. A block holds 16 bytes a point,
+    Trees are grown in blocks of at most `MOST_POINTS` points. A block holds 8 bytes a point,
     twice while a level is split, and about 15 MB of temporaries; see `split_nodes`.
     """
     check_growth(n_trees, _SMALLER)
@@ -135,7 +135,7 @@ def _grow_block(
     levels: list[_Level] = []
     n_nodes = total = n_trees
     while n_nodes:
-        counts = (estimation or structure).counts(n_nodes, records.n_classes)
+        counts = (estimation or structure).counts(records.labels, n_nodes, records.n_classes)
         is_open = _open_nodes(records, structure, counts, growth, len(levels))
         splits = Splits(np.full(n_nodes, -1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64))
         structure, estimation = _descend(
@@ -157,8 +157,7 @@ def _first_points(
     check_allocation("records x trees of one block", (n_trees, records.n_records))
     drawn = growth.points.draw(records.n_records, n_trees, generator)
     structure, estimation = (
-        Points(record.astype(np.int32), np.asarray(tree, dtype=np.int64), records.labels[record])
-        for tree, record in drawn
+        Points(record.astype(np.int32), tree.astype(np.int32)) for tree, record in drawn
     )
     return structure, estimation if growth.points.separate else None
 
@@ -176,7 +175,9 @@ def _open_nodes(
     if rule.split_pure:
         return np.asarray(enough)
     of_class = (
-        structure.counts(len(counts), records.n_classes) if growth.points.separate else counts
+        structure.counts(records.labels, len(counts), records.n_classes)
+        if growth.points.separate
+        else counts
     )
     return np.asarray(enough & ((of_class > 0).sum(axis=1) > 1))
 
@@ -191,39 +192,29 @@ def _descend(
     splits: Splits,
 ) -> tuple[Points, Points | None]:
     """Split the open nodes, note the splits, and return the children's points."""
-    number = np.cumsum(is_open) - 1
-    structure = structure.keep(is_open, number)
-    estimation = estimation.keep(is_open, number) if estimation else None
+    structure = structure.keep(is_open)
+    estimation = estimation.keep(is_open) if estimation else None
+    judges = estimation if growth.counts_estimation_on_sides else None
     n_open = int(is_open.sum())
-    searched = structure
-    if estimation and growth.counts_estimation_on_sides:
-        searched = _merged(structure, estimation, records.n_classes, n_open)
-    found = split_nodes(records, searched, n_open, growth, generator)
+    found = split_nodes(records, structure, judges, n_open, growth, generator)
     rows = np.flatnonzero(is_open)
     splits.attribute[rows], splits.threshold[rows] = found.attribute, found.threshold
     inner = found.attribute >= 0
-    return (
-        _children(records, structure, found, inner),
-        _children(records, estimation, found, inner) if estimation else None,
-    )
+    structure, right = _sides(records, structure, found, inner)
+    structure = structure.split(right, int(inner.sum()))
+    if estimation:
+        estimation, right = _sides(records, estimation, found, inner)
+        estimation = estimation.moved(right)
+    return structure, estimation
 
 
-def _merged(structure: Points, estimation: Points, slot: int, n_nodes: int) -> Points:
-    """Append each node's estimation points to its structure points, under one slot."""
-    node = np.concatenate([structure.node, estimation.node])
-    order = np.argsort(node, kind="stable")
-    slots = np.concatenate([structure.slot, np.full_like(estimation.slot, slot)])
-    record = np.concatenate([structure.record, estimation.record])
-    return Points(record[order], node[order], slots[order])
-
-
-def _children(records: Records, points: Points, found: Splits, inner: NDArray[np.bool_]) -> Points:
-    """Return the points of the children of the nodes that were split."""
-    number = np.cumsum(inner) - 1
-    points = points.keep(inner, number)
+def _sides(
+    records: Records, points: Points, found: Splits, inner: NDArray[np.bool_]
+) -> tuple[Points, NDArray[np.bool_]]:
+    """Return the points of the nodes that were split, and which of them go right."""
+    points = points.keep(inner)
     attribute, threshold = found.attribute[inner], found.threshold[inner]
-    right = records.goes_right(attribute, threshold, points.node, points.record)
-    return points.split(right, len(attribute))
+    return points, records.goes_right(attribute, threshold, points.node, points.record)
 
 
 def _side_by_side(blocks: list[list[_Level]]) -> list[_Level]:

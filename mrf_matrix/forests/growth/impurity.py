@@ -55,6 +55,20 @@ class Impurity:
         given = np.asarray(counts, dtype=np.float64)
         return given * given if self.criterion == "gini" else _x_log_x(given)
 
+    def sums(self, left: Array, total: Array) -> tuple[Array, Array]:
+        """Return ``sum f`` over axis 1 on the left and on the right of cuts.
+
+        Parameters
+        ----------
+        left : ndarray of shape (cuts, k, nodes)
+        total : ndarray of shape (k, nodes)
+        """
+        if self.criterion != "gini":
+            return self.terms(left).sum(axis=1), self.terms(total - left).sum(axis=1)
+        squares = np.einsum("ikn,ikn->in", left, left)
+        mixed = np.einsum("ikn,kn->in", left, total)
+        return squares, squares - 2 * mixed + np.einsum("kn,kn->n", total, total)
+
     def purity(self, total: NDArray[Any], n: NDArray[Any]) -> Array:
         """Return ``F / n`` or ``F - n ln n`` of nodes with ``sum f = total``; 0 where n is 0."""
         if self.criterion == "gini":

@@ -24,43 +24,46 @@ CHUNK = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Which records are in which node; sorted by node."""
+    """Which records are in which node: 8 bytes a point.
+
+    Structure points are sorted by node, and by class within a node. Estimation points are only
+    counted, and stay in any order.
+    """
 
     record: Ints
-    node: Longs
-    slot: Ints
+    node: Ints
 
     def __len__(self) -> int:
         return len(self.node)
 
-    def keep(self, kept: Bools, number: Longs) -> "Points":
+    def keep(self, kept: Bools) -> "Points":
         """Return the points of the nodes kept, under the nodes' new numbers."""
+        if kept.all():
+            return self
+        number = (np.cumsum(kept) - 1).astype(np.int32)
         index = np.flatnonzero(kept[self.node])
-        return Points(self.record[index], number[self.node[index]], self.slot[index])
+        return Points(self.record[index], number[self.node[index]])
 
-    def counts(self, n_nodes: int, n_slots: int) -> Longs:
-        """Count points by node and slot."""
-        key = self.node * n_slots + self.slot
-        return np.bincount(key, minlength=n_nodes * n_slots).reshape(n_nodes, n_slots)
+    def counts(self, labels: Ints, n_nodes: int, n_classes: int) -> Longs:
+        """Count points by node and class."""
+        key = self.node * np.int64(n_classes) + labels[self.record]
+        return np.bincount(key, minlength=n_nodes * n_classes).reshape(n_nodes, n_classes)
+
+    def moved(self, right: Bools) -> "Points":
+        """Return the points under their children's numbers, in their old order."""
+        return Points(self.record, 2 * self.node + right)
 
     def split(self, right: Bools, n_nodes: int) -> "Points":
-        """Return the points of the children, lefts before rights, otherwise in their order."""
-        before = np.cumsum(~right)
-        size = np.bincount(self.node, minlength=n_nodes)
-        start = np.cumsum(size) - size
-        lefts_before = np.append(0, before)
-        lefts = lefts_before[start + size] - lefts_before[start]
-        place = np.arange(len(self)) - (before - lefts_before[start][self.node])
-        place += lefts[self.node]
-        # a left goes behind the lefts of its node that come before it
-        place = np.where(right, place, (start - lefts_before[start])[self.node] + before - 1)
-        result = Points(
-            np.empty_like(self.record), np.empty_like(self.node), np.empty_like(self.slot)
-        )
-        result.record[place] = self.record
-        result.slot[place] = self.slot
-        result.node[place] = 2 * self.node + right
-        return result
+        """Return the points sorted by child; within a child they keep their order."""
+        sides = np.flatnonzero(~right), np.flatnonzero(right)
+        nodes = [self.node[side] for side in sides]
+        sizes = np.stack([np.bincount(node, minlength=n_nodes) for node in nodes], axis=1)
+        starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+        record = np.empty_like(self.record)
+        for j, (side, node) in enumerate(zip(sides, nodes, strict=True)):
+            shift = starts[:, j] - (np.cumsum(sizes[:, j]) - sizes[:, j])
+            record[shift[node] + np.arange(len(side))] = self.record[side]
+        return Points(record, np.repeat(np.arange(2 * n_nodes, dtype=np.int32), sizes.ravel()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,27 +75,47 @@ class Splits:
 
 
 def split_nodes(
-    records: Records, points: Points, n_nodes: int, growth: Growth, generator: np.random.Generator
+    records: Records,
+    points: Points,
+    estimation: Points | None,
+    n_nodes: int,
+    growth: Growth,
+    generator: np.random.Generator,
 ) -> Splits:
-    """Choose a split for every node.
+    """Choose a split for every node; `estimation` where cuts must leave enough of them.
 
     Memory: about twelve arrays of `CHUNK` items (or of the largest node, if that has more)
     beside the points themselves.
     """
     attribute = np.full(n_nodes, -1, dtype=np.int64)
     threshold = np.zeros(n_nodes, dtype=np.int64)
+    points, slot = _with_slots(records, points, estimation)
     for nodes, span in _chunks(np.bincount(points.node, minlength=n_nodes)):
         items = Items(
             record=points.record[span],
-            node=points.node[span] - nodes.start,
-            slot=points.slot[span].astype(np.int64),
+            node=points.node[span].astype(np.int64) - nodes.start,
+            slot=slot[span].astype(np.int64),
             n_nodes=nodes.stop - nodes.start,
             n_classes=records.n_classes,
-            n_slots=records.n_classes + growth.counts_estimation_on_sides,
+            n_slots=records.n_classes + (estimation is not None),
             impurity=growth.impurity,
         )
         attribute[nodes], threshold[nodes] = _split_chunk(records, items, growth, generator)
     return Splits(attribute, threshold)
+
+
+def _with_slots(
+    records: Records, structure: Points, estimation: Points | None
+) -> tuple[Points, Ints]:
+    """Return points and their slots: classes, and one more for estimation points."""
+    slot = records.labels[structure.record]
+    if estimation is None:
+        return structure, slot
+    slots = np.append(slot, np.full(len(estimation), records.n_classes, dtype=np.int32))
+    node = np.append(structure.node, estimation.node)
+    order = np.argsort(node, kind="stable")
+    record = np.append(structure.record, estimation.record)
+    return Points(record[order], node[order]), slots[order]
 
 
 def _chunks(size: Longs) -> Iterator[tuple[slice, slice]]:

@@ -245,5 +245,5 @@ def test_from_data_warns_and_is_not_silent(coded):
     _, codes, y = coded
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="not differentially private"):
+        with pytest.raises(UserWarning, match="taken from the records"):
             MultinomialForestClassifier("from_data", epsilon=1).fit(codes, y)
