@@ -6,6 +6,9 @@ import click
 
 COMMANDS = {
     "compare": "Compare noise allocations on a data set, beside forests without privacy.",
+    "fit": "Train a private forest on a file of records and write a model file.",
+    "predict": "Predict the classes of a file of records from a model file.",
+    "ledger": "Start or show a privacy ledger that several releases share.",
     "datasets": "List the data sets known by name.",
 }
 

@@ -66,13 +66,13 @@ def opened(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) ->
     BudgetError
         If there is no file and no total budget, or the file is a ledger of other terms.
     """
+    if not path.exists() and budget is None:
+        raise BudgetError(
+            f"{path} does not exist: expected the file of a ledger, or a total budget to start "
+            f"one: PrivacyLedger.open(path, epsilon=1)."
+        )
     with locked(path):
-        if not path.exists():
-            if budget is None:
-                raise BudgetError(
-                    f"{path} does not exist: expected the file of a ledger, or a total budget "
-                    f"to start one: PrivacyLedger.open(path, epsilon=1)."
-                )
+        if budget is not None and not path.exists():
             terms = Terms(budget, checked_neighboring(neighboring or "add_remove"))
             write_file(path, terms, Account())
             return FileStore(path, terms)

@@ -32,6 +32,9 @@ from mrf_matrix.estimators.voting import check_voting
 KEYS = {"format", "schema_version", "voting", "domain", "ensembles", "report"}
 ENSEMBLE_KEYS = {"features", "source", "shapes"}
 MAX_ENSEMBLES = 1000
+MAX_VIEWS = 10**7
+"""Most ensembles times attributes: the work of telling which sees what."""
+
 LARGEST_VALUE = 1e100
 """Leaf values are counts plus noise of a 64-bit range; sums of these stay finite."""
 
@@ -85,6 +88,11 @@ def _model(container: Container) -> ReleasedForestClassifier:
     described = data["ensembles"]
     if not isinstance(described, list) or not 1 <= len(described) <= MAX_ENSEMBLES:
         raise ModelFileError(f"ensembles: expected a list of 1 to {MAX_ENSEMBLES}.")
+    if len(described) * domain.n_attributes > MAX_VIEWS:
+        raise ModelFileError(
+            f"{len(described)} ensembles over {domain.n_attributes} attributes: expected a product "
+            f"of at most {MAX_VIEWS}."
+        )
     ensembles = tuple(
         _ensemble(container, number, item, domain) for number, item in enumerate(described)
     )

@@ -1,0 +1,186 @@
+"""`mrf-matrix fit`: one private release from a file of records, as a model file."""
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.options import exact_number
+from mrf_matrix.cli.report_table import report_table
+from mrf_matrix.cli.screen import console
+
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
+
+DOMAIN_FILE = """\b
+A domain file says which records exist at all, and is public:
+{
+  "attributes": [
+    {"name": "age", "edges": [0, 25, 40, 60], "outside": "open"},
+    {"name": "sex", "categories": ["F", "M"], "unknown": "other"}
+  ],
+  "target": {"name": "income", "categories": ["<=50K", ">50K"]}
+}
+See docs/domain.md for all of it, and docs/command_line.md for an example.
+"""
+
+
+@click.command(name="fit", epilog=DOMAIN_FILE)
+@click.argument("data")
+@click.option(
+    "--domain",
+    "domain_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Domain file (JSON) of a CSV or Parquet file. Required for files.",
+)
+@click.option("--target", help="Column of the classes, if the domain file does not say it.")
+@click.option("--epsilon", callback=exact_number, help="Pure-DP budget: 1, 0.5, 1/3. [default: 1]")
+@click.option("--rho", callback=exact_number, help="zCDP budget instead, with Gaussian noise.")
+@click.option("--trees", default=128, show_default=True, help="Trees in the forest.")
+@click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
+@click.option(
+    "--splits",
+    type=click.Choice(["multiway", "binary"]),
+    default="multiway",
+    show_default=True,
+    help="Kind of split.",
+)
+@click.option("--ensembles", default=1, show_default=True, help="Ensembles, each with its share.")
+@click.option("--max-features", type=int, help="Attributes that each ensemble draws.")
+@click.option(
+    "--strategy",
+    default="auto",
+    show_default=True,
+    help="Strategy family, or auto for the best of all.",
+)
+@click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard", show_default=True)
+@click.option(
+    "--neighboring",
+    type=click.Choice(["add_remove", "replace_one"]),
+    default="add_remove",
+    show_default=True,
+    help="Neighbouring relation.",
+)
+@click.option("--seed", type=int, help="Seed of the forest's structure; noise has none.")
+@click.option(
+    "--time-limit", default=8.0, show_default=True, help="Seconds to search for a strategy."
+)
+@click.option(
+    "--ledger",
+    "ledger_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Ledger to charge, from `mrf-matrix ledger`.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="Model file to write, for example model.mrf.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a model that is there already.")
+@click.option("--json", "as_json", is_flag=True, help="Print the privacy report as JSON.")
+@user_errors
+def command(
+    data: str,
+    domain_file: Path | None,
+    target: str | None,
+    ledger_file: Path | None,
+    output: Path,
+    overwrite: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Train a private forest on DATA and write it to a model file.
+
+    DATA is a CSV or Parquet file with its --domain file, or a name from `mrf-matrix datasets`. The
+    noise is exact and cannot be seeded. Everything is checked before budget is spent. Neither the
+    number of records nor the accuracy on them is printed: both are private.
+    """
+    from mrf_matrix.datasets import load_dataset
+    from mrf_matrix.estimators import save_model
+    from mrf_matrix.mechanisms import PrivacyLedger, as_budget
+
+    check_output(output, overwrite)
+    domain = domain_of(domain_file, target)
+    ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
+    model = classifier(settings, ledger)
+    if ledger is not None:  # refused before the records are so much as read
+        budget = as_budget(epsilon=model.epsilon, rho=model.rho)
+        ledger.check(budget, f"fit of {output.name}", neighboring=model.neighboring)
+    records = load_dataset(data, domain, extra="ignore")
+    model.set_params(domain=records.domain)
+    waiting = console(stderr=True).status("Selecting a strategy and measuring the records")
+    with nullcontext() if as_json else waiting:
+        model.fit(records.X, records.y)
+    save_model(model, output)
+    if as_json:
+        written = {"model": str(output), "report": model.privacy_report_.to_dict()}
+        click.echo(json.dumps(written | {"ledger": ledger and ledger.to_dict()}, indent=2))
+        return
+    screen = console()
+    screen.print(report_table(model.privacy_report_))
+    if ledger is not None:
+        screen.print(ledger)
+    screen.print(f"Written: {output}", markup=False)
+
+
+def classifier(settings: dict[str, Any], ledger: Any) -> Any:
+    """Return the classifier of the options, without a domain yet."""
+    from mrf_matrix.estimators import MatrixForestClassifier
+
+    epsilon, rho = settings["epsilon"], settings["rho"]
+    return MatrixForestClassifier(
+        epsilon=1 if epsilon is None and rho is None else epsilon,
+        rho=rho,
+        n_trees=settings["trees"],
+        max_depth=settings["depth"],
+        splits=settings["splits"],
+        n_ensembles=settings["ensembles"],
+        max_features=settings["max_features"],
+        strategy=settings["strategy"],
+        voting=settings["voting"],
+        neighboring=settings["neighboring"],
+        time_limit=settings["time_limit"],
+        random_state=settings["seed"],
+        ledger=ledger,
+    )
+
+
+def domain_of(file: Path | None, target: str | None) -> "Domain | None":
+    """Return the domain of a file, with the target named on the command line."""
+    from mrf_matrix.domain import Domain
+
+    if file is None:
+        if target is not None:
+            raise click.UsageError(f"--target {target}: expected a --domain file to go with it.")
+        return None
+    domain = Domain.load(file)
+    if target is None or (domain.target is not None and domain.target.name == target):
+        return domain
+    if domain.target is not None:
+        raise click.UsageError(
+            f"--target {target}: {file} has the target {domain.target.name!r} already."
+        )
+    if target not in domain.names:
+        raise click.UsageError(f"--target {target}: {file} has no attribute of that name.")
+    others = [name for name in domain.names if name != target]
+    attribute = next(one for one in domain.attributes if one.name == target)
+    return replace(domain.select(others), target=attribute)
+
+
+def check_output(output: Path, overwrite: bool) -> None:
+    """Refuse a model file that cannot be written, before anything is spent."""
+    if output.exists() and not overwrite:
+        raise click.UsageError(
+            f"--output {output} is there already, and what it released cannot be released again "
+            f"without budget: choose another name, or --overwrite."
+        )
+    if not output.parent.is_dir():
+        raise click.UsageError(f"--output {output}: there is no folder {output.parent}.")
+    draft = output.with_name(output.name + ".part")
+    draft.touch()
+    draft.unlink()

@@ -1,0 +1,49 @@
+"""`mrf-matrix ledger`: start a ledger in a file, or show what was spent from it."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.options import exact_number
+from mrf_matrix.cli.screen import console
+
+
+@click.command(name="ledger")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--epsilon", callback=exact_number, help="Total pure-DP budget of a new ledger.")
+@click.option("--rho", callback=exact_number, help="Total zCDP budget of a new ledger.")
+@click.option(
+    "--neighboring",
+    type=click.Choice(["add_remove", "replace_one"]),
+    help="Neighbouring relation of a new ledger [default: add_remove].",
+)
+@click.option("--delta", type=float, help="Also show what was spent as (ε, δ), for this δ.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@user_errors
+def command(
+    file: Path,
+    epsilon: Any,
+    rho: Any,
+    neighboring: str | None,
+    delta: float | None,
+    as_json: bool,
+) -> None:
+    """Show the ledger in FILE, or start one there with --epsilon or --rho.
+
+    `mrf-matrix fit --ledger FILE` charges it, and refuses what does not fit before any record is
+    read.
+    """
+    from mrf_matrix.mechanisms import PrivacyLedger
+
+    if not file.exists() and epsilon is None and rho is None:
+        raise click.UsageError(f"{file} does not exist: start it with --epsilon or --rho.")
+    ledger = PrivacyLedger.open(file, epsilon=epsilon, rho=rho, neighboring=neighboring)
+    spent = None if delta is None else ledger.spent_epsilon(delta)
+    if as_json:
+        click.echo(ledger.to_json())
+        return
+    console().print(ledger)
+    if spent is not None:
+        console().print(f"Spent so far, together: (ε = {spent:.4g}, δ = {delta:g})-DP.")

@@ -1,0 +1,77 @@
+"""`mrf-matrix predict`: classes for a file of records, from a model file."""
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.screen import console
+
+
+@click.command(name="predict")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("data")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="CSV file to write [default: standard output].",
+)
+@click.option("--proba", is_flag=True, help="Add each class's share of the votes.")
+@click.option(
+    "--voting",
+    type=click.Choice(["hard", "weight"]),
+    help="Voting rule instead of the model's: it costs no budget.",
+)
+@user_errors
+def command(model: Path, data: str, output: Path | None, proba: bool, voting: str | None) -> None:
+    """Predict the classes of DATA with MODEL, a file from `mrf-matrix fit`.
+
+    DATA is a CSV or Parquet file with the columns of the model's domain, in any order; others are
+    ignored. Prediction costs no budget. A model file from anyone is safe to read; its privacy
+    report is its writer's word.
+    """
+    from mrf_matrix.estimators import load_model
+
+    forest = load_model(model)
+    if voting is not None:
+        forest.set_params(voting=voting)
+    records = columns_of(data, forest.domain_)
+    labels = forest.predict(records)
+    shares = forest.predict_proba(records) if proba else None
+    target = forest.domain_.required_target().name
+    header = [target]
+    if shares is not None:
+        header += [f"{target}={label}" for label in forest.classes_.tolist()]
+    with opened(output) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        for number, label in enumerate(labels.tolist()):
+            writer.writerow([label, *([] if shares is None else shares[number].tolist())])
+    if output is not None:
+        console().print(f"Written: {output}, {len(labels)} predictions", markup=False)
+
+
+def columns_of(data: str, domain: Any) -> Any:
+    """Return the columns of a file, or the records of a data set known by name."""
+    from mrf_matrix.datasets import load_dataset
+    from mrf_matrix.datasets.files import is_data_file, read_file
+
+    if not is_data_file(data):
+        return load_dataset(data, domain).X
+    found = read_file(data, domain)
+    return {name: values for name, values in found.items() if name in domain.names}
+
+
+@contextmanager
+def opened(output: Path | None) -> Iterator[TextIO]:
+    """Open a file for writing, or give standard output."""
+    if output is None:
+        yield sys.stdout
+        return
+    with output.open("w", encoding="utf-8", newline="") as file:
+        yield file

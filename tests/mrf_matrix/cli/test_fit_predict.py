@@ -1,0 +1,225 @@
+"""From a file of records to a model file to predictions, and a ledger beside them."""
+
+import csv
+import io
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mrf_matrix import PrivacyLedger, load_dataset, load_model
+from mrf_matrix.cli.main import main
+
+QUICK = ["--trees", "4", "--depth", "2", "--strategy", "identity", "--seed", "0"]
+DATA = load_dataset("monks_1")
+TARGET = DATA.domain.target.name
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write records and domain; return the folder."""
+    columns = {**DATA.columns, TARGET: DATA.y, "comment": ["=1+1"] * len(DATA.y)}
+    with (tmp_path / "records.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    DATA.domain.save(tmp_path / "domain.json")
+    return tmp_path
+
+
+def fit(folder, *more, data="records.csv"):
+    return run(
+        "fit", folder / data, "--domain", folder / "domain.json", *QUICK,
+        "--output", folder / "model.mrf", *more,
+    )  # fmt: skip
+
+
+def rows(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+def test_fit_writes_a_model_and_prints_its_privacy_report(files):
+    done = fit(files, "--epsilon", "1/3")
+    assert done.exit_code == 0, done.output
+    for words in ("Private release", "PureDP(epsilon=1/3)", "add_remove", "exact", "model.mrf"):
+        assert words in done.output
+    assert str(len(DATA.y)) not in done.output  # how many records there are is private
+    model = load_model(files / "model.mrf")
+    assert sum(one.forest.n_trees for one in model.ensembles_) == 4
+    assert model.privacy_report_.noise == "exact"
+
+
+def test_the_report_as_json_and_other_options(files):
+    done = fit(
+        files, "--rho", "0.5", "--neighboring", "replace_one", "--voting", "weight", "--ensembles",
+        2, "--max-features", 3, "--splits", "binary", "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.stdout)
+    assert record["report"]["budget"] == "ZCDP(rho=0.5)"
+    assert record["report"]["neighboring"] == "replace_one"
+    assert record["ledger"] is None
+    model = load_model(files / "model.mrf")
+    assert (len(model.ensembles_), model.voting) == (2, "weight")
+
+
+def test_the_default_budget_is_epsilon_one(files):
+    assert "PureDP(epsilon=1)" in fit(files).output
+
+
+def test_predictions_are_those_of_the_model(files):
+    fit(files)
+    model = load_model(files / "model.mrf")
+    done = run("predict", files / "model.mrf", files / "records.csv", "--proba")
+    assert done.exit_code == 0, done.output
+    header, *body = rows(done.stdout)
+    classes = model.classes_.tolist()
+    assert header == [TARGET, *(f"{TARGET}={label}" for label in classes)]
+    assert [row[0] for row in body] == [str(label) for label in model.predict(DATA.X).tolist()]
+    shares = np.array([row[1:] for row in body], dtype=float)
+    assert np.array_equal(shares, model.predict_proba(DATA.X))
+
+
+def test_predictions_go_to_a_file_and_need_no_target_column(files):
+    fit(files)
+    with (files / "new.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        names = list(reversed(DATA.domain.names))
+        writer.writerow(names)
+        writer.writerows(list(zip(*(DATA.columns[name] for name in names), strict=True))[:5])
+    done = run("predict", files / "model.mrf", files / "new.csv", "--output", files / "out.csv")
+    assert done.exit_code == 0, done.output
+    assert "5 predictions" in done.output
+    found = rows((files / "out.csv").read_text())
+    expected = load_model(files / "model.mrf").predict(DATA.X)[:5]
+    assert found == [[TARGET], *([str(label)] for label in expected.tolist())]
+
+
+def test_parquet_and_data_sets_by_name(files):
+    polars = pytest.importorskip("polars")
+    polars.DataFrame({**DATA.columns, TARGET: DATA.y}).write_parquet(files / "records.parquet")
+    assert fit(files, data="records.parquet").exit_code == 0
+    by_file = run("predict", files / "model.mrf", files / "records.parquet").stdout
+    assert by_file == run("predict", files / "model.mrf", "monks_1").stdout
+    done = run("fit", "monks_1", *QUICK, "--output", files / "other.mrf")
+    assert done.exit_code == 0, done.output
+
+
+def test_voting_can_be_changed_when_predicting(files):
+    fit(files)
+    model = load_model(files / "model.mrf").set_params(voting="weight")
+    done = run("predict", files / "model.mrf", "monks_1", "--voting", "weight")
+    assert [row[0] for row in rows(done.stdout)[1:]] == [
+        str(label) for label in model.predict(DATA.X).tolist()
+    ]
+
+
+def test_the_target_may_be_named_on_the_command_line(files):
+    record = DATA.domain.to_dict()
+    record["attributes"].append(record["target"])
+    record["target"] = None
+    (files / "domain.json").write_text(json.dumps(record))
+    assert "no target" in fit(files).output
+    done = fit(files, "--target", TARGET)
+    assert done.exit_code == 0, done.output
+    assert load_model(files / "model.mrf").domain_.target.name == TARGET
+
+
+def test_a_ledger_file_is_charged_and_refuses_an_overdraft(files):
+    path = files / "ledger.json"
+    assert run("ledger", path, "--epsilon", "1").exit_code == 0
+    assert fit(files, "--epsilon", "0.7", "--ledger", path).exit_code == 0
+    done = fit(files, "--epsilon", "0.4", "--ledger", path, "--overwrite")
+    assert done.exit_code == 1
+    assert "epsilon=0.3 remains" in done.output
+    assert PrivacyLedger.open(path).spent == Fraction(7, 10)
+    shown = run("ledger", path, "--delta", "1e-6").output
+    assert "epsilon=0.7" in shown
+    assert "MatrixForestClassifier.fit" in shown
+    assert "(ε = 0.7, δ = 1e-06)" in shown
+    assert json.loads(run("ledger", path, "--json").stdout)["remaining"] == "3/10"
+
+
+def test_an_overdraft_is_refused_before_the_records_are_read(files):
+    run("ledger", files / "ledger.json", "--epsilon", "1")
+    done = fit(files, "--epsilon", "2", "--ledger", files / "ledger.json", data="not_there.csv")
+    assert "remains" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "0"], "positive"),
+        (["--epsilon", "inf"], "finite"),
+        (["--epsilon", "1/0"], "expected a number"),
+        (["--epsilon", "much"], "expected a number"),
+        (["--epsilon", "1", "--rho", "1"], "exactly one"),
+        (["--target", "nothing"], "nothing"),
+        (["--strategy", "magic"], "magic"),
+        (["--ledger", "missing.json"], "does not exist"),
+        (["--depth", "99"], "depth"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_spends_nothing(files, arguments, message):
+    run("ledger", files / "ledger.json", "--epsilon", "5")
+    given = [] if "--ledger" in arguments else ["--ledger", files / "ledger.json"]
+    done = fit(files, *given, *arguments)
+    assert done.exit_code != 0
+    assert message in done.output
+    assert "Traceback" not in done.output
+    assert not (files / "model.mrf").exists()
+    assert PrivacyLedger.open(files / "ledger.json").spent == 0
+
+
+def test_files_without_a_domain_and_outputs_in_the_way_are_refused_before_spending(files):
+    done = run("fit", files / "records.csv", "--output", files / "model.mrf")
+    assert "domain" in done.output
+    assert run("fit", "monks_1", "--output", files / "no" / "model.mrf").exit_code != 0
+    fit(files)
+    before = (files / "model.mrf").read_bytes()
+    assert "--overwrite" in fit(files).output
+    assert (files / "model.mrf").read_bytes() == before
+    assert fit(files, "--overwrite").exit_code == 0
+    assert "--target" in run("fit", "monks_1", "--target", "x", "--output", files / "a").output
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x05\x06" + bytes(18), b"\x80\x04K\x01."])
+def test_files_that_are_no_models_are_refused_in_one_line(files, content):
+    (files / "bad.mrf").write_bytes(content)
+    done = run("predict", files / "bad.mrf", files / "records.csv")
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: ")
+    assert "bad.mrf" in done.output
+    assert done.output.count("\n") == 1
+
+
+def test_records_without_a_column_are_refused(files):
+    fit(files)
+    (files / "short.csv").write_text(f"{DATA.domain.names[0]}\n1\n")
+    done = run("predict", files / "model.mrf", files / "short.csv")
+    assert done.exit_code == 1
+    assert DATA.domain.names[1] in done.output
+
+
+def test_a_ledger_needs_a_total_to_start_and_keeps_its_terms(files):
+    assert "--epsilon or --rho" in run("ledger", files / "l.json").output
+    assert not (files / "l.json.lock").exists()
+    assert run("ledger", files / "l.json", "--rho", "0.1").exit_code == 0
+    assert "keeps its terms" in run("ledger", files / "l.json", "--rho", "0.2").output
+    (files / "bad.json").write_text("{}")
+    assert "bad.json" in run("ledger", files / "bad.json").output
+
+
+def test_help_shows_a_domain_file_that_is_one(files):
+    text = run("fit", "--help").output
+    start, end = text.index("{\n"), text.rindex("}") + 1
+    (files / "domain.json").write_text(text[start:end])
+    from mrf_matrix import Domain
+
+    assert Domain.load(files / "domain.json").target.name == "income"
