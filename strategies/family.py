@@ -48,8 +48,7 @@ class Family:
     search : callable
         Returns the best strategy it finds.
     polishes : bool
-        Whether it improves on the starts it is given, so that it is worth a second run after
-        the others.
+        Whether it only improves on the starts it is given, and so runs after the others.
     """
 
     name: str

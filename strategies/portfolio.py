@@ -1,4 +1,4 @@
-"""A run of several families over one problem, each starting from what the others found."""
+"""A run of several families over one problem, the last of which improve on the others' best."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from strategies.progress import Progress, Report
 from strategies.registry import shares_of
 from strategies.strategy import Candidate, Strategy
 
-PATIENCE = 3.0
+PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
 OPTIMALITY_GAP = 1e-4
 """Certified distance from optimal at which a search for Gaussian noise ends."""
@@ -24,7 +24,10 @@ LARGEST_CERTIFIED = 4000
 LARGEST_DENSE = 4000
 """Merged cells up to which a strategy is handled as an explicit matrix."""
 POLISHING_SHARE = 0.5
-"""Share of the work for the second runs of the families that polish."""
+POLISHING_SHARE_OF_LARGE = 0.2
+"""Shares of the work for the families that only improve on what the others found."""
+QUICKLY_POLISHED = 1000
+"""Merged cells up to which those get the larger share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +89,20 @@ class Portfolio:
         return self.best_loss <= self.problem.lower_bound * (1 + OPTIMALITY_GAP)
 
     def steps(self) -> Iterator[tuple[Family, float]]:
-        """Yield every search with its share of the work: all families, then the polishers."""
-        polishers = [family for family in self.families if family.polishes]
-        second = POLISHING_SHARE if polishers and len(self.families) > 1 else 0.0
-        for family, share in zip(self.families, shares_of(self.families), strict=True):
-            yield family, self.limit * (1 - second) * share
-        if second:
-            for family in polishers:
-                yield family, self.limit * second / len(polishers)
+        """Yield every search with its share of the work: those from scratch, then the polishers."""
+        fresh = tuple(family for family in self.families if not family.polishes)
+        polishers = tuple(family for family in self.families if family.polishes)
+        late = (self.polishing_share if fresh else 1.0) if polishers else 0.0
+        for group, part in ((fresh, 1 - late), (polishers, late)):
+            for family, share in zip(group, shares_of(group), strict=True):
+                yield family, self.limit * part * share
+
+    @property
+    def polishing_share(self) -> float:
+        """Part of the work for polishing: less where its steps over all entries are slow."""
+        merging = self.problem.merging
+        small = merging is not None and merging.n_groups <= QUICKLY_POLISHED
+        return POLISHING_SHARE if small else POLISHING_SHARE_OF_LARGE
 
     def attempt(self, family: Family, work: float) -> None:
         """Let one family search; a failure for size or rank becomes a note."""

@@ -31,7 +31,8 @@ SHARES: dict[str, float] = {
     "identity": 0.0,
     "gaussian_optimal": 0.5,
     "workload_itself": 0.5,
-    "p_identity": 5.0,
+    "kronecker_p_identity": 0.5,
+    "p_identity": 4.0,
 }
 """Parts of the work relative to the others' 1."""
 

@@ -14,7 +14,7 @@ from strategies.registry import family_named, portfolio_for
 from strategies.strategy import Strategy
 from strategies.threads import one_thread
 
-DEFAULT_TIME_LIMIT = 8.0
+DEFAULT_TIME_LIMIT = 7.0
 
 
 def select(
@@ -40,10 +40,10 @@ def select(
         One of `families`, or "auto" for the portfolio.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
-    time_limit : float, default=8.0
+    time_limit : float, default=7.0
         Seconds to spend, on the reference machine of two cores. It is turned into fixed numbers
         of iterations: it sets the amount of work, and no clock decides the result. Should the
-        portfolio take three times as long, it starts no further family and the strategy says
+        portfolio take ten times as long, it starts no further family and the strategy says
         ``truncated``.
     memory_limit : int, optional
         Bytes that one array may take, 2 GiB when not given.
