@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.estimators.voting import record_blocks
 from mrf_matrix.forests import Forest
+from mrf_matrix.forests.codes import checked_codes
 
 Longs = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -20,14 +21,20 @@ Words = NDArray[np.uint64]
 def count_label_votes(
     forest: Forest, codes: NDArray[np.int32], labels: NDArray[Any], n_classes: int
 ) -> Longs:
-    """Count the trees that vote for each class, (b, k)."""
-    votes = np.empty((len(codes), n_classes), dtype=np.int64)
-    compact = labels.astype(np.int32)
-    for block in record_blocks(len(codes), forest.n_trees):
-        chosen = compact[forest.apply(codes[block])]
-        chosen += (np.arange(len(chosen), dtype=np.int32) * n_classes)[:, None]
-        counts = np.bincount(chosen.ravel(), minlength=len(chosen) * n_classes)
-        votes[block] = counts.reshape(-1, n_classes)
+    """Count the trees that vote for each class, (b, k).
+
+    Votes are counted as blocks of records reach their leaves (see `Router.blocks`): no array of
+    records x trees is made.
+    """
+    codes = checked_codes(codes, forest.domain.sizes, forest.domain.names)
+    votes = np.zeros((len(codes), n_classes), dtype=np.int64)
+    label_of_node = np.zeros(forest.n_nodes, dtype=np.int64)
+    label_of_node[forest.leaves] = labels
+    for records, _, nodes in forest.router.blocks(codes):
+        chosen = label_of_node[nodes]
+        chosen += np.arange(chosen.shape[1]) * n_classes
+        counts = np.bincount(chosen.ravel(), minlength=chosen.shape[1] * n_classes)
+        votes[records] += counts.reshape(-1, n_classes)
     return votes
 
 
