@@ -14,6 +14,8 @@ def user_errors(call: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return call(*args, **kwargs)
+        except BrokenPipeError:  # the reader has seen enough, as in `... | head`: click knows how
+            raise
         except (ValueError, TypeError, OSError, ImportError) as error:
             raise click.ClickException(str(error)) from error
 

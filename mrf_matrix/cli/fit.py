@@ -156,17 +156,19 @@ def domain_of(file: Path | None, target: str | None) -> "Domain | None":
 
     if file is None:
         if target is not None:
-            raise click.UsageError(f"--target {target}: expected a --domain file to go with it.")
+            raise click.ClickException(
+                f"--target {target}: expected a --domain file to go with it."
+            )
         return None
     domain = Domain.load(file)
     if target is None or (domain.target is not None and domain.target.name == target):
         return domain
     if domain.target is not None:
-        raise click.UsageError(
+        raise click.ClickException(
             f"--target {target}: {file} has the target {domain.target.name!r} already."
         )
     if target not in domain.names:
-        raise click.UsageError(f"--target {target}: {file} has no attribute of that name.")
+        raise click.ClickException(f"--target {target}: {file} has no attribute of that name.")
     others = [name for name in domain.names if name != target]
     attribute = next(one for one in domain.attributes if one.name == target)
     return replace(domain.select(others), target=attribute)
@@ -175,12 +177,12 @@ def domain_of(file: Path | None, target: str | None) -> "Domain | None":
 def check_output(output: Path, overwrite: bool) -> None:
     """Refuse a model file that cannot be written, before anything is spent."""
     if output.exists() and not overwrite:
-        raise click.UsageError(
+        raise click.ClickException(
             f"--output {output} is there already, and what it released cannot be released again "
             f"without budget: choose another name, or --overwrite."
         )
     if not output.parent.is_dir():
-        raise click.UsageError(f"--output {output}: there is no folder {output.parent}.")
+        raise click.ClickException(f"--output {output}: there is no folder {output.parent}.")
     draft = output.with_name(output.name + ".part")
     draft.touch()
     draft.unlink()

@@ -38,7 +38,7 @@ def command(
     from mrf_matrix.mechanisms import PrivacyLedger
 
     if not file.exists() and epsilon is None and rho is None:
-        raise click.UsageError(f"{file} does not exist: start it with --epsilon or --rho.")
+        raise click.ClickException(f"{file} does not exist: start it with --epsilon or --rho.")
     ledger = PrivacyLedger.open(file, epsilon=epsilon, rho=rho, neighboring=neighboring)
     spent = None if delta is None else ledger.spent_epsilon(delta)
     if as_json:

@@ -9,6 +9,7 @@ from mrf_matrix.mechanisms.ledger_rules import Terms
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
 
@@ -65,12 +66,14 @@ def as_text(terms: Terms, account: Account) -> str:
     return "\n".join([statement(terms, account), *(lines if account.charges else [])])
 
 
-def as_table(terms: Terms, account: Account) -> "Table":
-    """Return the ledger as a rich table."""
+def as_table(terms: Terms, account: Account) -> "Table | Text":
+    """Return the ledger as a rich table; an empty one as its statement."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
+    if not account.charges:
+        return Text(statement(terms, account))
     table = Table(
         title="Privacy ledger",
         title_justify="left",
@@ -90,7 +93,7 @@ def as_table(terms: Terms, account: Account) -> "Table":
 
 
 def as_html(terms: Terms, account: Account) -> str:
-    """Return the ledger as an HTML table, for notebooks."""
+    """Return the ledger as an HTML table, for notebooks; an empty one as its statement."""
     head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in HEADER)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
