@@ -1,16 +1,20 @@
 """The methods that a study compares, each a recipe for a fitted scikit-learn classifier."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
-from mrf_matrix.forests import Forest
+from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
+from mrf_matrix.forests import Forest, take_trees
 from strategies import Strategy
 
 
@@ -24,8 +28,9 @@ class Setting:
         Domain of integer codes.
     forest : Forest
         The split's public forest.
-    strategy : Strategy
-        The strategy selected for it.
+    strategies : mapping of str to Strategy
+        Selected once for the split, by method: for the leaves ("matrix"), and for the test
+        records' votes ("batch_prediction", "subsample").
     epsilon : float
         Budget of the fit.
     voting, neighboring, noise : str
@@ -38,7 +43,7 @@ class Setting:
 
     domain: Domain
     forest: Forest
-    strategy: Strategy
+    strategies: Mapping[str, Strategy]
     epsilon: float
     voting: str
     neighboring: str
@@ -77,21 +82,47 @@ class Method:
         return {"key": self.key, "label": self.label, "privacy": self.privacy(noise)}
 
 
-def _forest(setting: Setting, **changes: Any) -> MatrixForestClassifier:
-    parameters: dict[str, Any] = {
+SUBSAMPLES = 16
+"""Trees that share the records in subsample-and-aggregate, as in the paper's Figure 4."""
+
+
+def _parameters(setting: Setting) -> dict[str, Any]:
+    return {
         "epsilon": setting.epsilon,
         "forest": setting.forest,
-        "voting": setting.voting,
         "neighboring": setting.neighboring,
         "noise": setting.noise,
         "noise_state": setting.noise_state,
         "random_state": setting.seed,
     }
-    return MatrixForestClassifier(setting.domain, **(parameters | changes))
+
+
+def _forest(setting: Setting, **changes: Any) -> MatrixForestClassifier:
+    parameters = _parameters(setting) | {"voting": setting.voting} | changes
+    return MatrixForestClassifier(setting.domain, **parameters)
 
 
 def _matrix(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, strategy=setting.strategy)
+    return _forest(setting, strategy=setting.strategies["matrix"])
+
+
+def _batch_prediction(setting: Setting) -> BatchPredictionClassifier:
+    strategy = setting.strategies.get("batch_prediction", "auto")
+    return BatchPredictionClassifier(setting.domain, strategy=strategy, **_parameters(setting))
+
+
+def _subsample(setting: Setting, **changes: Any) -> SubsampleAggregateClassifier:
+    forest = take_trees(setting.forest, range(min(SUBSAMPLES, setting.forest.n_trees)))
+    parameters = _parameters(setting) | {"forest": forest} | changes
+    return SubsampleAggregateClassifier(setting.domain, **parameters)
+
+
+def _subsample_optimised(setting: Setting) -> SubsampleAggregateClassifier:
+    return _subsample(setting, strategy=setting.strategies.get("subsample", "auto"))
+
+
+def _subsample_existing(setting: Setting) -> SubsampleAggregateClassifier:
+    return _subsample(setting, allocation="per_query")
 
 
 def _per_tree(setting: Setting) -> MatrixForestClassifier:
@@ -118,8 +149,35 @@ METHODS = (
     Method("matrix", "matrix mechanism", True, _matrix),
     Method("per_tree", "Laplace on every tree", True, _per_tree),
     Method("disjoint", "disjoint data per tree", True, _disjoint),
+    Method("batch_prediction", "batch prediction", True, _batch_prediction),
+    Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
+    Method("subsample_existing", "the same, a query at a time", True, _subsample_existing),
     Method("no_noise", "same forest, no privacy", False, _without_noise),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),
 )
 """All methods, in the order of tables and legends."""
+
+
+def strategy_of_queries(
+    key: str, setting: Setting, queries: NDArray[np.int32], strategy: Any, time_limit: float
+) -> Strategy:
+    """Return the strategy for the votes of test records, selected once for every fit.
+
+    Parameters
+    ----------
+    key : {"batch_prediction", "subsample"}
+        The method.
+    setting : Setting
+        The split's; no strategy for the method is in it yet.
+    queries : ndarray of shape (b, d)
+        Codes of the test records.
+    strategy, time_limit
+        See `BatchPredictionClassifier`.
+    """
+    model = QUERYING[key](setting).set_params(strategy=strategy, time_limit=time_limit)
+    return model.plan(queries).answerings[0].strategy
+
+
+QUERYING = {"batch_prediction": _batch_prediction, "subsample": _subsample_optimised}
+"""The methods whose strategies serve the test records, not the forest."""

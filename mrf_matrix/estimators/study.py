@@ -16,7 +16,13 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.comparison import Comparison, Score
-from mrf_matrix.estimators.methods import METHODS, Method, Setting
+from mrf_matrix.estimators.methods import (
+    METHODS,
+    QUERYING,
+    Method,
+    Setting,
+    strategy_of_queries,
+)
 from mrf_matrix.estimators.strategy_table import strategy_rows
 from mrf_matrix.estimators.voting import check_voting
 from mrf_matrix.forests import RandomTrees
@@ -26,6 +32,9 @@ from strategies.operators import RowKronecker
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps in all."""
+
+QUERYING_SHARE = 0.15
+"""Part of the time limit that each selection for the test records may take."""
 
 
 def compare(
@@ -86,7 +95,8 @@ def compare(
     ...     load_dataset("monks_1"), n_trees=4, max_depth=2, epsilons=[1.0], n_splits=1, n_draws=1
     ... )
     >>> [method.key for method in study.methods]
-    ['matrix', 'per_tree', 'disjoint', 'no_noise', 'extra_trees', 'majority']
+    ['matrix', 'per_tree', 'disjoint', 'batch_prediction', 'subsample', 'subsample_existing', \
+'no_noise', 'extra_trees', 'majority']
     """
     settings: dict[str, Any] = {
         "n_trees": n_trees,
@@ -130,7 +140,7 @@ class _Study:
     def steps_per_split(self) -> int:
         private = sum(method.spends for method in METHODS)
         n_fits = private * len(self.settings["epsilons"]) * self.settings["n_draws"]
-        return 1 + int(n_fits) + len(METHODS) - private
+        return 1 + len(QUERYING) + int(n_fits) + len(METHODS) - private
 
     def run_split(self, split: int, seed: int) -> tuple[RowKronecker, Strategy, list[Score]]:
         """Grow one forest, choose its strategy, and score every method on one split."""
@@ -148,7 +158,7 @@ class _Study:
         base = Setting(
             domain=self.domain,
             forest=forest,
-            strategy=strategy,
+            strategies={"matrix": strategy},
             epsilon=1.0,
             voting=self.settings["voting"],
             neighboring=self.settings["neighboring"],
@@ -162,6 +172,11 @@ class _Study:
             test_size=self.settings["test_size"],
             random_state=seed % 2**31,
         )
+        for key in QUERYING:
+            done += 1
+            self.progress(f"split {split + 1}: selecting a strategy for {key}", done, total)
+            found = self._strategy_of_queries(key, base, halves[1])
+            base = replace(base, strategies={**base.strategies, key: found})
         scores = []
         for step, (method, epsilon, draw) in enumerate(self._fits(), start=1):
             self.progress(f"split {split + 1}: {method.label}", done + step, total)
@@ -170,6 +185,11 @@ class _Study:
                 Score(method.key, epsilon, split, draw, _accuracy(method, setting, halves))
             )
         return workload, strategy, scores
+
+    def _strategy_of_queries(self, key: str, base: Setting, queries: Any) -> Strategy:
+        """Select for the test records, in a small part of the time: each batch is served once."""
+        limit = QUERYING_SHARE * self.settings["time_limit"]
+        return strategy_of_queries(key, base, queries, self.settings["strategy"], limit)
 
     def _fits(self) -> Iterator[tuple[Method, float | None, int]]:
         for method in METHODS:

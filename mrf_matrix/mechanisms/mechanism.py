@@ -1,7 +1,7 @@
 """A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
@@ -77,7 +77,7 @@ def calibrate(
     checked_budget(budget)
     relation = checked_neighboring(neighboring)
     matrix, method = _matrix_and_method(strategy, budget)
-    rounded = round_strategy(matrix, budget.norm)
+    rounded = _rounded(matrix, budget.norm)
     if workload is not None:
         check_determined(as_operator(workload, "workload"), rounded.recovery)
     elif rounded.is_lossy:
@@ -107,6 +107,18 @@ def noise_for(sensitivity: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw
     if isinstance(budget, PureDP):
         return DiscreteLaplace.calibrated(sensitivity, squared, budget.exact)
     return DiscreteGaussian.calibrated(sensitivity, squared, budget.exact)
+
+
+def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
+    """Round a strategy once for as long as it lives, beside its other cached properties.
+
+    A study releases the same strategy many times; the factors of its rounded form, which answers
+    are recovered with, are kept as long as that form is.
+    """
+    kept: dict[str, RoundedStrategy] = vars(matrix).setdefault("_rounded", {})
+    if norm not in kept:
+        kept[norm] = round_strategy(matrix, norm)
+    return kept[norm]
 
 
 def checked_budget(budget: Any) -> PureDP | ZCDP:
