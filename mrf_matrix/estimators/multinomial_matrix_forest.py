@@ -166,6 +166,13 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         """Return each class's share of the votes: shares, not calibrated probabilities."""
         return vote_shares(self._votes(X))
 
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that records may be text: the domain encodes them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
     def _structure(self, plan: TwoStagePlan) -> PrivateMultinomialTrees:
         return PrivateMultinomialTrees(
             epsilon=plan.structure.epsilon,

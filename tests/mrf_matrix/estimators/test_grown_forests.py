@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.utils.estimator_checks import check_estimator
 
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.estimators import (
@@ -59,6 +60,26 @@ def test_iris_is_learned_from_raw_values(classifier, iris):
     assert (shares[np.arange(75), forest.predict(X[1::2])] == shares.max(axis=1)).all()
     again = clone(classifier).fit(X[::2], y[::2])
     np.testing.assert_array_equal(again.predict(X), forest.predict(X))
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        MultinomialForestClassifier(n_trees=10, min_points=2, random_state=0),
+        BreimanForestClassifier(n_trees=10, min_points=2, random_state=0),
+        ComparisonForestClassifier(n_trees=10, supervised=True, random_state=0),
+    ],
+    ids=lambda classifier: type(classifier).__name__,
+)
+def test_scikit_learn_accepts_them(classifier):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        failed = [
+            (result["check_name"], result["exception"])
+            for result in check_estimator(classifier, on_fail=None)
+            if result["status"] == "failed"
+        ]
+    assert not failed
 
 
 @pytest.mark.parametrize("classifier", PUBLIC[:6], ids=repr)
