@@ -176,7 +176,8 @@ def strategy_of_queries(
         See `BatchPredictionClassifier`.
     """
     model = QUERYING[key](setting).set_params(strategy=strategy, time_limit=time_limit)
-    return model.plan(queries).answerings[0].strategy
+    chosen: Strategy = model.plan(queries).answerings[0].strategy
+    return chosen
 
 
 QUERYING = {"batch_prediction": _batch_prediction, "subsample": _subsample_optimised}
