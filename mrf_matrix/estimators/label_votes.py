@@ -26,11 +26,11 @@ def count_label_votes(
     Votes are counted as blocks of records reach their leaves (see `Router.blocks`): no array of
     records x trees is made.
     """
-    codes = checked_codes(codes, forest.domain.sizes, forest.domain.names)
-    votes = np.zeros((len(codes), n_classes), dtype=np.int64)
+    cells = checked_codes(codes, forest.domain.sizes, forest.domain.names)
+    votes = np.zeros((len(cells), n_classes), dtype=np.int64)
     label_of_node = np.zeros(forest.n_nodes, dtype=np.int64)
     label_of_node[forest.leaves] = labels
-    for records, _, nodes in forest.router.blocks(codes):
+    for records, _, nodes in forest.router.blocks(cells):
         chosen = label_of_node[nodes]
         chosen += np.arange(chosen.shape[1]) * n_classes
         counts = np.bincount(chosen.ravel(), minlength=chosen.shape[1] * n_classes)

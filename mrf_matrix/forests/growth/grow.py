@@ -17,7 +17,6 @@ from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
 from mrf_matrix.forests.growth.patterns import attribute_indices, code_pool
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.source import RandomState
-from strategies.operators import check_allocation
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -154,7 +153,6 @@ def _first_points(
     records: Records, growth: Growth, n_trees: int, generator: np.random.Generator
 ) -> tuple[Points, Points | None]:
     """Put the points at the roots; None for estimation points that are the structure points."""
-    check_allocation("records x trees of one block", (n_trees, records.n_records))
     drawn = growth.points.draw(records.n_records, n_trees, generator)
     structure, estimation = (
         Points(record.astype(np.int32), tree.astype(np.int32)) for tree, record in drawn
