@@ -14,7 +14,7 @@ import numpy as np
 
 from strategies.descent import step_seconds
 from strategies.family import Family, Search
-from strategies.operators import Array, Dense, Operator, fits
+from strategies.operators import Array, Dense, Identity, Operator, fits
 from strategies.p_identity_descent import LEAST_SHARE, Descent, descend
 from strategies.problem import Problem
 from strategies.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
@@ -22,8 +22,6 @@ from strategies.workload_factor import factor_of
 
 LARGEST = 2500
 """Merged cells up to which p-Identity is tried."""
-LARGE = 800
-"""Merged cells from which the workload's rows are narrowed more, to start sparse."""
 MANY_ENTRIES = 200_000
 """Entries of B from which only those that start away from zero are variables."""
 TRIAL = 40
@@ -43,12 +41,15 @@ def p_identity(problem: Problem, search: Search) -> Operator:
     budget = search.work
     trials: list[Descent] = []
     for rows in starts(problem, factor, search):
-        trial, spent = tried(factor, rows, budget)
-        if trials and budget - spent < RESERVED * search.work:
+        trial, spent = tried(factor, rows)
+        if budget - spent < (RESERVED if trials else 0.0) * search.work:
             continue
         trials.append(trial())
         budget -= spent
-    return Dense(finished(factor, trials, budget).matrix)
+    found = finished(factor, trials, budget) if trials else None
+    if found is None or not found.loss < float(np.sum(factor**2)):
+        return Identity(factor.shape[1])
+    return Dense(found.matrix)
 
 
 def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
@@ -56,7 +57,7 @@ def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
     g = factor.shape[1]
     own = own_rows(problem)
     if own is not None:
-        yield hefty(bumps(own, 2.0 if g < LARGE else 8.0), 6.0)
+        yield hefty(bumps(own), 6.0)
         yield hefty(bumps(own), 1.5)
     yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
     sizes = sorted({max(1, g // share) for share in (64, 32, 16, 8)} | {4})
@@ -66,18 +67,16 @@ def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
         yield hefty(random_rows(search.generator, count, g), heft)
 
 
-def tried(factor: Array, rows: Array, budget: float) -> tuple[Callable[[], Descent], float]:
-    """Return a trial descent from some rows, and its price.
+def tried(factor: Array, rows: Array) -> tuple[Callable[[], Descent], float]:
+    """Return a trial descent from some rows, and its price in seconds.
 
     Many entries are descended on only where they start away from zero.
     """
     sparse = rows.size > MANY_ENTRIES
     if sparse:
         rows = np.where(np.abs(rows) < LEAST_SHARE * np.abs(rows).max(), 0.0, rows)
-    price = cost(factor, rows)
-    steps = min(TRIAL, max(1, int(budget / price)))
     fill, warmup = (0.0, 0) if sparse else (LEAST_SHARE, None)
-    return partial(descend, factor, rows, steps, fill, warmup), steps * price
+    return partial(descend, factor, rows, TRIAL, fill, warmup), TRIAL * cost(factor, rows)
 
 
 def finished(factor: Array, trials: list[Descent], budget: float) -> Descent:

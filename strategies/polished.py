@@ -14,22 +14,23 @@ import numpy as np
 from strategies.descent import step_seconds
 from strategies.family import Family, Search
 from strategies.free_columns_descent import descend_columns
-from strategies.operators import Array, Dense, Identity, Operator, fits
+from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
+from strategies.operators.pseudo_inverse import factorised
 from strategies.p_identity_descent import descend, p_identity_matrix
 from strategies.problem import Problem
 from strategies.structured_starts import hefty
 from strategies.workload_factor import factor_of
 
-LARGEST = 2500
+LARGEST = 1000
 """Merged cells up to which every entry can be a variable."""
-HEFT = 3000.0
-"""Weight of a low-rank start's rows in units of the identity rows beside it."""
+HEFTS = (3e3, 1e4, 3e4)
+"""Weights of a low-rank start's rows in units of the identity rows beside it."""
 MOST_STARTS = 2
 FEWEST_STEPS = 12
 """Below this a descent is not worth its start."""
 MOST_STEPS = 400
-OUTSIDE = 1e-9
-"""Share of the workload outside the rows below which the identity rows are left out."""
+NEAR = 1e-3
+"""Relative distance from the Identity's loss at which a start is taken to be the Identity."""
 
 
 def polished(problem: Problem, search: Search) -> Operator:
@@ -37,9 +38,9 @@ def polished(problem: Problem, search: Search) -> Operator:
     factor = factor_of(problem)
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
-    found = [Polish(factor, start.to_dense()) for start in chosen(search.starts)]
+    found = chosen(factor, search.starts)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
-    lowest = np.inf
+    lowest = float("inf")
     for polish in found:
         matrix = polish.run(search.work / len(found), search.generator)
         loss = direct_loss(factor, matrix)
@@ -48,15 +49,17 @@ def polished(problem: Problem, search: Search) -> Operator:
     return best
 
 
-def chosen(starts: tuple[Operator, ...]) -> tuple[Operator, ...]:
+def chosen(factor: Array, starts: tuple[Operator, ...]) -> list["Polish"]:
     """Return the best starts that a descent can improve: the Identity is a local minimum."""
-    return tuple(start for start in starts if not is_identity(start))[:MOST_STARTS]
-
-
-def is_identity(start: Operator) -> bool:
-    """Tell whether every column measures one cell alone."""
-    m, g = start.shape
-    return isinstance(start, Identity) or (m == g and start.to_sparse().nnz == g)
+    whole = float(np.sum(factor**2))
+    found: list[Polish] = []
+    for start in starts:
+        if isinstance(start, Identity) or len(found) == MOST_STARTS:
+            continue
+        dense = start.to_dense()
+        if abs(direct_loss(factor, dense) / whole - 1.0) > NEAR:
+            found.append(Polish(factor, dense))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +78,11 @@ class Polish:
         if full:
             warmup = steps // 3
             return descend_columns(self.factor, self.start, warmup, steps - warmup, generator)
-        rows = hefty(self.start, HEFT)
-        ended = descend(self.factor, rows, steps, fill=0.0, warmup=0).rows
-        return without_identity(self.factor, ended)
+        ends = [
+            descend(self.factor, hefty(self.start, heft), steps // len(HEFTS), 0.0, warmup=0)
+            for heft in HEFTS
+        ]
+        return without_identity(self.factor, min(ends, key=lambda end: end.loss).rows)
 
     @property
     def is_regular(self) -> bool:
@@ -103,20 +108,16 @@ def without_identity(factor: Array, rows: Array) -> Array:
     """Return the rows alone, columns at most 1, where they determine the workload well enough."""
     whole = p_identity_matrix(rows)
     alone = rows / np.abs(rows).sum(axis=0).max()
-    solved = np.linalg.lstsq(alone.T, factor.T, rcond=1e-12)[0]
-    missed = float(np.linalg.norm(alone.T @ solved - factor.T) / np.linalg.norm(factor))
-    if missed < OUTSIDE and float(np.sum(solved**2)) < direct_loss(factor, whole):
-        return np.asarray(alone)
-    return whole
+    return alone if direct_loss(factor, alone) < direct_loss(factor, whole) else whole
 
 
 def direct_loss(factor: Array, matrix: Array) -> float:
-    """Return the loss for "l1" by least squares, infinite where W is not determined."""
-    solved = np.linalg.lstsq(matrix.T, factor.T, rcond=1e-12)[0]
-    missed = float(np.linalg.norm(matrix.T @ solved - factor.T) / np.linalg.norm(factor))
-    if missed > 1e-7:
+    """Return the loss for "l1" by QR, infinite where W is not determined."""
+    try:
+        solved = factorised(Dense(matrix)).row_errors(factor)
+    except RowSpaceError:
         return float("inf")
-    return float(np.abs(matrix).sum(axis=0).max() ** 2 * np.sum(solved**2))
+    return float(np.abs(matrix).sum(axis=0).max() ** 2 * solved.sum())
 
 
 def applies(problem: Problem) -> bool:

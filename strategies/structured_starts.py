@@ -16,6 +16,8 @@ from strategies.problem import Problem
 
 MOST_ROWS = 700
 """Distinct rows of a workload that are few enough to start from."""
+MANY_REPEATS = 50
+"""Rows per merged cell above which a workload's distinct rows are not looked for."""
 
 
 def hefty(rows: Array, heft: float) -> Array:
@@ -26,12 +28,12 @@ def hefty(rows: Array, heft: float) -> Array:
 def own_rows(problem: Problem) -> Array | None:
     """Return the distinct nonzero rows of the merged workload, None where they are many."""
     merged = problem.merged_workload
-    if merged is None or merged.shape[0] > 50 * merged.shape[1]:
+    if merged is None or merged.shape[0] > MANY_REPEATS * merged.shape[1]:
         return None
     dense = merged.to_dense() + 0.0
     rows = dense[unique_rows(np.ascontiguousarray(dense).view(np.uint8))[0]]
     rows = rows[rows.any(axis=1)]
-    return rows if len(rows) <= MOST_ROWS else None
+    return rows if len(rows) <= min(MOST_ROWS, merged.shape[1]) else None
 
 
 def bumps(rows: Array, power: float = 2.0) -> Array:

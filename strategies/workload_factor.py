@@ -5,6 +5,8 @@ the same Gram. F has as many rows as W has rank, which is often far below both s
 over r x r matrices instead of g x g ones.
 """
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from scipy import linalg
 
@@ -16,6 +18,9 @@ TALL = 4
 NOISE = 4.0
 """Eigenvalues below this many units of rounding are zeros of the Gram."""
 
+_known: WeakKeyDictionary[Problem, Array] = WeakKeyDictionary()
+"""Factors of live problems: every family of a portfolio asks for the same one."""
+
 
 def factor_of(problem: Problem) -> Array | None:
     """Return F (r, g) over the merged cells of a problem, None when they cannot be enumerated.
@@ -23,6 +28,16 @@ def factor_of(problem: Problem) -> Array | None:
     The singular values of W itself where W is explicit and not too tall, since a Gram squares
     the condition; the spectrum of the Gram otherwise.
     """
+    if problem not in _known:
+        factor = _factor(problem)
+        if factor is None:
+            return None
+        factor.flags.writeable = False
+        _known[problem] = factor
+    return _known[problem]
+
+
+def _factor(problem: Problem) -> Array | None:
     merged = problem.merged_workload
     if merged is None or not fits((merged.shape[1],) * 2, 32):
         return None
