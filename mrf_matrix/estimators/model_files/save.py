@@ -66,8 +66,8 @@ def save_model(
     """
     if not isinstance(model, MatrixForestClassifier | ReleasedForestClassifier):
         raise TypeError(
-            f"model is a {type(model).__name__}: expected a fitted MatrixForestClassifier. "
-            f"Classifiers that keep records to answer queries are not written to files."
+            f"model is a {type(model).__name__}: expected a fitted MatrixForestClassifier, the "
+            f"one whose model files are known."
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
