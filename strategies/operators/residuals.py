@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ def residual_answers(
     for chosen, weight, table in zip(attribute_sets, weights, tables, strict=True):
         if weight == 0:
             continue
-        split = np.asarray(table).reshape(*(sizes[i] for i in chosen), -1)
+        split = np.asarray(table).reshape(*(sizes[i] for i in chosen), table.shape[-1])
         for axis in range(len(chosen)):
             mean = np.asarray(split.mean(axis=axis, keepdims=True))
             split = np.concatenate([mean, split - mean], axis=axis)
@@ -50,7 +51,8 @@ def residual_answers(
             key = [False] * len(sizes)
             for i, flag in zip(chosen, flags, strict=True):
                 key[i] = flag
-            part = weight * split[cut].reshape(-1, table.shape[-1])
+            piece = split[cut]  # k may be 0, when only the row space is asked for
+            part = weight * piece.reshape(prod(piece.shape[:-1]), table.shape[-1])
             known = sums.get(tuple(key))
             sums[tuple(key)] = part if known is None else known + part
     return sums

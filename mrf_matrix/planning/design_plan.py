@@ -1,0 +1,338 @@
+"""A plan: what a private forest will cost in error, memory and time, known without data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import ZCDP, PureDP, as_budget
+from mrf_matrix.planning.array_sizes import ArraySize, array_sizes, release_seconds
+from mrf_matrix.planning.flips import flips
+from mrf_matrix.planning.planned_answers import PlannedAnswers
+from mrf_matrix.planning.workloads import Codes, Mode, leaf_shares, vote_shares_of, vote_workload
+from strategies import Strategy
+
+Array = NDArray[np.float64]
+Budget = PureDP | ZCDP
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """A design and everything that is known of its error before any record is seen.
+
+    An *answer* is what the release gives: a leaf's value in one class ("training"), or a query's
+    vote total in one class ("prediction", "subsample"). Errors are in records, per class.
+
+    Attributes
+    ----------
+    domain : Domain
+        The public schema.
+    mode : {"training", "prediction", "subsample"}
+    parts : tuple of PlannedAnswers
+        Forest, workload, strategy and noise of each ensemble.
+    queries : ndarray of int, shape (b, d)
+        Codes of the distinct public queries whose votes are planned.
+    multiplicity : ndarray of int, shape (b,)
+        How often each is asked.
+    n_classes : int
+        Number of classes k.
+    allocation : str
+        "matrix", or the baseline that is measured instead of a strategy.
+    voting : {"hard", "weight"}
+    n_records : int or None
+        Public number of records N, where it is known.
+    select_seconds : float
+        What choosing the strategies took.
+    """
+
+    domain: Domain
+    mode: Mode
+    parts: tuple[PlannedAnswers, ...]
+    queries: Codes
+    multiplicity: NDArray[np.int64]
+    n_classes: int
+    allocation: str
+    voting: str
+    n_records: int | None
+    select_seconds: float
+
+    @property
+    def forest(self) -> Forest:
+        """The only ensemble's forest."""
+        return self._only.ensemble.forest
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """The only ensemble's strategy; None for the baselines."""
+        return self._only.strategy
+
+    @property
+    def _only(self) -> PlannedAnswers:
+        if len(self.parts) != 1:
+            raise ValueError(
+                f"the plan has {len(self.parts)} ensembles: expected one. Look at each of parts."
+            )
+        return self.parts[0]
+
+    @property
+    def budget(self) -> Budget:
+        """What the release will spend in all."""
+        total = self.parts[0].mechanism.budget
+        for part in self.parts[1:]:
+            total = total + part.mechanism.budget  # type: ignore[operator]
+        return total
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation of the claim."""
+        return self.parts[0].mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest sensitivity of an ensemble's measurement, the neighbouring factor included."""
+        return max(part.sensitivity for part in self.parts)
+
+    @property
+    def noise_scale(self) -> float:
+        """Largest noise scale of an ensemble, in the units of its selected strategy."""
+        return max(part.noise_scale for part in self.parts)
+
+    @cached_property
+    def row_variances(self) -> Array:
+        """Expected squared error of every answer in one class.
+
+        Training: shape (o,), leaves of all ensembles one after the other. Otherwise (b,): the
+        votes of a query add up over the ensembles, and so do their variances.
+        """
+        variances = [part.row_variances for part in self.parts]
+        if self.mode == "training":
+            return np.concatenate(variances)
+        total: Array = np.sum(variances, axis=0)
+        return total
+
+    @property
+    def row_rms(self) -> Array:
+        """Root of `row_variances`, in records."""
+        return np.sqrt(self.row_variances)
+
+    @property
+    def total(self) -> float:
+        """Expected squared error over all answers (queries as often as asked) and classes."""
+        weights = np.ones(1) if self.mode == "training" else self.multiplicity
+        return float(self.n_classes * (self.row_variances * weights).sum())
+
+    @property
+    def worst_row(self) -> int:
+        """The answer with the largest expected error."""
+        return int(np.argmax(self.row_variances))
+
+    @property
+    def worst_rms(self) -> float:
+        """Root-mean-square error of the worst answer."""
+        return float(self.row_rms[self.worst_row])
+
+    @property
+    def rms_per_leaf(self) -> float:
+        """Root-mean-square error of a leaf's value in one class ("training")."""
+        if self.mode != "training":
+            raise ValueError(
+                f"mode={self.mode!r} releases votes, no leaf values: expected mode='training', "
+                f"or rms_per_vote."
+            )
+        return float(np.sqrt(self.row_variances.mean()))
+
+    @cached_property
+    def vote_variances(self) -> Array:
+        """Expected squared error of every query's weight votes in one class, shape (b,)."""
+        if self.mode != "training":
+            return self.row_variances
+        total = np.zeros(len(self.queries))
+        for part in self.parts:
+            if part.strategy is None:  # every leaf has its own noise
+                total += part.row_variances[0] * part.ensemble.forest.n_trees
+            else:
+                total += part.variances_of(vote_workload("training", part.ensemble, self.queries))
+        return total
+
+    @property
+    def rms_per_vote(self) -> float:
+        """Root-mean-square error of a query's weight votes in one class, as often as asked."""
+        return float(np.sqrt(np.average(self.vote_variances, weights=self.multiplicity)))
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """Certified: no strategies for these forests and budgets have a smaller `total`.
+
+        With Laplace noise the bound is that of continuous noise, which is larger than discrete
+        noise of the same scale; the discrete noise's exact variance is put in its place.
+        """
+        self._check_strategies()
+        bounds = (
+            part.mechanism.law.variance * part.row_squares.sum() * _share(part.strategy)
+            for part in self.parts
+        )
+        if self.mode == "training":
+            return float(self.n_classes * sum(bounds))
+        return float(self.total / self.certified_ratio)
+
+    @cached_property
+    def certified_ratio(self) -> float:
+        """Total error over its certified lower bound; computed when it is first asked for."""
+        self._check_strategies()
+        if self.mode == "training":
+            return self.total / self.lower_bound if self.lower_bound > 0 else float("inf")
+        totals = [float(part.row_variances @ self.multiplicity) for part in self.parts]
+        shares = [_share(part.strategy) for part in self.parts]
+        bound = float(np.dot(totals, shares))
+        return sum(totals) / bound if bound > 0 else float("inf")
+
+    def _check_strategies(self) -> None:
+        if any(part.strategy is None for part in self.parts):
+            raise ValueError(
+                f"allocation={self.allocation!r} has no strategy, so no bound stands beside it: "
+                f"expected allocation='matrix'."
+            )
+
+    @cached_property
+    def expected_records(self) -> Array:
+        """Records (votes) that stand behind each answer, if all cells are as likely."""
+        return self._records(self.mode == "training")
+
+    def _records(self, leaves: bool) -> Array:
+        if self.n_records is None:
+            raise ValueError(
+                "n_records is not known: expected plan(..., n_records=N), the public number of "
+                "records."
+            )
+        if self.mode == "subsample" and self.voting == "hard":
+            trees = sum(part.ensemble.forest.n_trees for part in self.parts)
+            return np.full(len(self.queries), float(trees))
+        shares = []
+        for part in self.parts:
+            one = leaf_shares(part.ensemble) if leaves else None
+            one = vote_shares_of(part.ensemble, self.queries) if one is None else one
+            apart = self.mode == "subsample" or self.allocation == "disjoint"
+            shares.append(one / (part.ensemble.forest.n_trees if apart else 1))
+        stacked = np.concatenate(shares) if leaves else np.sum(shares, axis=0)
+        return np.asarray(self.n_records * stacked)
+
+    @property
+    def signal_to_noise(self) -> Array:
+        """Expected records of each answer over its root-mean-square error in one class."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.expected_records / self.row_rms)
+
+    def flip_probabilities(
+        self,
+        margin: float | None = None,
+        *,
+        share: float | None = None,
+        of: str = "answer",
+        rivals: int = 1,
+        rows: Sequence[int] | None = None,
+    ) -> Array:
+        """Return the probability that noise takes the label from the leading class.
+
+        Parameters
+        ----------
+        margin : float, optional
+            By how many records the leading class is ahead of each rival.
+        share : float, optional
+            Instead: the margin as a share of the expected records of each answer (needs
+            `n_records`).
+        of : {"answer", "vote"}, default="answer"
+            "vote": of the weight votes of the queries, in training too.
+        rivals : int, default=1
+            Number of other classes, all behind by the margin; ties are broken uniformly.
+        rows : sequence of int, optional
+            Which answers; all of them by default.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            Exact up to the grid for lattices of noise and within a few thousandths otherwise; see
+            `mrf_matrix.planning.noise_sums`.
+        """
+        if of not in ("answer", "vote"):
+            raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")
+        leaves = of == "answer" and self.mode == "training"
+        variances = self.row_variances if leaves else self.vote_variances
+        chosen = np.arange(len(variances)) if rows is None else np.asarray(rows, dtype=np.intp)
+        if (margin is None) == (share is None):
+            raise ValueError(
+                f"margin={margin!r} and share={share!r}: expected exactly one of the two."
+            )
+        if margin is None:
+            margins = float(share or 0.0) * self._records(leaves)[chosen]
+        else:
+            margins = np.full(len(chosen), float(margin))
+        if not (margins >= 0).all():
+            raise ValueError("margin: expected a number of records of at least 0.")
+        return flips(self, chosen, margins, variances[chosen], rivals, leaves)
+
+    def at(self, *, epsilon: Any = None, rho: Any = None) -> "Plan":
+        """Return the plan at another budget of the same kind, without new linear algebra.
+
+        Every ensemble keeps its share.
+        """
+        budget = as_budget(epsilon=epsilon, rho=rho)
+        if type(budget) is not type(self.budget):
+            raise ValueError(
+                f"{budget!r}: expected a budget of the kind of {self.budget!r}, for which the "
+                f"strategies were selected."
+            )
+        if self.budget.is_infinite:
+            budgets = budget.split(len(self.parts))
+        else:
+            budgets = budget.split([part.mechanism.budget.exact for part in self.parts])
+        pairs: Any = zip(self.parts, budgets, strict=True)
+        moved = (part.at(share) for part, share in pairs)
+        return replace(self, parts=tuple(moved))
+
+    @property
+    def array_sizes(self) -> tuple[ArraySize, ...]:
+        """The large arrays of the release to come."""
+        return array_sizes(self)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the release is expected to take on the reference machine, two cores."""
+        return self.select_seconds + release_seconds(self)
+
+    def to_dict(self, *, bound: bool = False) -> dict[str, Any]:
+        """Return the plan's figures as plain values, ready for JSON.
+
+        Parameters
+        ----------
+        bound : bool, default=False
+            Compute the certified lower bound too, which may take longer than the plan.
+        """
+        from mrf_matrix.planning.plan_record import record
+
+        return record(self, bound=bound)
+
+    def __repr__(self) -> str:
+        unit = "leaf" if self.mode == "training" else "vote"
+        rms = float(np.sqrt(np.mean(self.row_variances)))
+        methods = sorted(
+            {"as measured" if p.strategy is None else p.strategy.method for p in self.parts}
+        )
+        trees = sum(part.ensemble.forest.n_trees for part in self.parts)
+        return (
+            f"Plan({self.mode}, {trees} trees in {len(self.parts)} ensemble"
+            f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by "
+            f"{', '.join(methods)}, {self.budget!r} under {self.neighboring} neighbours, expected "
+            f"error {rms:.4g} rms per {unit})"
+        )
+
+
+def _share(strategy: Strategy | None) -> float:
+    """Return a strategy's certified lower bound as a share of its loss."""
+    if strategy is None or strategy.loss == 0:
+        return 0.0
+    return min(1.0, strategy.lower_bound / strategy.loss)

@@ -1,0 +1,197 @@
+"""Several forests over subsets of the attributes: the ensembles of Algorithm 3, without data.
+
+Every ensemble sees a few attributes only, so that its domain stays small; its forest, workload
+and strategy live on that sub-domain. All of it is public and drawn without data (Tajima, Wu and
+Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest, RandomTrees
+from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """One forest and the attributes that it sees.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Positions of its attributes in the whole domain, in the order of the forest's domain.
+    forest : Forest
+        Over the sub-domain of these attributes.
+    """
+
+    features: tuple[int, ...]
+    forest: Forest
+
+    def view(self, codes: Codes) -> Codes:
+        """Return the columns of encoded records that the ensemble sees, shape (N, d̄)."""
+        if self.features == tuple(range(codes.shape[1])):
+            return codes
+        return np.ascontiguousarray(codes[:, self.features])
+
+
+@dataclass(frozen=True)
+class EnsembleDesign:
+    """How many ensembles, of how many trees, over which attributes: all of it public.
+
+    Parameters
+    ----------
+    n_ensembles : int
+        Number of ensembles q.
+    max_features : int or None
+        Attributes that each ensemble draws (d̄); None for all of them.
+    feature_subsets : sequence of sequences of str or int, or None
+        The attributes of each ensemble, by hand; then none are drawn.
+    n_trees, max_depth, splits
+        The random trees of all ensembles together, see `RandomTrees`.
+    forest : Forest, path source, sequence of either, or None
+        What to use instead of random trees: one for all ensembles, or one each.
+    """
+
+    n_ensembles: Any = 1
+    max_features: Any = None
+    feature_subsets: Any = None
+    n_trees: Any = 128
+    max_depth: Any = 4
+    splits: Any = "multiway"
+    forest: Any = None
+
+    def grow(self, domain: Domain, structure: np.random.Generator) -> tuple[Ensemble, ...]:
+        """Draw the attributes of every ensemble and grow its forest, without data.
+
+        Parameters
+        ----------
+        domain : Domain
+        structure : Generator
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range, or does not fit another one or the domain, or a forest
+            was learned from records (a `LearnedStructureError`).
+        """
+        count = self.checked_count()
+        subsets = self._subsets(domain, count, structure)
+        sources = self._sources(count)
+        ensembles = []
+        for subset, source in zip(subsets, sources, strict=True):
+            whole = subset == tuple(range(domain.n_attributes))
+            part = domain if whole else domain.select(subset)
+            forest = _grown(source, part, structure)
+            _check_fits(forest, part)
+            check_structure_is_public(forest, "a plan without data")
+            ensembles.append(Ensemble(subset, forest))
+        return tuple(ensembles)
+
+    def checked_count(self) -> int:
+        """Return the number of ensembles, or refuse."""
+        count = positive("n_ensembles", self.n_ensembles)
+        if self.feature_subsets is None:
+            return count
+        if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
+            raise ValueError(
+                f"feature_subsets={self.feature_subsets!r}: expected one list of attributes for "
+                f"each ensemble, for example [[0, 1], ['age', 'sex']]."
+            )
+        if count not in (1, len(self.feature_subsets)):
+            raise ValueError(
+                f"n_ensembles={count} and {len(self.feature_subsets)} feature_subsets: expected "
+                f"as many of one as of the other; leave n_ensembles out."
+            )
+        return len(self.feature_subsets)
+
+    def _subsets(
+        self, domain: Domain, count: int, structure: np.random.Generator
+    ) -> list[tuple[int, ...]]:
+        if self.feature_subsets is not None:
+            if self.max_features is not None:
+                raise ValueError(
+                    f"max_features={self.max_features!r} and feature_subsets are both given: "
+                    f"expected one of them."
+                )
+            return [_positions(domain, subset) for subset in self.feature_subsets]
+        size = domain.n_attributes
+        if self.max_features is not None:
+            size = positive("max_features", self.max_features)
+            if size > domain.n_attributes:
+                raise ValueError(
+                    f"max_features={size}: expected at most {domain.n_attributes}, the "
+                    f"attributes of the domain."
+                )
+        if size == domain.n_attributes:
+            return [tuple(range(size))] * count
+        drawn = (structure.choice(domain.n_attributes, size, replace=False) for _ in range(count))
+        return [tuple(int(i) for i in np.sort(positions)) for positions in drawn]
+
+    def _sources(self, count: int) -> Sequence[Any]:
+        if self.forest is None:
+            trees = positive("n_trees", self.n_trees)
+            if trees < count:
+                raise ValueError(
+                    f"n_trees={trees} and n_ensembles={count}: expected at least one tree for "
+                    f"each ensemble."
+                )
+            shares = [trees // count + (i < trees % count) for i in range(count)]
+            return [RandomTrees(share, self.max_depth, self.splits) for share in shares]
+        given = list(self.forest) if isinstance(self.forest, list | tuple) else [self.forest]
+        if len(given) == 1 and (count == 1 or not isinstance(given[0], Forest)):
+            return given * count
+        if len(given) != count:
+            raise ValueError(
+                f"forest holds {len(given)} for {count} ensembles: expected one forest for each "
+                f"of them, or one path source for all."
+            )
+        return given
+
+
+def _grown(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
+    """Return a forest as it is, or grow one from a source that asks for no records."""
+    if isinstance(source, Forest):
+        return source
+    asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
+    if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
+        raise LearnedStructureError(
+            f"forest={source!r}: expected a Forest, or a path source that grows from the public "
+            f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
+            f"be planned without data."
+        )
+    grown: Forest = source.grow(domain, structure)
+    return grown
+
+
+def positive(name: str, value: Any) -> int:
+    """Return a positive integer, or refuse by name."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: expected a positive integer.")
+    return int(value)
+
+
+def _positions(domain: Domain, subset: Any) -> tuple[int, ...]:
+    if isinstance(subset, str):
+        raise ValueError(
+            f"feature_subsets holds {subset!r}: expected a list of attributes for each ensemble."
+        )
+    place = {name: i for i, name in enumerate(domain.names)}
+    chosen = domain.select(int(key) if isinstance(key, np.integer) else key for key in subset)
+    return tuple(place[name] for name in chosen.names)
+
+
+def _check_fits(forest: Forest, domain: Domain) -> None:
+    if forest.domain.sizes != domain.sizes:
+        raise ValueError(
+            f"forest has a domain of sizes {forest.domain.sizes}: expected the estimator's "
+            f"domain, {domain.sizes}. Grow it over the same domain."
+        )

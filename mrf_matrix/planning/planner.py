@@ -1,0 +1,279 @@
+"""`plan`: from a public domain to a calibrated design, without data."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, as_budget, calibrate
+from mrf_matrix.planning.ensembles import Ensemble, EnsembleDesign, positive
+from mrf_matrix.mechanisms.neighboring import checked_neighboring
+from mrf_matrix.planning.design_plan import Plan
+from mrf_matrix.planning.planned_answers import PlannedAnswers
+from mrf_matrix.planning.vote_noise import one_query_at_a_time, with_hard_votes
+from mrf_matrix.planning.workloads import (
+    Codes,
+    Mode,
+    as_often_as_asked,
+    checked_mode,
+    public_queries,
+    workload_of,
+)
+from strategies import Strategy, evaluate, select
+from strategies.operators import Identity, Norm, Operator
+
+Budget = PureDP | ZCDP
+ALLOCATIONS = {
+    "training": ("matrix", "per_tree", "disjoint"),
+    "prediction": ("matrix",),
+    "subsample": ("matrix", "per_query"),
+}
+VOTINGS = ("hard", "weight")
+
+
+def plan(
+    domain: Domain | Forest,
+    mode: str = "training",
+    *,
+    epsilon: Any = None,
+    rho: Any = None,
+    neighboring: str = "add_remove",
+    n_trees: int = 128,
+    max_depth: int = 4,
+    splits: Any = "multiway",
+    forest: Any = None,
+    n_ensembles: int = 1,
+    max_features: int | None = None,
+    feature_subsets: Any = None,
+    budget_shares: Any = None,
+    allocation: str = "matrix",
+    strategy: Any = "auto",
+    voting: str | None = None,
+    queries: Any = None,
+    n_classes: int | None = None,
+    n_records: int | None = None,
+    time_limit: float = 8.0,
+    random_state: Any = None,
+) -> Plan:
+    """Plan a private forest without data: what it costs in error, memory and time.
+
+    Parameters
+    ----------
+    domain : Domain or Forest
+        The public schema, or a forest grown over it without data.
+    mode : {"training", "prediction", "subsample"}, default="training"
+        As `MatrixForestClassifier`, `BatchPredictionClassifier` and
+        `SubsampleAggregateClassifier` release.
+    epsilon, rho : positive number
+        Exactly one: pure DP (Laplace noise) or zCDP (Gaussian noise).
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
+        The design, as the classifiers take it. With the same integer `random_state` it is the
+        same forest as theirs.
+    allocation : str, default="matrix"
+        "per_tree" and "disjoint" ("training") or "per_query" ("subsample"): the baselines.
+    strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
+        A family's name, or one strategy for each ensemble.
+    voting : {"hard", "weight"}, optional
+        As in the classifiers: hard in training, weight otherwise, unless told.
+    queries : int or ndarray of int, shape (b, d), optional
+        Codes of public queries, or how many to draw uniformly from the domain; 128 by default.
+    n_classes : int, optional
+        Number of classes, where the domain has no target; 2 then.
+    n_records : int, optional
+        The *public* number of records: adds signal-to-noise and flip probabilities as shares.
+    time_limit : float, default=8.0
+        Seconds of the search for each strategy.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the public structure.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is impossible; the message says what to change.
+    LearnedStructureError
+        If a forest was, or would be, learned from records.
+    MemoryCapError
+        If an array would exceed the memory cap.
+
+    Examples
+    --------
+    >>> made = plan(
+    ...     Domain.from_sizes([3, 4], n_classes=2), epsilon=1, n_trees=8, max_depth=1,
+    ...     strategy="identity", n_records=1000, random_state=0,
+    ... )
+    >>> made
+    Plan(training, 8 trees in 1 ensemble, 27 answers by identity, PureDP(epsilon=1) under \
+add_remove neighbours, expected error 2.519 rms per leaf)
+    >>> made.flip_probabilities(margin=10, rows=[0]).round(3)
+    array([0.007])
+    """
+    kind = checked_mode(mode)
+    schema, source = _schema(domain, forest)
+    budget = as_budget(epsilon=epsilon, rho=rho)
+    checked_neighboring(neighboring)
+    rule = _checked_voting(kind, voting)
+    shared = _checked_allocation(kind, allocation)
+    classes = _classes(schema, n_classes)
+    records = None if n_records is None else positive("n_records", n_records)
+    design = EnsembleDesign(
+        n_ensembles, max_features, feature_subsets, n_trees, max_depth, splits, source
+    )
+    structure = np.random.default_rng(random_state)
+    seeder = None if kind == "training" else int(structure.integers(2**63))
+    ensembles = design.grow(schema, structure)
+    budgets = _shared(budget, budget_shares, len(ensembles))
+    asked, often = public_queries(schema, queries, np.random.default_rng(0))
+    started = perf_counter()
+    choice = structure if seeder is None else np.random.default_rng([seeder, 0])
+    parts = _parts(
+        kind, ensembles, asked, often, budgets, shared, rule, strategy, neighboring,
+        time_limit, choice,
+    )  # fmt: skip
+    return Plan(
+        domain=schema,
+        mode=kind,
+        parts=parts,
+        queries=asked,
+        multiplicity=often,
+        n_classes=classes,
+        allocation=shared,
+        voting=rule,
+        n_records=records,
+        select_seconds=perf_counter() - started,
+    )
+
+
+def _parts(
+    mode: Mode,
+    ensembles: Sequence[Ensemble],
+    queries: Codes,
+    often: Any,
+    budgets: Sequence[Budget],
+    allocation: str,
+    voting: str,
+    strategy: Any,
+    neighboring: str,
+    time_limit: float,
+    generator: np.random.Generator,
+) -> tuple[PlannedAnswers, ...]:
+    """Choose each ensemble's strategy and calibrate its noise."""
+    workloads = [workload_of(mode, ensemble, queries) for ensemble in ensembles]
+    given = _one_each(strategy, len(ensembles))
+    seeds = generator.integers(2**63, size=len(ensembles)).tolist()
+    parts = []
+    for ensemble, workload, budget, one, seed in zip(
+        ensembles, workloads, budgets, given, seeds, strict=True
+    ):
+        if allocation != "matrix":
+            parts.append(_baseline(ensemble, workload, budget, allocation, voting, neighboring))
+            continue
+        weighted = workload if mode == "training" else as_often_as_asked(workload, often)
+        chosen = _chosen(weighted, one, budget.norm, seed, time_limit)
+        mechanism = calibrate(chosen, budget, neighboring=neighboring, workload=workload)
+        if mode == "subsample" and voting == "hard":
+            mechanism = with_hard_votes(mechanism)
+        parts.append(PlannedAnswers(ensemble, workload, chosen, mechanism))
+    return tuple(parts)
+
+
+def _baseline(
+    ensemble: Ensemble,
+    workload: Operator,
+    budget: Budget,
+    allocation: str,
+    voting: str,
+    neighboring: str,
+) -> PlannedAnswers:
+    measured = Identity(workload.shape[0]) if allocation == "disjoint" else workload
+    mechanism = calibrate(measured, budget, neighboring=neighboring)
+    if allocation == "per_query":
+        mechanism = one_query_at_a_time(mechanism, hard=voting == "hard")
+    return PlannedAnswers(ensemble, measured, None, mechanism)
+
+
+def _chosen(workload: Operator, strategy: Any, norm: Norm, seed: int, limit: float) -> Strategy:
+    if isinstance(strategy, str):
+        return select(workload, norm, strategy, seed, time_limit=limit)
+    if not isinstance(strategy, Strategy):
+        return evaluate(workload, strategy, norm=norm)
+    if strategy.norm != norm:
+        raise ValueError(
+            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
+            f"{norm!r}: select it again with norm={norm!r}."
+        )
+    return strategy
+
+
+def _schema(domain: Any, forest: Any) -> tuple[Domain, Any]:
+    """Return the domain and the given forest or source."""
+    if isinstance(domain, Forest):
+        if forest is not None:
+            raise ValueError("domain is a Forest and forest= is given too: expected one of them.")
+        return domain.domain, domain
+    if not isinstance(domain, Domain):
+        raise TypeError(
+            f"domain is of type {type(domain).__name__}: expected a Domain or a Forest. A plan "
+            f"takes no records: write the schema down, or load a domain file with Domain.load."
+        )
+    return domain, forest
+
+
+def _classes(domain: Domain, n_classes: Any) -> int:
+    own = None if domain.target is None else domain.n_classes
+    if n_classes is None:
+        return own or 2
+    count = positive("n_classes", n_classes)
+    if own not in (None, count):
+        raise ValueError(f"n_classes={count}, but the domain's target has {own}: leave it out.")
+    return count
+
+
+def _shared(budget: Budget, shares: Any, count: int) -> tuple[Budget, ...]:
+    if shares is None:
+        return budget.split(count)
+    if isinstance(shares, str) or np.ndim(shares) != 1 or len(shares) != count:
+        raise BudgetError(
+            f"budget_shares={shares!r} for {count} ensembles: expected one positive number for "
+            f"each."
+        )
+    return budget.split(list(shares))
+
+
+def _one_each(strategy: Any, count: int) -> list[Any]:
+    given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
+    if len(given) == 1 and (isinstance(given[0], str) or count == 1):
+        given *= count
+    if len(given) != count:
+        raise ValueError(
+            f"strategy holds {len(given)} for {count} ensembles: expected a family's name, or one "
+            f"strategy for each ensemble."
+        )
+    return given
+
+
+def _checked_voting(mode: Mode, voting: Any) -> str:
+    if voting is None:
+        return "hard" if mode == "training" else "weight"
+    if voting not in VOTINGS or (mode == "prediction" and voting != "weight"):
+        raise ValueError(
+            f"voting={voting!r} in mode={mode!r}: expected "
+            f"{'weight' if mode == 'prediction' else ' or '.join(map(repr, VOTINGS))}."
+        )
+    return str(voting)
+
+
+def _checked_allocation(mode: Mode, allocation: Any) -> str:
+    if allocation not in ALLOCATIONS[mode]:
+        raise ValueError(
+            f"allocation={allocation!r} in mode={mode!r}: expected one of "
+            f"{', '.join(map(repr, ALLOCATIONS[mode]))}."
+        )
+    return str(allocation)
