@@ -21,15 +21,29 @@ if TYPE_CHECKING:
     from mrf_matrix.domain import PrivacyLeakWarning as PrivacyLeakWarning
     from mrf_matrix.estimators import BatchPredictionClassifier as BatchPredictionClassifier
     from mrf_matrix.estimators import MatrixForestClassifier as MatrixForestClassifier
+    from mrf_matrix.estimators import MultinomialForestClassifier as MultinomialForestClassifier
+    from mrf_matrix.estimators import (
+        MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
+    )
+    from mrf_matrix.estimators import PureForestClassifier as PureForestClassifier
+    from mrf_matrix.estimators import (
+        SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
+    )
     from mrf_matrix.estimators import SubsampleAggregateClassifier as SubsampleAggregateClassifier
     from mrf_matrix.estimators import compare as compare
     from mrf_matrix.estimators import load_model as load_model
     from mrf_matrix.estimators import save_model as save_model
     from mrf_matrix.forests import Forest as Forest
+    from mrf_matrix.forests import MultinomialTrees as MultinomialTrees
+    from mrf_matrix.forests import PrivateMultinomialTrees as PrivateMultinomialTrees
+    from mrf_matrix.forests import PureTrees as PureTrees
     from mrf_matrix.forests import RandomTrees as RandomTrees
+    from mrf_matrix.forests import SimplifiedBreimanTrees as SimplifiedBreimanTrees
+    from mrf_matrix.forests import from_sklearn as from_sklearn
     from mrf_matrix.mechanisms import ZCDP as ZCDP
     from mrf_matrix.mechanisms import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms import PureDP as PureDP
+    from mrf_matrix.mechanisms import Release as Release
     from mrf_matrix.mechanisms import measure as measure
     from mrf_matrix.mechanisms import reconstruct as reconstruct
     from mrf_matrix.planning import expected_error as expected_error
@@ -37,24 +51,31 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "compilation": (
-        "path_matrix",
-        "path_matrix_from_codes",
-        "prediction_workload",
-        "query_matrix",
-    ),
+    "compilation": ("path_matrix", "path_matrix_from_codes", "prediction_workload", "query_matrix"),
     "datasets": ("Dataset", "list_datasets", "load_dataset"),
     "domain": ("Attribute", "Domain", "PrivacyLeakWarning"),
     "estimators": (
         "BatchPredictionClassifier",
         "MatrixForestClassifier",
+        "MultinomialForestClassifier",
+        "MultinomialMatrixForestClassifier",
+        "PureForestClassifier",
+        "SimplifiedBreimanForestClassifier",
         "SubsampleAggregateClassifier",
         "compare",
         "load_model",
         "save_model",
     ),
-    "forests": ("Forest", "RandomTrees"),
-    "mechanisms": ("PrivacyLedger", "PureDP", "ZCDP", "measure", "reconstruct"),
+    "forests": (
+        "Forest",
+        "MultinomialTrees",
+        "PrivateMultinomialTrees",
+        "PureTrees",
+        "RandomTrees",
+        "SimplifiedBreimanTrees",
+        "from_sklearn",
+    ),
+    "mechanisms": ("ZCDP", "PrivacyLedger", "PureDP", "Release", "measure", "reconstruct"),
     "planning": ("expected_error",),
 }
 _PART_OF = {name: part for part, names in _HOME.items() for name in names}

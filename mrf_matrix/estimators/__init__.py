@@ -13,6 +13,10 @@ from mrf_matrix.estimators.model_files import (
 from mrf_matrix.estimators.multinomial_forest import MultinomialForestClassifier
 from mrf_matrix.estimators.multinomial_matrix_forest import MultinomialMatrixForestClassifier
 from mrf_matrix.estimators.privacy_report import PrivacyReport
+from mrf_matrix.estimators.pure_forest import (
+    PureForestClassifier,
+    SimplifiedBreimanForestClassifier,
+)
 from mrf_matrix.estimators.rival_forests import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
@@ -34,8 +38,10 @@ __all__ = [
     "MultinomialForestClassifier",
     "MultinomialMatrixForestClassifier",
     "PrivacyReport",
+    "PureForestClassifier",
     "ReleasedForestClassifier",
     "Score",
+    "SimplifiedBreimanForestClassifier",
     "SmoothSensitivityForestClassifier",
     "SubsampleAggregateClassifier",
     "Summary",
