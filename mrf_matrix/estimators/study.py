@@ -91,8 +91,9 @@ def compare(
     Examples
     --------
     >>> from mrf_matrix import compare, load_dataset
+    >>> settings = {"n_trees": 4, "max_depth": 2, "n_splits": 1, "n_draws": 1}
     >>> study = compare(
-    ...     load_dataset("monks_1"), n_trees=4, max_depth=2, epsilons=[1.0], n_splits=1, n_draws=1
+    ...     load_dataset("monks_1"), epsilons=[1.0], strategy="identity", **settings
     ... )
     >>> [method.key for method in study.methods]
     ['matrix', 'per_tree', 'disjoint', 'batch_prediction', 'subsample', 'subsample_existing', \
@@ -105,7 +106,7 @@ def compare(
         "epsilons": _checked_epsilons(epsilons),
         "n_splits": _positive("n_splits", n_splits),
         "n_draws": _positive("n_draws", n_draws),
-        "test_size": test_size,
+        "test_size": _share("test_size", test_size),
         "voting": check_voting(voting),
         "strategy": strategy,
         "neighboring": neighboring,
@@ -229,6 +230,12 @@ def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
 def _positive(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"{name}={value!r}: expected a positive integer.")
+    return value
+
+
+def _share(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise ValueError(f"{name}={value!r}: expected a share between 0 and 1.")
     return value
 
 
