@@ -151,7 +151,7 @@ METHODS = (
     Method("disjoint", "disjoint data per tree", True, _disjoint),
     Method("batch_prediction", "batch prediction", True, _batch_prediction),
     Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
-    Method("subsample_existing", "the same, a query at a time", True, _subsample_existing),
+    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
     Method("no_noise", "same forest, no privacy", False, _without_noise),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),
