@@ -7,7 +7,10 @@ dimensions: its rows descend beside identity rows of a few thousandths of its we
 far as it pays; they are left out at the end where the rows alone determine the workload.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, zip_longest
 
 import numpy as np
 
@@ -18,27 +21,29 @@ from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError
 from strategies.operators.pseudo_inverse import factorised
 from strategies.p_identity_descent import descend, p_identity_matrix
 from strategies.problem import Problem
-from strategies.structured_starts import hefty
+from strategies.structured_starts import bumps, hefty, own_rows
 from strategies.workload_factor import factor_of
 
 LARGEST = 1000
 """Merged cells up to which every entry can be a variable."""
 HEFTS = (3e3, 1e4, 3e4)
 """Weights of a low-rank start's rows in units of the identity rows beside it."""
-MOST_STARTS = 2
+MOST_STARTS = 3
+ENOUGH_STEPS = 150
+"""Steps that a second start must be able to have."""
 FEWEST_STEPS = 12
 """Below this a descent is not worth its start."""
-MOST_STEPS = 400
+MOST_STEPS = 500
 NEAR = 1e-3
 """Relative distance from the Identity's loss at which a start is taken to be the Identity."""
 
 
 def polished(problem: Problem, search: Search) -> Operator:
-    """Return the best of the starts after a descent over all entries, over the merged cells."""
+    """Return the best of several starts after descents over all entries, over the merged cells."""
     factor = factor_of(problem)
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
-    found = chosen(factor, search.starts)
+    found = affordable(ordered(problem, factor, search.starts), search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
     lowest = float("inf")
     for polish in found:
@@ -49,17 +54,42 @@ def polished(problem: Problem, search: Search) -> Operator:
     return best
 
 
-def chosen(factor: Array, starts: tuple[Operator, ...]) -> list["Polish"]:
-    """Return the best starts that a descent can improve: the Identity is a local minimum."""
+def ordered(problem: Problem, factor: Array, starts: tuple[Operator, ...]) -> Iterator["Polish"]:
+    """Yield what to descend from: the best found so far in turn with structured starts."""
+    known, structured = improvable(factor, starts), from_rows(problem)
+    for first, second in zip_longest(islice(known, MOST_STARTS), structured):
+        for matrix in (first, second):
+            if matrix is not None:
+                yield Polish(factor, matrix)
+
+
+def improvable(factor: Array, starts: tuple[Operator, ...]) -> Iterator[Array]:
+    """Yield the starts, best first, without those that stand at the Identity's local minimum."""
     whole = float(np.sum(factor**2))
-    found: list[Polish] = []
     for start in starts:
-        if isinstance(start, Identity) or len(found) == MOST_STARTS:
-            continue
-        dense = start.to_dense()
-        if abs(direct_loss(factor, dense) / whole - 1.0) > NEAR:
-            found.append(Polish(factor, dense))
-    return found
+        if not isinstance(start, Identity):
+            matrix = start.to_dense()
+            if abs(direct_loss(factor, matrix) / whole - 1.0) > NEAR:
+                yield matrix
+
+
+def from_rows(problem: Problem) -> Iterator[Array]:
+    """Yield the Identity with the workload's own rows beside it, lightly and heavily."""
+    own = own_rows(problem)
+    if own is not None:
+        yield p_identity_matrix(hefty(bumps(own), 1.5))
+        yield p_identity_matrix(hefty(bumps(own), 6.0))
+
+
+def affordable(polishes: Iterator["Polish"], work: float) -> list["Polish"]:
+    """Return as many of the first as the work gives enough steps, and at least one."""
+    taken: list[Polish] = []
+    for polish in polishes:
+        price = sum(one.step_cost for one in [*taken, polish]) * ENOUGH_STEPS
+        if taken and price > work:
+            break
+        taken.append(polish)
+    return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +101,10 @@ class Polish:
 
     def run(self, work: float, generator: np.random.Generator) -> Array:
         """Return a matrix where a descent ends, or the start where it would be too short."""
-        full = self.start.shape[0] >= self.start.shape[1] and self.is_regular
-        steps = min(MOST_STEPS, int(work / (self.columns_cost if full else self.rows_cost)))
+        steps = min(MOST_STEPS, int(work / self.step_cost))
         if steps < FEWEST_STEPS:
             return self.start
-        if full:
+        if self.is_regular:
             warmup = steps // 3
             return descend_columns(self.factor, self.start, warmup, steps - warmup, generator)
         ends = [
@@ -84,11 +113,18 @@ class Polish:
         ]
         return without_identity(self.factor, min(ends, key=lambda end: end.loss).rows)
 
-    @property
+    @cached_property
     def is_regular(self) -> bool:
         """Whether the start has full column rank, well within rounding."""
+        if self.start.shape[0] < self.start.shape[1]:
+            return False
         values = np.linalg.eigvalsh(self.start.T @ self.start)
         return bool(values[0] > 1e-10 * values[-1])
+
+    @property
+    def step_cost(self) -> float:
+        """Seconds of one step on the reference machine."""
+        return self.columns_cost if self.is_regular else self.rows_cost
 
     @property
     def columns_cost(self) -> float:

@@ -9,6 +9,7 @@ from strategies import (
     p_identity,
     polished,
     row_space,
+    tree_hierarchy,
     workload_itself,
 )
 from strategies.family import Family
@@ -21,6 +22,7 @@ FAMILIES: tuple[Family, ...] = (
     marginals.FAMILY,
     kronecker_p_identity.FAMILY,
     common_refinement.FAMILY,
+    tree_hierarchy.FAMILY,
     row_space.FAMILY,
     p_identity.FAMILY,
     polished.FAMILY,
@@ -32,12 +34,17 @@ SHARES: dict[str, float] = {
     "gaussian_optimal": 0.5,
     "workload_itself": 0.5,
     "kronecker_p_identity": 0.5,
+    "tree_hierarchy": 0.3,
     "p_identity": 4.0,
 }
 """Parts of the work relative to the others' 1."""
 
 
-SELDOM: dict[str, int] = {"gaussian_optimal": 500, "workload_itself": 1000}
+SELDOM: dict[str, int] = {
+    "gaussian_optimal": 500,
+    "workload_itself": 1000,
+    "tree_hierarchy": 200,
+}
 """Families that seldom win for Laplace noise, and the rows or cells up to which they are tried."""
 
 

@@ -47,6 +47,8 @@ class RowSpace:
     def loss(self, mix: Array) -> float:
         """Return the loss of ``C E``, infinite where C is singular."""
         trace, _ = self.error(mix)
+        if not np.isfinite(trace):
+            return float("inf")
         return float(np.abs(mix @ self.basis).sum(axis=0).max() ** 2 * trace)
 
     def error(self, mix: Array) -> tuple[float, Array]:
