@@ -14,30 +14,19 @@ from mrf_matrix.estimators.allocation import (
     allocate,
     checked_allocation,
 )
-from mrf_matrix.estimators.answering import Answering, total_budget
+from mrf_matrix.estimators.answering import Answering
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
-from mrf_matrix.estimators.ensembles import Ensemble, structure_notes
+from mrf_matrix.estimators.ensembles import Ensemble
 from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
-from mrf_matrix.estimators.privacy_report import (
-    Measurement,
-    PrivacyReport,
-    root_mean,
-    statement_of,
-)
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
+from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, as_budget
 from strategies import Strategy
 
 Array = NDArray[np.float64]
-
-MEASURED = {
-    "matrix": "cells of the domain",
-    "per_tree": "every leaf of every tree",
-    "disjoint": "every leaf, each record in one tree",
-}
 
 
 class MatrixForestClassifier(ForestClassifier):
@@ -325,45 +314,3 @@ class MatrixForestClassifier(ForestClassifier):
             kind = checked_allocation(self.allocation)
             variances += Training(ensemble, kind, answering).vote_variances(codes)
         return np.sqrt(variances)
-
-
-def training_report(
-    trainings: Sequence[Training], ensembles: Sequence[TrainedEnsemble]
-) -> PrivacyReport:
-    """Return the report of a training release; every figure comes from the releases."""
-    releases = [one.release for one in ensembles]
-    budget = total_budget([release.budget for release in releases])
-    return PrivacyReport(
-        statement=statement_of(releases, budget),
-        budget=repr(budget),
-        neighboring=releases[0].neighboring,
-        noise=releases[0].noise,
-        measurements=tuple(
-            Measurement.of(release, _measured(training))
-            for training, release in zip(trainings, releases, strict=True)
-        ),
-        expected_rms_per_leaf=expected_rms_per_leaf(trainings),
-        notes=structure_notes([training.ensemble for training in trainings]),
-    )
-
-
-def _measured(training: Training) -> str:
-    strategy = training.answering.strategy
-    family = f" by strategy {strategy.method!r}" if strategy else ""
-    return MEASURED[training.allocation] + family
-
-
-def expected_rms_per_leaf(trainings: Sequence[Training]) -> float:
-    """Return the root-mean-square error of one leaf value, in records, known without data."""
-    leaves = [training.ensemble.forest.n_leaves for training in trainings]
-    return root_mean(sum(map(_leaf_squares, trainings)), sum(leaves))
-
-
-def _leaf_squares(training: Training) -> float:
-    """Return the expected squared error of all leaf values of an ensemble, in one class."""
-    answering = training.answering
-    strategy, mechanism = answering.strategy, answering.mechanism
-    scaled = mechanism.law.variance / float(mechanism.rounded.scale) ** 2
-    if strategy is None:
-        return scaled * training.ensemble.forest.n_leaves
-    return scaled * strategy.loss / strategy.sensitivity**2

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import (
@@ -302,3 +303,12 @@ def test_a_thousand_queries_on_car_as_in_figure_3b(car):
         seconds.append(time.perf_counter() - began)
     assert np.mean(scores) > 0.87, scores
     assert min(seconds) < 2, seconds
+
+
+def test_cross_validation_charges_every_fold_once(records):
+    ledger = PrivacyLedger(epsilon=1)
+    scores = cross_val_score(small(ledger=ledger, epsilon=0.25), *records, cv=4)
+    assert len(scores) == 4
+    assert ledger.spent == 1
+    with pytest.raises(BudgetError):
+        small(ledger=ledger, epsilon=0.25).fit(*records)
