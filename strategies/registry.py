@@ -35,6 +35,7 @@ SHARES: dict[str, float] = {
     "workload_itself": 0.5,
     "kronecker_p_identity": 0.5,
     "tree_hierarchy": 0.3,
+    "row_space": 1.5,
     "p_identity": 4.0,
 }
 """Parts of the work relative to the others' 1."""

@@ -20,10 +20,16 @@ from strategies.workload_factor import factor_of
 LARGEST_RANK = 200
 """Rank of W up to which dense columns have a chance."""
 LARGEST = 4000
-ITERATIONS = 200
-"""Steps of each round at most."""
-FEWEST = 20
+EARLY, LATE = ROUNDS[:4], ROUNDS[3:]
+"""Rounds of a trial, and of the best trials afterwards."""
+TRIAL = 60
+"""Steps of each round of a trial."""
+MOST_STEPS = 500
 MOST_TRIALS = 12
+RESERVED = 0.6
+"""Share of the work kept for the best trials."""
+SHARES = (0.5, 0.25, 0.25)
+"""Parts of what is left for the best, the second and the third."""
 
 
 def row_space(problem: Problem, search: Search) -> Operator:
@@ -33,14 +39,20 @@ def row_space(problem: Problem, search: Search) -> Operator:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
     budget = search.work
-    best, lowest = np.eye(len(factor)), float("inf")
+    trials: list[tuple[float, int, Array]] = []
     for mix in rotations(len(factor), search.generator):
-        price = len(ROUNDS) * cost(space, len(mix))
-        iterations = min(ITERATIONS, int(budget / price))
-        if iterations < FEWEST and np.isfinite(lowest):
+        price = TRIAL * len(EARLY) * cost(space, len(mix))
+        if trials and budget - price < RESERVED * search.work:
             continue
-        budget -= iterations * price
-        found, loss = descend_in_row_space(space, mix, max(iterations, 1))
+        steps = max(1, min(TRIAL, int(budget / price * TRIAL)))
+        found, loss = descend_in_row_space(space, mix, steps, EARLY)
+        trials.append((loss, len(trials), found))
+        budget -= price
+    best, lowest = trials[0][2], float("inf")
+    for share, (_, _, mix) in zip(SHARES, sorted(trials)[: len(SHARES)], strict=False):
+        price = len(LATE) * cost(space, len(mix))
+        steps = min(MOST_STEPS, max(1, int(share * budget / price)))
+        found, loss = descend_in_row_space(space, mix, steps, LATE)
         if loss < lowest:
             best, lowest = found, loss
     return Dense(best @ space.basis)

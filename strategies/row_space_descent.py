@@ -9,6 +9,7 @@ sharpened round by round. The objective is its logarithm, which does not change 
 scaled to sensitivity 1 before every round.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +20,15 @@ from strategies.descent import minimise
 from strategies.operators import Array
 from strategies.p_identity_descent import REFUSED
 
-ROUNDS = ((8.0, 0.3), (20.0, 0.1), (60.0, 0.03), (200.0, 0.01), (1000.0, 0.003))
+ROUNDS = (
+    (8.0, 0.3),
+    (20.0, 0.1),
+    (60.0, 0.03),
+    (200.0, 0.01),
+    (1000.0, 0.003),
+    (4000.0, 0.001),
+    (16000.0, 0.0003),
+)
 """Exponent of the p-norm over columns, and δ in units of the mean entry, round by round."""
 
 
@@ -89,12 +98,17 @@ def smoothed_value(
     return float(value), pull @ space.basis.T + slope / trace
 
 
-def descend_in_row_space(space: RowSpace, mix: Array, iterations: int) -> tuple[Array, float]:
+def descend_in_row_space(
+    space: RowSpace,
+    mix: Array,
+    iterations: int,
+    rounds: Sequence[tuple[float, float]] = ROUNDS,
+) -> tuple[Array, float]:
     """Return C of sensitivity 1 after every round of a number of iterations, and its loss."""
     best = scaled(space, mix)
     lowest = space.loss(best)
     current = best
-    for sharpness, share in ROUNDS:
+    for sharpness, share in rounds:
         value = partial(smoothed_value, space=space, sharpness=sharpness, rounding=share / len(mix))
         current = scaled(space, minimise(value, current, iterations)[0])
         loss = space.loss(current)
