@@ -1,15 +1,35 @@
 """Planning without data: expected errors, plans and tuning at no privacy cost."""
 
-from mrf_matrix.planning.expected_error import ExpectedError, direct_error, expected_error
 from mrf_matrix.planning.design_plan import Plan
+from mrf_matrix.planning.design_search import tune
+from mrf_matrix.planning.expected_error import ExpectedError, direct_error, expected_error
+from mrf_matrix.planning.objectives import (
+    ExpectedLoss,
+    FlipProbability,
+    LipschitzBound,
+    RelativeError,
+)
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from mrf_matrix.planning.planner import plan
+from mrf_matrix.planning.search_space import default_space
+from mrf_matrix.planning.target_prior import TargetPrior
+from mrf_matrix.planning.trials import Trial
+from mrf_matrix.planning.tuning import Tuning
 
 __all__ = [
     "ExpectedError",
+    "ExpectedLoss",
+    "FlipProbability",
+    "LipschitzBound",
     "Plan",
     "PlannedAnswers",
+    "RelativeError",
+    "TargetPrior",
+    "Trial",
+    "Tuning",
+    "default_space",
     "direct_error",
     "expected_error",
     "plan",
+    "tune",
 ]

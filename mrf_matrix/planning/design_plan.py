@@ -203,6 +203,11 @@ class Plan:
         """Records (votes) that stand behind each answer, if all cells are as likely."""
         return self._records(self.mode == "training")
 
+    @property
+    def vote_records(self) -> Array:
+        """Records (votes) that stand behind each query's vote, if all cells are as likely."""
+        return self._records(False)
+
     def _records(self, leaves: bool) -> Array:
         if self.n_records is None:
             raise ValueError(

@@ -1,0 +1,80 @@
+"""From a design that was chosen without data to the classifier that releases it."""
+
+from typing import Any
+
+from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
+from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
+from mrf_matrix.planning import Plan, Tuning
+
+CLASSIFIERS: dict[str, Any] = {
+    "training": MatrixForestClassifier,
+    "prediction": BatchPredictionClassifier,
+    "subsample": SubsampleAggregateClassifier,
+}
+
+
+def from_design(design: Tuning | Plan, **changes: Any) -> Any:
+    """Return a classifier, ready to fit, that releases what was tuned or planned.
+
+    Parameters
+    ----------
+    design : Tuning or Plan
+        The best design of a search, or a plan: its forests and strategies are used as they are.
+    **changes
+        Arguments of the classifier to set besides, for example ``ledger=`` or ``noise=``.
+
+    Returns
+    -------
+    MatrixForestClassifier, BatchPredictionClassifier or SubsampleAggregateClassifier
+        Of the design's mode, not fitted. Nothing is spent until it is.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a search nor a plan.
+
+    Notes
+    -----
+    A plan's votes were for its own queries: in "prediction" and "subsample" the classifier selects
+    strategies again, for the queries that come.
+
+    Examples
+    --------
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.planning import plan
+    >>> car = load_dataset("car")
+    >>> made = plan(car.domain, epsilon=1, n_trees=8, max_depth=1, strategy="identity")
+    >>> model = from_design(made).fit(car.X, car.y)
+    >>> model.forest_ == made.forest
+    True
+    """
+    if isinstance(design, Tuning):
+        domain, mode = design.request["domain"], design.request["mode"]
+        return CLASSIFIERS[mode](domain, **{**design.best_params, **changes})
+    if not isinstance(design, Plan):
+        raise TypeError(
+            f"design is of type {type(design).__name__}: expected a Tuning (from tune) or a Plan "
+            f"(from plan)."
+        )
+    return CLASSIFIERS[design.mode](design.domain, **{**_settings(design), **changes})
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    budget = plan.budget
+    several = len(plan.parts) > 1
+    settings: dict[str, Any] = {
+        "epsilon": None,
+        budget.parameter: budget.amount,
+        "neighboring": plan.neighboring,
+        "forest": [part.ensemble.forest for part in plan.parts] if several else plan.forest,
+    }
+    if several or len(plan.parts[0].ensemble.features) < plan.domain.n_attributes:
+        settings["feature_subsets"] = [list(part.ensemble.features) for part in plan.parts]
+    if several and not budget.is_infinite:
+        settings["budget_shares"] = [part.mechanism.budget.exact for part in plan.parts]
+    if plan.mode != "prediction":
+        settings |= {"allocation": plan.allocation, "voting": plan.voting}
+    if plan.mode == "training" and plan.allocation == "matrix":
+        settings["strategy"] = [part.strategy for part in plan.parts]
+    return settings

@@ -1,0 +1,69 @@
+"""Which designs a search tries: lists of values for each parameter, all combinations."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from mrf_matrix.domain import Domain
+
+PARAMETERS = (
+    "max_depth",
+    "n_trees",
+    "n_ensembles",
+    "max_features",
+    "splits",
+    "strategy",
+    "allocation",
+    "voting",
+)
+
+FEW_TREES, MANY_TREES = 16, 128
+
+
+def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
+    """Return a space that holds shallow and deep, few and many, for any domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    mode : {"training", "prediction", "subsample"}
+    """
+    splittable = sum(size > 1 for size in domain.sizes)
+    depths = [depth for depth in (1, 2, 3, 4) if depth <= max(1, splittable)]
+    return {
+        "max_depth": depths,
+        "n_trees": [FEW_TREES, MANY_TREES],
+        "splits": ["multiway", "binary"],
+        "strategy": ["auto"],
+        "voting": ["weight"] if mode == "prediction" else ["hard", "weight"],
+    }
+
+
+def designs_of(space: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return all combinations of a space, the last parameter fastest.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or a list empty or no list.
+    """
+    checked: dict[str, list[Any]] = {}
+    for name, values in space.items():
+        if name not in PARAMETERS:
+            raise ValueError(
+                f"space holds {name!r}: expected parameters among {', '.join(PARAMETERS)}."
+            )
+        listed = list(values) if isinstance(values, list | tuple | range) else None
+        if not listed:
+            raise ValueError(f"space[{name!r}]={values!r}: expected a list of at least one value.")
+        checked[name] = listed
+    return [dict(zip(checked, chosen, strict=True)) for chosen in product(*checked.values())]
+
+
+def structures_of(designs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Group designs that differ in training's voting only: they share a plan."""
+    groups: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
+    for design in designs:
+        key = tuple((name, repr(value)) for name, value in design.items() if name != "voting")
+        groups.setdefault(key, []).append(design)
+    return list(groups.values())

@@ -1,0 +1,121 @@
+"""Finished trials of a search: plain values, kept in a JSON file so that a search resumes."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One design that was tried.
+
+    Attributes
+    ----------
+    design : dict
+        Its parameters.
+    value : float
+        The objective, smaller is better; infinite where the design was refused.
+    rms_per_vote : float
+        Expected error of a weight vote, in records per class.
+    measurements : int
+        Noise draws of the release for each class.
+    leaves : int
+        Leaves of all trees.
+    nbytes : int
+        Bytes of the largest array of the release.
+    seconds : float
+        Seconds that planning it took, and expected seconds of the release.
+    note : str
+        Why it was refused.
+    """
+
+    design: dict[str, Any]
+    value: float
+    rms_per_vote: float
+    measurements: int
+    leaves: int
+    nbytes: int
+    seconds: float
+    note: str = ""
+
+    @property
+    def key(self) -> str:
+        """Tell designs apart."""
+        return design_key(self.design)
+
+    def row(self) -> dict[str, Any]:
+        """Return design and figures in one flat row."""
+        figures = asdict(self)
+        return {**figures.pop("design"), **figures}
+
+
+def design_key(design: Mapping[str, Any]) -> str:
+    """Return a name of a design that is the same in every process."""
+    return json.dumps(design, sort_keys=True, default=str)
+
+
+class TrialFile:
+    """A JSON file of finished trials, written whole after each, so that an interrupt loses none.
+
+    Parameters
+    ----------
+    path : str or Path or None
+        None keeps nothing.
+    request : dict
+        What was asked: a file of another request is refused.
+    """
+
+    def __init__(self, path: Any, request: Mapping[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.request = json.loads(json.dumps(request, default=str))
+
+    def load(self) -> list[Trial]:
+        """Return the finished trials; none where there is no file yet.
+
+        Raises
+        ------
+        ValueError
+            If the file is not of this search.
+        """
+        if self.path is None or not self.path.exists():
+            return []
+        try:
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            request, rows = stored["request"], [_trial(row) for row in stored["trials"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"resume={str(self.path)!r} is no file of trials ({error}): expected one that "
+                f"tune wrote, or a new name."
+            ) from None
+        if request != self.request:
+            changed = sorted(k for k in request | self.request if request.get(k) != (
+                self.request.get(k)
+            ))  # fmt: skip
+            raise ValueError(
+                f"resume={str(self.path)!r} is of another search (differs in {changed}): expected "
+                f"the same domain, budget, mode and objective, or a new name."
+            )
+        return rows
+
+    def save(self, trials: list[Trial]) -> None:
+        """Write all finished trials, by replacing the file."""
+        if self.path is None:
+            return
+        record = {
+            "schema": SCHEMA,
+            "request": self.request,
+            "trials": [asdict(trial) for trial in trials],
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_name(self.path.name + ".part")
+        partial.write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
+        os.replace(partial, self.path)
+
+
+def _trial(row: dict[str, Any]) -> Trial:
+    return Trial(**row)

@@ -1,0 +1,108 @@
+"""The result of a search: every trial, the best design, the Pareto front, a frame."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from mrf_matrix.planning.trials import Trial
+
+FRAMES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuning:
+    """What a search without data found.
+
+    Attributes
+    ----------
+    trials : tuple of Trial
+        Best first; designs that were refused last.
+    objective : str
+        Name of what was minimised.
+    request : dict
+        Domain, mode, budget and seed, as the estimators take them.
+    """
+
+    trials: tuple[Trial, ...]
+    objective: str
+    request: dict[str, Any]
+
+    @property
+    def best(self) -> Trial:
+        """The trial of the least objective."""
+        if not self.trials or not np.isfinite(self.trials[0].value):
+            reasons = sorted({trial.note for trial in self.trials if trial.note})
+            raise ValueError(
+                f"no design was feasible: {'; '.join(reasons[:3]) or 'the space is empty'}. "
+                f"Enlarge the space, or the bounds on time and memory."
+            )
+        return self.trials[0]
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """The best design's parameters with budget, relation and seed: a classifier's arguments.
+
+        `mrf_matrix.estimators.from_design` makes the classifier.
+        """
+        chosen = {name: value for name, value in self.best.design.items() if value is not None}
+        if self.request["mode"] == "prediction":
+            chosen.pop("voting", None)
+        fixed = ("epsilon", "rho", "neighboring", "random_state", "time_limit")
+        return {**{name: self.request[name] for name in fixed}, **chosen}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat dict for each trial, best first."""
+        return [trial.row() for trial in self.trials]
+
+    def to_frame(self, native: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
+        """Return the trials as a frame of the named library, or of the first installed one.
+
+        Raises
+        ------
+        ImportError
+            If no frame library is installed: `rows` needs none.
+        """
+        from importlib.util import find_spec
+
+        able = [name for name in FRAMES if find_spec(name)]
+        if native is None and not able:
+            raise ImportError("no frame library is installed: use rows(), or install polars.")
+        rows = self.rows()
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return nw.from_dict(columns, backend=native or able[0]).to_native()
+
+    def pareto(self, first: str = "value", second: str = "measurements") -> tuple[Trial, ...]:
+        """Return the trials that no other beats in both of two figures, by the first.
+
+        Parameters
+        ----------
+        first, second : str
+            Figures of `Trial` to be small: "value", "rms_per_vote", "measurements", "leaves",
+            "nbytes" or "seconds".
+        """
+        ranked = sorted(
+            (trial for trial in self.trials if np.isfinite(trial.value)),
+            key=lambda trial: (getattr(trial, first), getattr(trial, second)),
+        )
+        front: list[Trial] = []
+        for trial in ranked:
+            if not front or getattr(trial, second) < getattr(front[-1], second):
+                front.append(trial)
+        return tuple(front)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the search as plain values, ready for JSON."""
+        return {
+            "objective": self.objective,
+            "request": {k: v for k, v in self.request.items() if k != "domain"},
+            "best": self.best.row(),
+            "trials": self.rows(),
+        }
+
+    def __repr__(self) -> str:
+        feasible = sum(np.isfinite(trial.value) for trial in self.trials)
+        found = f"best {self.objective}={self.best.value:.4g} by {self.best.design}"
+        return f"Tuning({feasible} of {len(self.trials)} designs feasible, {found})"

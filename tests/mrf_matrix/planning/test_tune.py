@@ -1,0 +1,173 @@
+"""Searches without data: objectives, bounds, resuming, and the classifier at the end."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+from mrf_matrix import Domain, MatrixForestClassifier
+from mrf_matrix.estimators.design import from_design
+from mrf_matrix.forests import pure_forest_bound
+from mrf_matrix.planning import ExpectedLoss, TargetPrior, Tuning, plan, tune
+
+DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=2)
+SPACE = {
+    "max_depth": [1, 2],
+    "n_trees": [4, 8],
+    "splits": ["multiway"],
+    "strategy": ["identity"],
+    "voting": ["hard", "weight"],
+}
+ASK = {"epsilon": 1, "n_records": 400, "space": SPACE, "time_limit": 0.2}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tune(DOMAIN, **ASK)
+
+
+def test_every_design_is_tried_and_ranked(found):
+    assert len(found.trials) == 8
+    values = [trial.value for trial in found.trials]
+    assert values == sorted(values)
+    assert 0 < found.best.value < 1
+
+
+def test_searches_take_no_data():
+    private = {"X", "y", "data", "dataset", "records", "labels", "counts", "frame"}
+    for call in (tune, Tuning, ExpectedLoss, TargetPrior.draw):
+        assert private.isdisjoint(inspect.signature(call).parameters)
+
+
+def test_processes_do_not_change_the_result(found):
+    parallel = tune(DOMAIN, **ASK, n_jobs=2)
+    assert [t.design for t in parallel.trials] == [t.design for t in found.trials]
+    assert [t.value for t in parallel.trials] == [t.value for t in found.trials]
+
+
+def test_a_search_resumes_from_its_file(tmp_path, found):
+    file = tmp_path / "trials.json"
+    first = tune(DOMAIN, **{**ASK, "space": {**SPACE, "max_depth": [1]}}, resume=file)
+    stored = json.loads(file.read_text())["trials"]
+    assert len(stored) == len(first.trials) == 4
+    seen = []
+    again = tune(DOMAIN, **ASK, resume=file, progress=lambda *step: seen.append(step[1:]))
+    assert seen[0] == (4, 8)
+    assert [t.value for t in again.trials] == [t.value for t in found.trials]
+    with pytest.raises(ValueError, match="another search"):
+        tune(DOMAIN, **{**ASK, "epsilon": 2}, resume=file)
+    file.write_text("{}")
+    with pytest.raises(ValueError, match="no file of trials"):
+        tune(DOMAIN, **ASK, resume=file)
+
+
+@pytest.mark.parametrize(
+    ("objective", "options"),
+    [
+        ("flip", {"share": 0.1}),
+        ("flip", {"margin": 5.0}),
+        ("error", {"resolution": 5}),
+        ("bound", {"lipschitz": 0.5}),
+        (lambda plan: plan.rms_per_leaf, {}),
+    ],
+)
+def test_objectives(objective, options):
+    tuned = tune(DOMAIN, **ASK, objective=objective, objective_options=options)
+    assert np.isfinite(tuned.best.value)
+    if objective == "error":
+        assert {trial.design["max_depth"] for trial in tuned.trials if np.isinf(trial.value)} == {1}
+
+
+def test_the_bound_adds_bias_and_noise():
+    quiet = plan(DOMAIN, epsilon=float("inf"), n_trees=4, max_depth=1, n_records=400,
+                 strategy="identity", random_state=0)  # fmt: skip
+    from mrf_matrix.planning import LipschitzBound
+
+    leaves = round(quiet.forest.n_leaves / 4)
+    bias = pure_forest_bound(400, leaves, 4, splits="midpoint", form="sharp")
+    assert LipschitzBound()(quiet) == pytest.approx(bias)
+
+
+def test_expected_loss_falls_with_the_budget():
+    made = plan(DOMAIN, epsilon=1, n_trees=8, max_depth=2, n_records=400, strategy="identity",
+                random_state=0)  # fmt: skip
+    loss = ExpectedLoss()
+    values = [loss(made.at(epsilon=epsilon)) for epsilon in (0.01, 0.3, 10)]
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
+def test_the_estimator_is_ready_to_fit(mode):
+    voting = {} if mode == "prediction" else {"voting": ["weight"]}
+    space = {"max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"], **voting}
+    tuned = tune(DOMAIN, epsilon=2, n_records=60, mode=mode, space=space)
+    model = from_design(tuned, noise="research", noise_state=0)
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, size, 60) for size in DOMAIN.sizes], axis=1)
+    model.fit(codes, rng.integers(0, 2, 60))
+    assert model.max_depth == tuned.best.design["max_depth"]
+    assert model.predict(codes).shape == (60,)
+
+
+def test_a_plan_becomes_its_estimator():
+    made = plan(DOMAIN, epsilon=1, n_trees=6, max_depth=1, n_ensembles=2, max_features=2,
+                budget_shares=[1, 2], strategy="identity", random_state=3)  # fmt: skip
+    model = from_design(made, noise="research", noise_state=0)
+    assert isinstance(model, MatrixForestClassifier)
+    codes = np.zeros((4, 4), dtype=int)
+    model.fit(codes, [0, 1, 0, 1])
+    report = model.privacy_report_
+    assert report.expected_rms_per_leaf == pytest.approx(made.rms_per_leaf)
+    with pytest.raises(TypeError, match="Tuning"):
+        from_design("best")
+
+
+def test_tables_and_front(found):
+    rows = found.rows()
+    assert {"max_depth", "value", "rms_per_vote"} <= set(rows[0])
+    frame = found.to_frame()
+    assert len(frame) == 8
+    front = found.pareto()
+    assert front[0].value == found.best.value
+    sizes = [trial.measurements for trial in front]
+    assert sizes == sorted(sizes, reverse=True)
+    json.dumps(found.to_dict())
+
+
+def test_designs_that_cannot_be_are_refused_with_a_note():
+    tuned = tune(DOMAIN, **{**ASK, "space": {**SPACE, "max_depth": [1, 9]}})
+    refused = [trial for trial in tuned.trials if trial.note]
+    assert len(refused) == 4
+    assert "max_depth" in refused[0].note
+    tight = tune(DOMAIN, **ASK, max_bytes=3000)
+    assert any("cap" in t.note or "max_bytes" in t.note for t in tight.trials)
+    with pytest.raises(ValueError, match="no design was feasible"):
+        _ = tune(DOMAIN, **{**ASK, "space": {"max_depth": [9]}}).best
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"objective": "beauty"}, "objective"),
+        ({"space": {"height": [1]}}, "height"),
+        ({"space": {"max_depth": []}}, "list"),
+        ({"n_records": None}, "n_records"),
+        ({"epsilon": None}, "no budget"),
+        ({"n_forests": 0}, "n_forests"),
+    ],
+)
+def test_impossible_searches_say_what_to_change(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        _ = tune(DOMAIN, **{**ASK, **arguments}).best
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_priors_are_public_and_seeded(share):
+    prior = TargetPrior(label_noise=share)
+    draws = [prior.draw(DOMAIN, 2, np.random.default_rng(5)) for _ in range(2)]
+    codes = np.indices(DOMAIN.sizes).reshape(4, -1).T
+    assert (draws[0](codes) == draws[1](codes)).all()
+    assert set(draws[0](codes)) <= {0, 1}
+    with pytest.raises(ValueError, match="monotone"):
+        TargetPrior(monotone=2)
