@@ -15,7 +15,7 @@ from strategies.workload_factor import factor_of
 TOLERANCE = 1e-6
 LEAST_WORK = 4.0
 """Seconds of the reference machine that "l2" gets at least: here is the certified optimum."""
-LARGEST = 4000
+LARGEST = 2600
 """Merged cells up to which the eigenvalue problems stay within seconds."""
 
 

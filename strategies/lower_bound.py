@@ -5,7 +5,10 @@ for Gaussian noise; an L1 column norm is at least the L2 norm, so the same bound
 noise. Over larger domains: `strategies.implicit_bound`, from Grams of the rows alone.
 """
 
-from strategies.dual_weights import ascend, certified
+import numpy as np
+from scipy import linalg
+
+from strategies.dual_weights import MARGIN, ascend, certified
 from strategies.implicit_bound import implicit_bound
 from strategies.operators import Array
 from strategies.problem import Problem
@@ -15,17 +18,36 @@ TOLERANCE = 2e-4
 """Gap at which the climb stops: the bound is then within 0.02 % of the best of its kind."""
 WORK = 4.0
 """Seconds of the reference machine that a bound may cost."""
+LARGEST = 2600
+"""Merged cells up to which the weights are climbed; above, they stay uniform."""
 SPEED = 6e10
 """Operations a second of the reference machine in matrix products."""
 
 
 def lower_bound(problem: Problem) -> float:
     """Return a bound that the loss of no strategy can be below; 0 where none is known."""
+    merging, gram = problem.merging, None
+    if merging is not None and merging.n_groups > LARGEST:
+        gram = problem.gram
+    if gram is not None:
+        return uniform_bound(gram)
     factor = factor_of(problem)
     if factor is None:
         found = implicit_bound(problem.workload)
         return 0.0 if found is None else found.value
     return factor_bound(factor)
+
+
+def uniform_bound(gram: Array) -> float:
+    """Return the bound for uniform weights, rounded down: the SVD bound ``||W||_*² / g``.
+
+    One spectrum of the Gram ``WᵀW`` (g, g), without eigenvectors.
+    """
+    g = len(gram)
+    values = linalg.eigvalsh(gram, check_finite=False)
+    error = 8.0 * g * np.finfo(float).eps * values[-1]
+    root = np.sqrt(np.maximum(values - error, 0.0)).sum()
+    return float(root**2 / g * (1.0 - MARGIN))
 
 
 def factor_bound(factor: Array, work: float = WORK) -> float:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
+from strategies import lower_bound as lower_bound_module
 from strategies.dual_weights import ascend, assess_weights, certified, gaussian_strategy, updated
-from strategies.lower_bound import factor_bound, lower_bound, steps_within
+from strategies.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
 from strategies.operators import Gram
 from strategies.problem import Problem
 from strategies.workload_factor import factor_of, factor_of_gram, factor_of_rows
@@ -85,6 +86,16 @@ def test_uniform_weights_are_the_svd_bound() -> None:
     workload = np.tri(9)
     uniform = assess_weights(factor_of_rows(workload), np.full(9, 1 / 9))
     assert uniform.root**2 == pytest.approx(np.linalg.norm(workload, ord="nuc") ** 2 / 9)
+
+
+def test_many_cells_keep_uniform_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = np.tri(9)
+    climbed = lower_bound(Problem.of(workload))
+    monkeypatch.setattr(lower_bound_module, "LARGEST", 8)
+    uniform = lower_bound(Problem.of(workload))
+    assert uniform == uniform_bound(workload.T @ workload)
+    assert uniform == pytest.approx(np.linalg.norm(workload, ord="nuc") ** 2 / 9, rel=1e-6)
+    assert uniform < climbed
 
 
 def test_plain_updates_climb_and_the_gap_closes() -> None:
