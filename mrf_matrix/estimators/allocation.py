@@ -94,7 +94,7 @@ class Training:
         n_classes : int
             Number of classes k.
         coins : Generator
-            Throws the public coins that give each record its tree ("disjoint").
+            Throws the coins that give each record its tree ("disjoint").
         """
         forest, seen = self.ensemble.forest, self.ensemble.view(codes)
         if self.allocation != "disjoint":

@@ -16,6 +16,7 @@ from mrf_matrix.estimators.allocation import (
 )
 from mrf_matrix.estimators.answering import Answering
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.disjoint import record_coins
 from mrf_matrix.estimators.ensembles import Ensemble
 from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
@@ -61,7 +62,7 @@ class MatrixForestClassifier(ForestClassifier):
         Shares of the budget, one for each ensemble; equal when not given.
     allocation : {"matrix", "per_tree", "disjoint"}, default="matrix"
         "matrix": this library's mechanism. "per_tree": Laplace (Gaussian) noise on every tree's
-        leaves. "disjoint": each record trains one tree only, drawn by a public coin.
+        leaves. "disjoint": each record trains one tree only, drawn by its own coin.
     strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
         Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
         "matrix".
@@ -81,7 +82,8 @@ class MatrixForestClassifier(ForestClassifier):
     ledger : PrivacyLedger, optional
         Charged once by every `fit`, after all checks and before the records are measured.
     random_state : int, RandomState or None, default=None
-        Seed of the public structure: attributes, trees, and the coins of "disjoint".
+        Seed of the public structure: attributes and trees. The coins of "disjoint" follow it
+        with research noise only; a private release throws fresh ones.
 
     Attributes
     ----------
@@ -217,14 +219,15 @@ class MatrixForestClassifier(ForestClassifier):
         ensembles = []
         seeds = coins.integers(2**63, size=len(trainings))  # whatever the records
         for training, seed in zip(trainings, seeds, strict=True):
-            coin = np.random.default_rng(seed)
+            coin = record_coins(self.noise, training.answering.mechanism.budget, seed)
             table = training.table(codes, labels, domain.n_classes, coin)
             release, values = training.answering.release(
                 table, noise=self.noise, noise_state=noise_state
             )
             ensembles.append(training.trained(release, values[:, order]))
         self.ensembles_ = tuple(ensembles)
-        self.privacy_report_ = training_report(trainings, ensembles)
+        report = training_report(trainings, ensembles)
+        self.privacy_report_ = report.over(self.domain)
 
     def _bill(self) -> Bill:
         return Bill(

@@ -1,7 +1,7 @@
 """What a fitted estimator may say of its privacy: every figure computed, every mode labelled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import sqrt
 from typing import Any
@@ -112,6 +112,13 @@ class PrivacyReport:
     def measured(self) -> str:
         """What was measured, each thing named once."""
         return "; ".join(dict.fromkeys(one.measured for one in self.measurements))
+
+    def over(self, domain: Any) -> "PrivacyReport":
+        """Return the report, without its claim where the domain was read off the records."""
+        if not (isinstance(domain, str) and domain == "from_data"):
+            return self
+        reason = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
+        return replace(self, statement=reason, notes=(*self.notes, self.statement))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, ready for JSON."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.answering import Answering, choose_strategies, method_within
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.disjoint import record_coins
 from mrf_matrix.estimators.ensembles import (
     Ensemble,
     positive,
@@ -132,7 +133,13 @@ class PrivatePredictionClassifier(ForestClassifier):
         codes, labels = encode(domain, X, y)
         coins = structure.integers(2**63, size=len(public.ensembles))  # whatever the records
         tables = [
-            self._table(ensemble, codes, labels, domain.n_classes, np.random.default_rng(coin))
+            self._table(
+                ensemble,
+                codes,
+                labels,
+                domain.n_classes,
+                record_coins(self.noise, book.budget, coin),
+            )
             for ensemble, coin in zip(public.ensembles, coins, strict=True)
         ]
         self.domain_ = domain
@@ -263,7 +270,7 @@ class PrivatePredictionClassifier(ForestClassifier):
         spent = self._book.spent
         squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in batches)
         count = sum(int(b.plan.multiplicity.sum()) for b in batches)
-        return PrivacyReport(
+        report = PrivacyReport(
             statement=statement_of(releases, spent),
             budget=f"{spent!r} of {self._book.budget!r}",
             neighboring=releases[0].neighboring,
@@ -276,6 +283,7 @@ class PrivatePredictionClassifier(ForestClassifier):
             expected_rms_per_vote=root_mean(squares, count),
             notes=(self._note(), *structure_notes(self.ensembles_)),
         )
+        return report.over(self.domain)
 
     def _measured(self, answering: Answering) -> str:
         if answering.strategy is None:

@@ -24,7 +24,7 @@ SHARINGS: tuple[str, ...] = get_args(Sharing)
 class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     """Forest whose trees see disjoint records, and whose votes are released under privacy.
 
-    Every record goes to one tree of each ensemble, by its own public coin, so that adding a
+    Every record goes to one tree of each ensemble, by its own coin, so that adding a
     record moves no other. `fit` **keeps private counts** (of the leaves, C) and spends nothing.
     `predict` takes the workload ``W = Q Tᵀ`` over leaves, selects a strategy A for it without
     data, and returns the labels with the most votes in ``W A⁺ (A C + noise)`` (Tajima, Wu and
@@ -58,7 +58,8 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     noise, noise_state, time_limit, n_jobs, ledger, keep_records_in_pickle
         See `BatchPredictionClassifier`.
     random_state : int, RandomState or None, default=None
-        Seed of the public structure: attributes, trees, coins, and preferences among ties.
+        Seed of the public structure: attributes and trees. Coins and preferences among ties
+        follow it with research noise only; a private release throws fresh ones.
 
     Attributes
     ----------
@@ -169,6 +170,5 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
 
     def _note(self) -> str:
         return (
-            f"the queries and the coins are public; {self.voting} voting; the fitted object "
-            f"holds private counts"
+            f"the queries are public; {self.voting} voting; the fitted object holds private counts"
         )
