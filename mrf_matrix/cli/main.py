@@ -6,6 +6,8 @@ import click
 
 COMMANDS = {
     "compare": "Compare noise allocations on a data set, beside forests without privacy.",
+    "plan": "Plan a release from its public domain: expected error, sizes, flips; reads no data.",
+    "tune": "Choose depth, trees, splits, strategy and voting without data.",
     "fit": "Train a private forest on a file of records and write a model file.",
     "predict": "Predict the classes of a file of records from a model file.",
     "ledger": "Start or show a privacy ledger that several releases share.",

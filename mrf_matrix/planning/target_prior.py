@@ -42,6 +42,8 @@ class TargetPrior:
         Variance of all pair effects relative to that of the main effects.
     monotone : float, default=0.5
         Probability that an attribute's effect rises or falls along its codes.
+    evenness : float, default=1.0
+        Gamma shape of the steps of monotone effects: large for straight lines.
     concentration : float, default=1.0
         Dirichlet parameter of the class sizes: large for balanced classes.
     label_noise : float, default=0.05
@@ -58,6 +60,7 @@ class TargetPrior:
     sparsity: float = 1.0
     interaction: float = 0.5
     monotone: float = 0.5
+    evenness: float = 1.0
     concentration: float = 1.0
     label_noise: float = 0.05
 
@@ -70,8 +73,9 @@ class TargetPrior:
         ):
             if not 0 <= value <= most:
                 raise ValueError(f"{name}={value!r}: expected a number from 0 to {most}.")
-        if not self.concentration > 0:
-            raise ValueError(f"concentration={self.concentration!r}: expected a positive number.")
+        for name, value in (("concentration", self.concentration), ("evenness", self.evenness)):
+            if not value > 0:
+                raise ValueError(f"{name}={value!r}: expected a positive number.")
 
     def draw(self, domain: Domain, n_classes: int, generator: np.random.Generator) -> "Target":
         """Draw one target function.
@@ -101,7 +105,7 @@ class TargetPrior:
     def _effect(self, size: int, generator: np.random.Generator) -> Array:
         """Return an attribute's effect along its codes: mean 0, mean square 1."""
         if generator.random() < self.monotone:
-            steps = generator.exponential(size=size) * generator.choice([-1, 1])
+            steps = generator.gamma(self.evenness, size=size) * generator.choice([-1, 1])
         else:
             steps = generator.normal(size=size)
         return _standard(np.cumsum(steps))

@@ -6,6 +6,10 @@ from typing import Any
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#6B6B6B"
+HEAT = "cividis"
+"""Sequential map, even in lightness for everyone."""
+DIVERGING = "PuOr"
+"""Two hues that stay apart under all common colour blindness, zero white."""
 
 
 def load_pyplot() -> Any:
@@ -32,3 +36,13 @@ def tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
+
+
+def colour_bar(image: Any, ax: Any, label: str) -> None:
+    """Put a labelled colour bar beside an image."""
+    ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9)
+
+
+def text_colour(level: float) -> str:
+    """Return the colour of text that is readable on a heat map's level, 0 to 1."""
+    return "white" if level < 0.6 else "black"

@@ -1,0 +1,94 @@
+"""Tables of a plan and of a search for people."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from rich.table import Table
+
+from mrf_matrix.cli.screen import table
+
+SHOWN = 12
+"""Designs of a search that a table shows."""
+
+
+def plan_table(figures: Mapping[str, Any]) -> Table:
+    """List a plan's figures, one a line."""
+    made = table(f"Plan for {figures['domain']}, before any data", "figure", "value", words=2)
+    for name, value in _lines(figures):
+        made.add_row(name, value)
+    return made
+
+
+def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    unit = "leaf" if figures["mode"] == "training" else "vote"
+    lines = [
+        ("mode", f"{figures['mode']}, {figures['voting']} voting"),
+        ("budget", f"{figures['budget']}, {figures['neighboring']} neighbours"),
+        ("domain", f"{figures['attributes']} attributes, {readable(figures['cells'])} cells, "
+         f"{figures['classes']} classes"),
+        ("forest", ", ".join(
+            f"{part['trees']} trees of depth {part['depth']} ({part['leaves']} leaves)"
+            for part in figures["ensembles"][:3])),
+        ("strategy", ", ".join(
+            f"{part['strategy']} ({part['measurements']} measurements)"
+            for part in figures["ensembles"][:3])),
+        ("sensitivity", f"{figures['sensitivity']:.4g}"),
+        ("noise scale", f"{figures['noise_scale']:.4g} records"),
+    ]  # fmt: skip
+    if "rms_per_leaf" in figures:
+        lines.append(("expected rms per leaf", f"{figures['rms_per_leaf']:.4g} records per class"))
+    lines += [
+        ("expected rms per vote", f"{figures['rms_per_vote']:.4g} records per class"),
+        (f"worst {unit}", f"number {figures['worst_row']}: {figures['worst_rms']:.4g} records"),
+    ]
+    if "certified_ratio" in figures:
+        lines.append(
+            ("certified", f"no strategy is better by more than {figures['certified_ratio']:.3g} "
+             f"in squared error")
+        )  # fmt: skip
+    if figures["records"] is not None:
+        lines.append(
+            (f"signal to noise of a {unit}", f"{figures['median_signal_to_noise']:.3g} (median, "
+             f"{figures['records']} records spread evenly)")
+        )  # fmt: skip
+        lines += [
+            (f"flip probability, {margin}", f"{value:.3f}")
+            for margin, value in figures["mean_flip_probability"].items()
+        ]
+    lines.append(("time expected", f"{figures['seconds']:.3g} s with the strategy search"))
+    return lines
+
+
+def size_table(figures: Mapping[str, Any]) -> Table:
+    """List the largest arrays to come."""
+    made = table("Largest arrays of the release", "array", "shape", "bytes", words=2)
+    for size in figures["arrays"][:5]:
+        made.add_row(size["name"], " × ".join(map(str, size["shape"])), f"{size['bytes']:,}")
+    return made
+
+
+def search_table(tuning: Any, label: str) -> Table:
+    """List the best designs of a search."""
+    rows = tuning.rows()
+    names = [name for name in rows[0] if name in tuning.best.design]
+    made = table(
+        f"Designs for {label}, best first, before any data", *names, "objective", "rms/vote",
+        "draws", words=len(names),
+    )  # fmt: skip
+    for row in rows[:SHOWN]:
+        value = f"{row['value']:.4g}" if isfinite(row["value"]) else "refused"
+        made.add_row(
+            *(str(row[name]) for name in names), value, f"{row['rms_per_vote']:.4g}",
+            f"{row['measurements']}",
+        )  # fmt: skip
+    made.caption = (
+        f"objective: {tuning.objective.replace('_', ' ')}, smaller is better; {len(rows)} designs "
+        f"in all. draws: noisy measurements per class."
+    )
+    return made
+
+
+def readable(count: int) -> str:
+    """Write a number of cells, with an exponent where it is large."""
+    return f"{count:,}" if count < 10**9 else f"{count:.2e}"

@@ -1,0 +1,88 @@
+"""Sensitivity by cell: how much one record in each cell moves what is measured."""
+
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.planning import Plan
+from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+
+MOST_CELLS = 100_000
+
+
+class CellSensitivityDisplay:
+    """Column norms of each ensemble's strategy, sorted: where the noise budget is used fully.
+
+    Noise pays for the largest column norm, so cells below it are protected more than asked. The
+    curves show how evenly a strategy spreads its sensitivity.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn, after `plot`.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @classmethod
+    def from_plan(cls, plan: Plan, *, ax: Any = None) -> "CellSensitivityDisplay":
+        """Draw a plan's sensitivities.
+
+        Parameters
+        ----------
+        plan : Plan
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        return cls(plan).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> "CellSensitivityDisplay":
+        """Draw each ensemble's column norms in descending order, beside the sensitivity."""
+        ax = new_axes(ax, figsize=(6.8, 4.0))
+        top = 0.0
+        for number, (part, colour) in enumerate(
+            zip(self.plan.parts, _colours(len(self.plan.parts)), strict=True), start=1
+        ):
+            rounded = part.mechanism.rounded
+            cells = rounded.matrix.shape[1]
+            if cells > MOST_CELLS:
+                raise ValueError(
+                    f"ensemble {number} has {cells} cells: expected at most {MOST_CELLS} for a "
+                    f"picture of each; plan fewer attributes or coarser ones."
+                )
+            norm = rounded.matrix.column_norms(rounded.norm) / float(rounded.scale)
+            order = np.sort(np.asarray(norm))[::-1]
+            top = max(top, float(order[0]))
+            name = "as measured" if part.strategy is None else part.strategy.method
+            label = f"ensemble {number}: {name}" if len(self.plan.parts) > 1 else name
+            ax.step(np.linspace(0, 100, cells), order, where="post", color=colour, label=label)
+        ax.axhline(top, color=GREY, linestyle="--", linewidth=1)
+        ax.annotate(
+            f"sensitivity {top:.3g}: what the noise pays for",
+            (0.99, top),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 4),
+            textcoords="offset points",
+            ha="right",
+            color=GREY,
+            fontsize=9,
+        )
+        norm_name = "L1" if self.plan.parts[0].mechanism.rounded.norm == "l1" else "L2"
+        table = "cells" if self.plan.mode != "subsample" else "leaves"
+        ax.set_xlabel(f"{table}, largest first (% of all {table})")
+        ax.set_ylabel(f"{norm_name} norm of the strategy's column (per record)")
+        ax.set_ylim(0, 1.15 * top)
+        ax.set_title("how much one record moves the measurement", fontsize=10)
+        ax.legend(frameon=False, fontsize=9, loc="lower left")
+        tidy(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _colours(count: int) -> list[str]:
+    return [COLOURS[i % len(COLOURS)] for i in range(count)]

@@ -1,0 +1,100 @@
+"""The designs of a search and its Pareto front."""
+
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.planning import Tuning
+from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+
+FIGURES = {
+    "measurements": "noisy measurements per class",
+    "leaves": "leaves of all trees",
+    "nbytes": "largest array (bytes)",
+    "seconds": "seconds to plan",
+    "rms_per_vote": "rms error of a vote (records per class)",
+}
+
+
+class ParetoDisplay:
+    """Objective of every design against another figure, with the front that none beats.
+
+    Parameters
+    ----------
+    tuning : Tuning
+    against : {"measurements", "leaves", "nbytes", "seconds", "rms_per_vote"}, \
+default="measurements"
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn, after `plot`.
+    """
+
+    def __init__(self, tuning: Tuning, against: str = "measurements") -> None:
+        if against not in FIGURES:
+            raise ValueError(
+                f"against={against!r}: expected one of {', '.join(map(repr, FIGURES))}."
+            )
+        self.tuning = tuning
+        self.against = against
+
+    @classmethod
+    def from_tuning(
+        cls, tuning: Tuning, *, against: str = "measurements", ax: Any = None
+    ) -> "ParetoDisplay":
+        """Draw a search.
+
+        Parameters
+        ----------
+        tuning : Tuning
+        against : str, default="measurements"
+            The figure across.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        return cls(tuning, against).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> "ParetoDisplay":
+        """Draw every feasible design as a point, the front as a staircase, the best named."""
+        ax = new_axes(ax, figsize=(7.0, 4.4))
+        found = [trial for trial in self.tuning.trials if np.isfinite(trial.value)]
+        ax.scatter(
+            [getattr(trial, self.against) for trial in found],
+            [trial.value for trial in found],
+            color=GREY,
+            alpha=0.6,
+            s=28,
+            label="designs",
+        )
+        front = sorted(
+            self.tuning.pareto("value", self.against), key=lambda t: getattr(t, self.against)
+        )
+        ax.plot(
+            [getattr(trial, self.against) for trial in front],
+            [trial.value for trial in front],
+            color=COLOURS[0],
+            marker="o",
+            drawstyle="steps-post",
+            label="Pareto front",
+        )
+        best = self.tuning.best
+        ax.scatter(
+            [getattr(best, self.against)],
+            [best.value],
+            color=COLOURS[1],
+            marker="D",
+            s=70,
+            zorder=4,
+            label="best: " + ", ".join(f"{k} {v}" for k, v in best.design.items()),
+        )
+        ax.set_xscale("log")
+        ax.set_xlabel(FIGURES[self.against])
+        ax.set_ylabel(f"{self.tuning.objective.replace('_', ' ')} (smaller is better)")
+        ax.set_title("designs, compared without data", fontsize=10)
+        ax.legend(
+            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1
+        )
+        tidy(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

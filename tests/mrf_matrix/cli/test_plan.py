@@ -1,0 +1,99 @@
+"""Planning from the command line, with every way to the records closed."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from mrf_matrix import Domain
+from mrf_matrix.cli.main import main
+from mrf_matrix.datasets.rules import RuleSet
+from mrf_matrix.datasets.scikit import ScikitSet
+
+SMALL = ["--trees", "4", "--depth", "2", "--strategy", "identity", "--time-limit", "0.2"]
+FEW = ["--depths", "1,2", "--trees", "4", "--strategies", "identity", "--time-limit", "0.2"]
+
+
+@pytest.fixture(autouse=True)
+def no_records(monkeypatch):
+    """Loading any data set fails: planning that touches records cannot pass."""
+
+    def refuse(*anything, **named):
+        raise AssertionError("records were read")
+
+    monkeypatch.setattr(RuleSet, "load", refuse)
+    monkeypatch.setattr(ScikitSet, "load", refuse)
+    monkeypatch.setattr("mrf_matrix.datasets.files.read_file", refuse)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_plan_prints_tables_and_writes_record_and_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run("plan", "monks_1", *SMALL, "--output", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    for text in ("rms per leaf", "certified", "no record read", "flip probability", "noise scale"):
+        assert text in done.output
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "plan.json",
+        "error.png",
+        "strategies.png",
+        "leaves.png",
+        "sensitivity.png",
+    }
+    stored = json.loads((tmp_path / "plan.json").read_text())
+    assert stored["records"] == 432
+
+
+@pytest.mark.parametrize("mode", ["training", "prediction", "subsample"])
+def test_plan_of_a_domain_file(tmp_path, mode):
+    file = tmp_path / "schema.json"
+    Domain.from_sizes([3, 4, 2], n_classes=2).save(file)
+    done = run(
+        "plan",
+        str(file),
+        *SMALL,
+        "--mode",
+        mode,
+        "--rho",
+        "0.5",
+        "--json",
+        "--no-pictures",
+        "--output",
+        str(tmp_path),
+    )
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["budget"] == "ZCDP(rho=0.5)"
+
+
+def test_tune_prints_a_table_and_resumes(tmp_path):
+    pytest.importorskip("matplotlib")
+    arguments = ["tune", "monks_1", *FEW, "--output", str(tmp_path)]
+    file = ["--resume", str(tmp_path / "trials.json")]
+    first = run(*arguments, *file)
+    assert first.exit_code == 0, first.output
+    assert "Best: " in first.output
+    again = run(*arguments, *file, "--json", "--no-pictures")
+    assert len(json.loads(again.stdout)["trials"]) == 8
+    assert (tmp_path / "designs.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "no_such_data"], "no_such_data"),
+        (["plan", "records.csv"], "reads no records"),
+        (["plan", "missing.json"], "missing.json"),
+        (["plan", "monks_1", "--depth", "9"], "depth"),
+        (["plan", "monks_1", "--features", "9"], "max_features"),
+        (["plan", "monks_1", "--epsilon", "0"], "positive"),
+        (["tune", "monks_1", "--depths", "9", "--splits", "multiway"], "no design was feasible"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message, tmp_path):
+    done = run(*arguments, "--output", str(tmp_path))
+    assert done.exit_code != 0
+    assert message in done.output
+    assert "Traceback" not in done.output
