@@ -20,7 +20,7 @@ LONGEST = 512
 
 
 def expected_height(n_leaves: int) -> float:
-    """Return the expected height of a record's leaf: ``1 + 1/2 + ... + 1/(k - 1)``.
+    """Return the expected height of a record's leaf: the harmonic number ``H(k - 1)``.
 
     Parameters
     ----------
