@@ -1,8 +1,9 @@
 """The Identity: measure every merged cell once.
 
 With G the groups of equal columns of W, the strategy is A = G: sensitivity 1 in both norms, and
-loss ``||W'||_F²`` for the workload W' over the groups. It is always a local minimum of the L1
-objective, and never above the Identity on the cells themselves.
+loss ``||W'||_F²`` for the workload W' over the groups. It is a local minimum of the L1
+objective wherever ``|H_ij| <= min(H_ii, H_jj)`` for ``H = W'ᵀW'``, which holds for every 0/1
+workload, and never above the Identity on the cells themselves.
 """
 
 from strategies.family import BOTH_NORMS, Family, Search
