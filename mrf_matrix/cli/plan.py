@@ -9,8 +9,8 @@ import click
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import exact_number
 from mrf_matrix.cli.plan_tables import plan_table, size_table
-from mrf_matrix.cli.public_domain import public_domain, public_records
 from mrf_matrix.cli.screen import console
+from mrf_matrix.planning.public_domain import public_domain, public_records
 
 
 @click.command(name="plan")

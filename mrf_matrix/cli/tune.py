@@ -10,8 +10,8 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import exact_number
 from mrf_matrix.cli.plan import write
 from mrf_matrix.cli.plan_tables import search_table
-from mrf_matrix.cli.public_domain import public_domain, public_records
 from mrf_matrix.cli.screen import console, progress_bar
+from mrf_matrix.planning.public_domain import public_domain, public_records
 
 
 def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:

@@ -11,6 +11,7 @@ from mrf_matrix.planning.objectives import (
 )
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from mrf_matrix.planning.planner import plan
+from mrf_matrix.planning.public_domain import public_domain, public_records
 from mrf_matrix.planning.search_space import default_space
 from mrf_matrix.planning.target_prior import TargetPrior
 from mrf_matrix.planning.trials import Trial
@@ -31,5 +32,7 @@ __all__ = [
     "direct_error",
     "expected_error",
     "plan",
+    "public_domain",
+    "public_records",
     "tune",
 ]

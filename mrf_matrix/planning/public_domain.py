@@ -11,10 +11,19 @@ def public_domain(name: str) -> tuple[Domain, str]:
 
     Only schemas are read: the data sets' domains are written down in the library.
 
+    Parameters
+    ----------
+    name : str
+
     Raises
     ------
     DomainError
         If it is neither.
+
+    Examples
+    --------
+    >>> public_domain("car")[0].size
+    1728
     """
     if name in BUILT_IN:
         return BUILT_IN[name].domain, name
