@@ -84,6 +84,8 @@ class MatrixDisplay:
             place.set_title(f"{title}, {matrix.shape[0]} × {matrix.shape[1]}", fontsize=10)
             place.set_ylabel(down.split(": ")[-1])
             place.set_xlabel(across)
+            for axis in (place.xaxis, place.yaxis):  # rows and columns have whole numbers
+                axis.get_major_locator().set_params(integer=True)
             colour_bar(image, place, "entry")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self

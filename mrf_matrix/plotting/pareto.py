@@ -88,7 +88,9 @@ default="measurements"
             zorder=4,
             label="best: " + ", ".join(f"{k} {v}" for k, v in best.design.items()),
         )
-        ax.set_xscale("log")
+        sizes = [getattr(trial, self.against) for trial in found]
+        if max(sizes) > 10 * min(sizes) > 0:
+            ax.set_xscale("log")
         ax.set_xlabel(FIGURES[self.against])
         ax.set_ylabel(f"{self.tuning.objective.replace('_', ' ')} (smaller is better)")
         ax.set_title("designs, compared without data", fontsize=10)
