@@ -15,6 +15,9 @@ from strategies.strategy import Strategy
 from strategies.threads import one_thread
 
 DEFAULT_TIME_LIMIT = 7.0
+"""Seconds of work where the cells can be enumerated."""
+DEFAULT_BEYOND_CELLS = 4.0
+"""The same over larger domains, where few families serve and soon level off."""
 
 
 def select(
@@ -23,7 +26,7 @@ def select(
     method: str = "auto",
     random_state: int | np.random.Generator | None = None,
     *,
-    time_limit: float = DEFAULT_TIME_LIMIT,
+    time_limit: float | None = None,
     memory_limit: int | None = None,
     progress: bool | Report | None = None,
 ) -> Strategy:
@@ -40,8 +43,9 @@ def select(
         One of `families`, or "auto" for the portfolio.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
-    time_limit : float, default=7.0
-        Seconds to spend, on the reference machine of two cores. It is turned into fixed numbers
+    time_limit : float, optional
+        Seconds to spend, on the reference machine of two cores; 7 by default, 4 over domains too
+        large to enumerate. It is turned into fixed numbers
         of iterations: it sets the amount of work, and no clock decides the result. Should the
         portfolio take ten times as long, it starts no further family and the strategy says
         ``truncated``.
@@ -72,7 +76,7 @@ def select(
     >>> strategy.loss, strategy.method
     (36.0, 'identity')
     """
-    limit = checked_time_limit(time_limit)
+    given = None if time_limit is None else checked_time_limit(time_limit)
     generator = checked_generator(random_state)
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm)
@@ -82,6 +86,8 @@ def select(
                 f"method={method!r} cannot serve a workload of shape {problem.workload.shape} "
                 f"for norm={norm!r}: expected method='auto' or another family."
             )
+        default = DEFAULT_BEYOND_CELLS if problem.merging is None else DEFAULT_TIME_LIMIT
+        limit = default if given is None else given
         with reporting(progress) as report, one_thread():
             return Portfolio(problem, able, generator, limit, report).run()
 
