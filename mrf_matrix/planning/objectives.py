@@ -52,7 +52,7 @@ class ExpectedLoss:
     ----------
     priors : tuple of TargetPrior
         Laws of target functions, taken with equal weight.
-    n_targets : int, default=12
+    n_targets : int, default=16
         Targets drawn from each.
     n_queries : int, default=256
         Imagined queries.
@@ -62,7 +62,7 @@ class ExpectedLoss:
     """
 
     priors: tuple[TargetPrior, ...] = field(default=(TargetPrior(),))
-    n_targets: int = 12
+    n_targets: int = 16
     n_queries: int = 256
     seed: int = 0
     name: str = "expected_loss"

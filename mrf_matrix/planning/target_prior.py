@@ -35,16 +35,16 @@ class TargetPrior:
 
     Parameters
     ----------
-    sparsity : float, default=1.0
+    sparsity : float, default=0.5
         Relevances are exponential variables to this power: 0 makes all attributes matter alike, 2
         lets few of them matter.
-    interaction : float, default=0.5
+    interaction : float, default=0.3
         Variance of all pair effects relative to that of the main effects.
-    monotone : float, default=0.5
+    monotone : float, default=0.8
         Probability that an attribute's effect rises or falls along its codes.
     evenness : float, default=1.0
         Gamma shape of the steps of monotone effects: large for straight lines.
-    concentration : float, default=1.0
+    concentration : float, default=2.0
         Dirichlet parameter of the class sizes: large for balanced classes.
     label_noise : float, default=0.05
         Share of labels that are drawn uniformly.
@@ -57,11 +57,11 @@ class TargetPrior:
     (2,)
     """
 
-    sparsity: float = 1.0
-    interaction: float = 0.5
-    monotone: float = 0.5
+    sparsity: float = 0.5
+    interaction: float = 0.3
+    monotone: float = 0.8
     evenness: float = 1.0
-    concentration: float = 1.0
+    concentration: float = 2.0
     label_noise: float = 0.05
 
     def __post_init__(self) -> None:
