@@ -166,10 +166,11 @@ class Plan:
 
     @cached_property
     def lower_bound(self) -> float:
-        """Certified: no strategies for these forests and budgets have a smaller `total`.
+        """`total` over the certified ratio of the losses: what no strategies could be below.
 
-        With Laplace noise the bound is that of continuous noise, which is larger than discrete
-        noise of the same scale; the discrete noise's exact variance is put in its place.
+        The certificate is about losses, that is, noise of variance proportional to the squared
+        sensitivity. Discrete noise of a scale below about 3 has less than that: there, at large
+        budgets, another integer strategy's total may lie below this figure.
         """
         self._check_strategies()
         bounds = (
