@@ -44,8 +44,7 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "certified_ratio" in figures:
         lines.append(
-            ("certified", f"no strategy is better by more than {figures['certified_ratio']:.3g} "
-             f"in squared error")
+            ("certified", f"within {figures['certified_ratio']:.3g} of the least squared error")
         )  # fmt: skip
     if figures["records"] is not None:
         lines.append(
@@ -53,7 +52,7 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
              f"{figures['records']} records spread evenly)")
         )  # fmt: skip
         lines += [
-            (f"flip probability, {margin}", f"{value:.3f}")
+            (f"flips, {margin}", f"{value:.3f}")
             for margin, value in figures["mean_flip_probability"].items()
         ]
     lines.append(("time expected", f"{figures['seconds']:.3g} s with the strategy search"))

@@ -43,8 +43,7 @@ def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
         figures["median_expected_records"] = float(np.median(plan.expected_records))
         figures["median_signal_to_noise"] = float(np.median(plan.signal_to_noise))
         figures["mean_flip_probability"] = {
-            f"margin {share:.0%} of the records": mean_flip(plan, share)
-            for share in (0.1, 0.2, 0.5)
+            f"lead of {share:.0%} of records": mean_flip(plan, share) for share in (0.1, 0.2, 0.5)
         }
     return figures
 
