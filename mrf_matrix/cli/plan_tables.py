@@ -44,7 +44,7 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "certified_ratio" in figures:
         lines.append(
-            ("certified", f"within {figures['certified_ratio']:.3g} of the least squared error")
+            ("certified", f"within {figures['certified_ratio']:.3g} times the least squared error")
         )  # fmt: skip
     if figures["records"] is not None:
         lines.append(
