@@ -1,9 +1,10 @@
 """A ledger in other processes: copies refuse to spend, and a file is shared by all."""
 
 import json
-import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -74,18 +75,20 @@ def test_a_forked_child_refuses_also_while_a_thread_holds_the_lock():
 def test_a_ledger_of_another_process_can_be_looked_at():
     ledger = PrivacyLedger(rho=1)
     ledger.charge(ZCDP(0.5), "before", neighboring="add_remove")
-    pickled = pickle.dumps(ledger)
-    record = ledger.to_dict()
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        shown, is_open = pool.apply(look, (pickled,))
-    assert json.loads(shown) == record
+    seen = subprocess.run(
+        [sys.executable, "-c", LOOK], input=pickle.dumps(ledger), capture_output=True, check=True
+    )
+    shown, is_open = json.loads(seen.stdout)
+    assert shown == ledger.to_dict()
     assert not is_open
     assert ledger.is_open
 
 
-def look(pickled):
-    ledger = pickle.loads(pickled)
-    return ledger.to_json(), ledger.is_open
+LOOK = """
+import json, pickle, sys
+ledger = pickle.load(sys.stdin.buffer)
+print(json.dumps([ledger.to_dict(), ledger.is_open]))
+"""
 
 
 # -- files ----------------------------------------------------------------------------------------
