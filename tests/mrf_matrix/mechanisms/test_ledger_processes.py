@@ -22,14 +22,22 @@ from mrf_matrix.mechanisms import (
 )
 
 
-def spend(ledger, amount="1/10", noise="exact"):
-    try:
-        ledger.charge(
-            PureDP(Fraction(amount)), "in a worker", neighboring="add_remove", noise=noise
-        )
-    except (BudgetError, NoiseProcessError) as error:
-        return f"{type(error).__name__}: {error}", ledger
-    return "charged", ledger
+def spender():
+    """Return a local function, sent by value: workers cannot import a test module by name."""
+
+    def spend(ledger, amount="1/10", noise="exact"):
+        try:
+            ledger.charge(
+                PureDP(Fraction(amount)), "in a worker", neighboring="add_remove", noise=noise
+            )
+        except (BudgetError, NoiseProcessError) as error:
+            return f"{type(error).__name__}: {error}", ledger
+        return "charged", ledger
+
+    return spend
+
+
+spend = spender()
 
 
 def test_a_copy_in_a_worker_shows_the_figures_and_refuses_with_the_reason():
