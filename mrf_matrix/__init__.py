@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from mrf_matrix.estimators import SubsampleAggregateClassifier as SubsampleAggregateClassifier
     from mrf_matrix.estimators import compare as compare
+    from mrf_matrix.estimators import from_design as from_design
     from mrf_matrix.estimators import load_model as load_model
     from mrf_matrix.estimators import save_model as save_model
     from mrf_matrix.forests import Forest as Forest
@@ -46,7 +47,10 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms import Release as Release
     from mrf_matrix.mechanisms import measure as measure
     from mrf_matrix.mechanisms import reconstruct as reconstruct
+    from mrf_matrix.planning import Plan as Plan
     from mrf_matrix.planning import expected_error as expected_error
+    from mrf_matrix.planning import plan as plan
+    from mrf_matrix.planning import tune as tune
 
 __version__ = "0.1.0"
 
@@ -63,6 +67,7 @@ _HOME = {
         "SimplifiedBreimanForestClassifier",
         "SubsampleAggregateClassifier",
         "compare",
+        "from_design",
         "load_model",
         "save_model",
     ),
@@ -76,7 +81,7 @@ _HOME = {
         "from_sklearn",
     ),
     "mechanisms": ("ZCDP", "PrivacyLedger", "PureDP", "Release", "measure", "reconstruct"),
-    "planning": ("expected_error",),
+    "planning": ("Plan", "expected_error", "plan", "tune"),
 }
 _PART_OF = {name: part for part, names in _HOME.items() for name in names}
 

@@ -3,6 +3,7 @@
 from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.comparison import Comparison, Score, Summary
 from mrf_matrix.estimators.comparison_forest import ComparisonForestClassifier
+from mrf_matrix.estimators.design import from_design
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.model_files import (
     ModelFileError,
@@ -46,6 +47,7 @@ __all__ = [
     "SubsampleAggregateClassifier",
     "Summary",
     "compare",
+    "from_design",
     "load_model",
     "save_model",
 ]

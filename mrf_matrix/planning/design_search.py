@@ -73,8 +73,8 @@ def tune(
     time_limit : float, default=1.0
         Seconds of the search for each strategy.
     max_seconds : float, optional
-        Refuse designs whose release would take longer, and start no design once the search has
-        taken that long times their number.
+        Refuse designs whose release is expected to take longer. The search itself is bounded by
+        its designs and ``time_limit``; interrupted, it goes on from ``resume``.
     max_bytes : int, optional
         Refuse designs with a larger array, when planned or released.
     n_jobs : int, optional
