@@ -34,7 +34,13 @@ def test_plan_prints_tables_and_writes_record_and_pictures(tmp_path):
     pytest.importorskip("matplotlib")
     done = run("plan", "monks_1", *SMALL, "--output", str(tmp_path))
     assert done.exit_code == 0, done.output
-    for text in ("rms per leaf", "certified", "no record read", "flips, lead of 10%", "noise scale"):
+    for text in (
+        "rms per leaf",
+        "certified",
+        "no record read",
+        "flips, lead of 10%",
+        "noise scale",
+    ):
         assert text in done.output
     assert {file.name for file in tmp_path.iterdir()} == {
         "plan.json",
