@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.estimators.answering import Answering, choose_strategies
 from mrf_matrix.estimators.disjoint import one_leaf_each
-from mrf_matrix.estimators.ensembles import Ensemble
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, Release, calibrate, count_cells
+from mrf_matrix.planning.ensembles import Ensemble
 from strategies import Strategy
 from strategies.operators import Identity, Operator
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.ensembles import EnsembleDesign
 from mrf_matrix.estimators.voting import vote_shares
+from mrf_matrix.planning.ensembles import EnsembleDesign
 
 Array = NDArray[np.float64]
 

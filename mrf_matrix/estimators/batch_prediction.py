@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.ensembles import Ensemble
 from mrf_matrix.estimators.private_prediction import PrivatePredictionClassifier
 from mrf_matrix.mechanisms import CellCounts, count_cells
+from mrf_matrix.planning.ensembles import Ensemble
 from strategies.operators import Operator
 
 Codes = NDArray[np.int32]

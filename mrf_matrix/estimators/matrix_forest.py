@@ -17,7 +17,6 @@ from mrf_matrix.estimators.allocation import (
 from mrf_matrix.estimators.answering import Answering
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
-from mrf_matrix.estimators.ensembles import Ensemble
 from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
@@ -25,6 +24,7 @@ from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, as_budget
+from mrf_matrix.planning.ensembles import Ensemble
 from strategies import Strategy
 
 Array = NDArray[np.float64]
@@ -196,7 +196,7 @@ class MatrixForestClassifier(ForestClassifier):
         domain, X, y = resolve_domain(self, self.domain, X, y)
         structure = structure_generator(self.random_state)
         private = not bill.budget.is_infinite
-        ensembles = self._design().grow(domain, structure, private=private)
+        ensembles = self._design().grow(domain, structure, use="release" if private else "study")
         trainings = self._train(ensembles, structure)
         codes, labels = encode(domain, X, y)
         bill.charge()

@@ -11,12 +11,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.answering import Answering, choose_strategies, method_within
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
-from mrf_matrix.estimators.ensembles import (
-    Ensemble,
-    positive,
-    structure_generator,
-    structure_notes,
-)
+from mrf_matrix.estimators.ensembles import structure_generator, structure_notes
 from mrf_matrix.estimators.privacy_report import (
     Measurement,
     PrivacyReport,
@@ -36,6 +31,7 @@ from mrf_matrix.mechanisms import (
     as_budget,
     calibrate,
 )
+from mrf_matrix.planning.ensembles import Ensemble, positive
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -155,7 +151,7 @@ class PrivatePredictionClassifier(ForestClassifier):
         private = not as_budget(epsilon=self.epsilon, rho=self.rho).is_infinite
         structure = structure_generator(self.random_state)
         seed = int(structure.integers(2**63))
-        ensembles = self._design().grow(domain, structure, private=private)
+        ensembles = self._design().grow(domain, structure, use="release" if private else "study")
         return PublicParts(domain, ensembles, seed), structure
 
     def _new_book(self) -> VoteBook:

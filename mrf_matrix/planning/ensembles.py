@@ -1,4 +1,4 @@
-"""Several forests over subsets of the attributes: the ensembles of Algorithm 3, without data.
+"""Several forests over subsets of the attributes: the ensembles of Algorithm 3.
 
 Every ensemble sees a few attributes only, so that its domain stays small; its forest, workload
 and strategy live on that sub-domain. All of it is public and drawn without data (Tajima, Wu and
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
 
 Codes = NDArray[np.int32]
+
+
+Use = Literal["plan", "release", "study"]
+PURPOSE = {"plan": "a plan without data", "release": "a private release"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +73,18 @@ class EnsembleDesign:
     splits: Any = "multiway"
     forest: Any = None
 
-    def grow(self, domain: Domain, structure: np.random.Generator) -> tuple[Ensemble, ...]:
+    def grow(
+        self, domain: Domain, structure: np.random.Generator, *, use: Use = "plan"
+    ) -> tuple[Ensemble, ...]:
         """Draw the attributes of every ensemble and grow its forest, without data.
 
         Parameters
         ----------
         domain : Domain
         structure : Generator
+        use : {"plan", "release", "study"}, default="plan"
+            A plan takes structures grown without data only; a private release also those that
+            were paid for (`budget_spent`); a study without privacy takes any.
 
         Raises
         ------
@@ -90,9 +99,13 @@ class EnsembleDesign:
         for subset, source in zip(subsets, sources, strict=True):
             whole = subset == tuple(range(domain.n_attributes))
             part = domain if whole else domain.select(subset)
-            forest = _grown(source, part, structure)
+            if use == "plan":
+                _check_asks_no_records(source)
+            forest = source if isinstance(source, Forest) else source.grow(part, structure)
             _check_fits(forest, part)
-            check_structure_is_public(forest, "a plan without data")
+            if use != "study":
+                paid = use == "release"
+                check_structure_is_public(forest, PURPOSE[use], allow_spent=paid)
             ensembles.append(Ensemble(subset, forest))
         return tuple(ensembles)
 
@@ -157,10 +170,10 @@ class EnsembleDesign:
         return given
 
 
-def _grown(source: Any, domain: Domain, structure: np.random.Generator) -> Forest:
-    """Return a forest as it is, or grow one from a source that asks for no records."""
+def _check_asks_no_records(source: Any) -> None:
+    """Refuse a path source that grows from records: a plan has none to give."""
     if isinstance(source, Forest):
-        return source
+        return
     asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
     if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
         raise LearnedStructureError(
@@ -168,8 +181,6 @@ def _grown(source: Any, domain: Domain, structure: np.random.Generator) -> Fores
             f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
             f"be planned without data."
         )
-    grown: Forest = source.grow(domain, structure)
-    return grown
 
 
 def positive(name: str, value: Any) -> int:

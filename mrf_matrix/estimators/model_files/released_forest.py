@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import ForestClassifier
-from mrf_matrix.estimators.ensembles import Ensemble
 from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest
+from mrf_matrix.planning.ensembles import Ensemble
 
 Array = NDArray[np.float64]
 
