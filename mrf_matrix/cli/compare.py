@@ -120,7 +120,9 @@ def command(
         show(study)
     folder = output or Path("results") / data.name
     files = [write_json(record, folder), *([] if no_pictures else draw(study, folder))]
-    console(stderr=as_json).print("Written: " + ", ".join(str(file) for file in files))
+    console(stderr=as_json).print(
+        "Written: " + ", ".join(str(file) for file in files), soft_wrap=True
+    )
 
 
 def show(study: Any) -> None:

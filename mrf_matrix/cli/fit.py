@@ -125,7 +125,7 @@ def command(
     screen.print(report_table(model.privacy_report_))
     if ledger is not None:
         screen.print(ledger)
-    screen.print(f"Written: {output}", markup=False)
+    screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
 def classifier(settings: dict[str, Any], ledger: Any) -> Any:

@@ -95,7 +95,9 @@ def command(
         console().print("Nothing was spent and no record read: every figure is public.")
     folder = output or Path("results") / label
     files = [write(record, folder, "plan.json"), *([] if no_pictures else draw(made, folder))]
-    console(stderr=as_json).print("Written: " + ", ".join(str(file) for file in files))
+    console(stderr=as_json).print(
+        "Written: " + ", ".join(str(file) for file in files), soft_wrap=True
+    )
 
 
 def write(record: str, folder: Path, name: str) -> Path:

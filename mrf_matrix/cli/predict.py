@@ -53,7 +53,9 @@ def command(model: Path, data: str, output: Path | None, proba: bool, voting: st
         for number, label in enumerate(labels.tolist()):
             writer.writerow([label, *([] if shares is None else shares[number].tolist())])
     if output is not None:
-        console().print(f"Written: {output}, {len(labels)} predictions", markup=False)
+        console().print(
+            f"Written: {output}, {len(labels)} predictions", markup=False, soft_wrap=True
+        )
 
 
 def columns_of(data: str, domain: Any) -> Any:

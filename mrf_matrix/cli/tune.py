@@ -121,7 +121,9 @@ def command(
         console().print("Nothing was spent and no record read: every figure is public.")
     folder = output or Path("results") / label
     files = [write(record, folder, "tune.json"), *([] if no_pictures else draw(found, folder))]
-    console(stderr=as_json).print("Written: " + ", ".join(str(file) for file in files))
+    console(stderr=as_json).print(
+        "Written: " + ", ".join(str(file) for file in files), soft_wrap=True
+    )
 
 
 def draw(found: Any, folder: Path) -> list[Path]:
