@@ -14,7 +14,7 @@ from strategies.registry import family_named, portfolio_for
 from strategies.strategy import Strategy
 from strategies.threads import one_thread
 
-DEFAULT_TIME_LIMIT = 7.0
+DEFAULT_TIME_LIMIT = 6.0
 """Seconds of work where the cells can be enumerated."""
 DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
@@ -44,7 +44,7 @@ def select(
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
     time_limit : float, optional
-        Seconds to spend, on the reference machine of two cores; 7 by default, 4 over domains too
+        Seconds to spend, on the reference machine of two cores; 6 by default, 4 over domains too
         large to enumerate. It is turned into fixed numbers
         of iterations: it sets the amount of work, and no clock decides the result. Should the
         portfolio take ten times as long, it starts no further family and the strategy says
