@@ -1,6 +1,6 @@
 """Fitted forests in files: our own format, without pickles, safe to read from anyone."""
 
-from mrf_matrix.estimators.model_files.container import ModelFileError
+from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.load import load_model
 from mrf_matrix.estimators.model_files.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.model_files.save import save_model

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.model_files.container import ModelFileError
+from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.forests import Forest, checks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.forests.checks import rising_windows

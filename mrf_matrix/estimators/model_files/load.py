@@ -9,12 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import sorted_classes
-from mrf_matrix.estimators.model_files.container import (
-    MAX_BYTES,
-    Container,
-    ModelFileError,
-    one_line,
-)
+from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.forest_arrays import FOREST_ARRAYS, checked_forest
 from mrf_matrix.estimators.model_files.released_forest import (
     ReleasedEnsemble,
@@ -28,6 +23,14 @@ from mrf_matrix.estimators.model_files.save import (
     SCHEMA_VERSION,
 )
 from mrf_matrix.estimators.voting import check_voting
+from mrf_matrix.mechanisms.files import (
+    MAX_BYTES,
+    Container,
+    checked_object,
+    checked_version,
+    line_of_text,
+    one_line,
+)
 
 KEYS = {"format", "schema_version", "voting", "domain", "ensembles", "report"}
 ENSEMBLE_KEYS = {"features", "source", "shapes"}
@@ -65,7 +68,7 @@ def load_model(
     where = fspath(path)
     try:
         with Path(path).open("rb") as file:
-            return _model(Container(file, max_bytes))
+            return _model(Container(file, "model", max_bytes))
     except ModelFileError as error:
         raise ModelFileError(f"{where}: {error}") from error
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -73,15 +76,8 @@ def load_model(
 
 
 def _model(container: Container) -> ReleasedForestClassifier:
-    data = checked_object(container.model, KEYS, "model.json")
-    if data["format"] != FORMAT:
-        raise ModelFileError(f"format: expected {FORMAT!r}.")
-    version = data["schema_version"]
-    if type(version) is not int or version != SCHEMA_VERSION:
-        raise ModelFileError(
-            f"schema_version={str(version)[:20]}: this mrf_matrix reads {SCHEMA_VERSION}; a later "
-            f"one may read it."
-        )
+    data = checked_object(container.data, KEYS, "model.json")
+    checked_version(data, FORMAT, SCHEMA_VERSION)
     domain = Domain.from_dict(data["domain"])
     if domain.target is None:
         raise ModelFileError("domain: expected a target with the classes.")
@@ -133,7 +129,9 @@ def _ensemble(container: Container, number: int, data: Any, domain: Domain) -> R
         )
     if not bool(np.all(np.abs(values) <= LARGEST_VALUE)):  # false for NaN too
         raise ModelFileError(f"{where}: leaf_values: expected finite numbers up to 1e100.")
-    forest = checked_forest(part, arrays, _source(described["source"], where))
+    forest = checked_forest(
+        part, arrays, line_of_text(described["source"], f"{where}: source", 1000)
+    )
     return ReleasedEnsemble(features, forest, _native(values))
 
 
@@ -162,16 +160,3 @@ def _shape(data: Any, dimensions: int, where: str) -> tuple[int, ...]:
     ):
         raise ModelFileError(f"{where}: expected a shape of {dimensions} positive integers.")
     return tuple(data)
-
-
-def _source(data: Any, where: str) -> str:
-    if not isinstance(data, str) or len(data) > 1000 or not (data.isprintable()):
-        raise ModelFileError(f"{where}: source: expected a short line of text.")
-    return data
-
-
-def checked_object(data: Any, keys: set[str], where: str) -> dict[str, Any]:
-    """Refuse anything but an object with exactly these keys."""
-    if not isinstance(data, dict) or set(data) != keys:
-        raise ModelFileError(f"{where}: expected an object with the keys {sorted(keys)}.")
-    return data

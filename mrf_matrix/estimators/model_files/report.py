@@ -4,12 +4,12 @@ from dataclasses import fields
 from math import isfinite
 from typing import Any
 
-from mrf_matrix.estimators.model_files.container import ModelFileError
+from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.mechanisms import NEIGHBORING
+from mrf_matrix.mechanisms.files import line_of_text
 from mrf_matrix.mechanisms.release import NOISE_KINDS
 
-LONGEST = 5000
 MOST = 10_000
 
 
@@ -49,10 +49,7 @@ def _measurement(data: Any) -> Measurement:
 
 
 def _text(data: Any, where: str) -> str:
-    """Return a line of text; control characters could act on the reader's terminal."""
-    if not isinstance(data, str) or len(data) > LONGEST or not data.isprintable():
-        raise ModelFileError(f"report: {where}: expected a line of at most {LONGEST} characters.")
-    return data
+    return line_of_text(data, f"report: {where}")
 
 
 def _one_of(data: Any, allowed: tuple[str, ...], where: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mrf_matrix.estimators.allocation import TrainedEnsemble
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
-from mrf_matrix.estimators.model_files.container import ModelFileError, write_container
+from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.forest_arrays import FOREST_ARRAYS
 from mrf_matrix.estimators.model_files.released_forest import (
     ReleasedEnsemble,
@@ -17,6 +17,7 @@ from mrf_matrix.estimators.model_files.released_forest import (
 )
 from mrf_matrix.estimators.voting import check_voting
 from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms.files import ContainerError, write_container
 
 FORMAT = "mrf_matrix.model"
 SCHEMA_VERSION = 1
@@ -87,18 +88,18 @@ def save_model(
         described.append(
             {"features": list(one.features), "source": one.forest.source, "shapes": shapes}
         )
-    write_container(
-        Path(path),
-        {
-            "format": FORMAT,
-            "schema_version": SCHEMA_VERSION,
-            "voting": check_voting(model.voting),
-            "domain": model.domain_.to_dict(),
-            "ensembles": described,
-            "report": model.privacy_report_.to_dict(),
-        },
-        arrays,
-    )
+    content = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "voting": check_voting(model.voting),
+        "domain": model.domain_.to_dict(),
+        "ensembles": described,
+        "report": model.privacy_report_.to_dict(),
+    }
+    try:
+        write_container(Path(path), "model", content, arrays)
+    except ContainerError as error:
+        raise ModelFileError(str(error)) from error
 
 
 def doubt_of(model: MatrixForestClassifier | ReleasedForestClassifier) -> str | None:

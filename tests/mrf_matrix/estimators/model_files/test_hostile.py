@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from mrf_matrix import MatrixForestClassifier, load_dataset, load_model, save_model
 from mrf_matrix.estimators import ModelFileError
-from mrf_matrix.estimators.model_files.container import MAX_JSON, MODEL
-from mrf_matrix.estimators.model_files.npy import array_of, bytes_of
+from mrf_matrix.mechanisms.files.container import MAX_JSON
+from mrf_matrix.mechanisms.files.npy import array_of, bytes_of
 
+MODEL = "model.json"
 DATA = load_dataset("monks_1")
 QUICK = settings(
     max_examples=150,

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix import MatrixForestClassifier, RandomTrees, load_dataset, load_model, save_model
 from mrf_matrix.estimators import ModelFileError, ReleasedForestClassifier
-from mrf_matrix.estimators.model_files.npy import bytes_of, header_of
+from mrf_matrix.mechanisms.files.npy import bytes_of, header_of
 
 DATA = {name: load_dataset(name) for name in ("monks_1", "car", "iris")}
 DESIGNS = {

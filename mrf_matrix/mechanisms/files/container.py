@@ -1,4 +1,4 @@
-"""The container of a model: a zip of one JSON member and arrays, read with suspicion.
+"""A zip of one JSON member and arrays, read with suspicion.
 
 Nothing is unpacked before its declared size, type and name are known to be as expected, and
 nothing in it is ever executed: no pickles, no format parser but JSON. NumPy opens the same file
@@ -18,14 +18,13 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.estimators.model_files.npy import HEADER_BYTES, array_of, bytes_of
+from mrf_matrix.mechanisms.files.npy import HEADER_BYTES, array_of, bytes_of
 
-MODEL = "model.json"
 MAX_JSON = 8 * 1024**2
 MAX_MEMBERS = 10_000
 MAX_DIRECTORY = 1024**2
 MAX_BYTES = 128 * 1024**2
-DATE = (1980, 1, 1, 0, 0, 0)  # the same model makes the same file, whenever it is written
+DATE = (1980, 1, 1, 0, 0, 0)  # the same content makes the same file, whenever it is written
 
 _END = Struct("<4s4H2LH")
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -45,19 +44,22 @@ _BROKEN = (
 )
 
 
-class ModelFileError(ValueError):
-    """A file that is no model, is damaged, or is larger than it may be."""
+class ContainerError(ValueError):
+    """A file that is not what it should be, is damaged, or is larger than it may be."""
 
 
-def write_container(path: Path, model: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a model whole or not at all."""
-    text = json.dumps(model, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    members = {MODEL: text.encode("utf-8")}
+def write_container(
+    path: Path, kind: str, data: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> None:
+    """Write JSON and arrays whole or not at all; ``kind`` names the JSON member."""
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    content = text.encode("utf-8")
+    members = {f"{kind}.json": content}
     members |= {f"{name}.npy": bytes_of(array) for name, array in arrays.items()}
-    if len(members[MODEL]) > MAX_JSON or len(members) > MAX_MEMBERS:
-        raise ModelFileError(
-            f"the model has {len(members)} members and {len(members[MODEL])} bytes of domain and "
-            f"report: expected at most {MAX_MEMBERS} and {MAX_JSON}, what load_model reads."
+    if len(content) > MAX_JSON or len(members) > MAX_MEMBERS:
+        raise ContainerError(
+            f"the {kind} has {len(members)} members and {len(content)} bytes of JSON: expected at "
+            f"most {MAX_MEMBERS} and {MAX_JSON}, what is read back."
         )
     draft = path.with_name(path.name + ".part")
     with zipfile.ZipFile(draft, "w") as file:
@@ -67,46 +69,49 @@ def write_container(path: Path, model: Mapping[str, Any], arrays: Mapping[str, A
 
 
 class Container:
-    """An opened model: its JSON, and its arrays on request.
+    """An opened file: its JSON, and its arrays on request.
 
     Parameters
     ----------
     file : binary file
+    kind : str
+        What the file should be, "model" say; its JSON member is ``model.json``.
     max_bytes : int
         Most bytes of all arrays together, unpacked.
 
     Raises
     ------
-    ModelFileError
+    ContainerError
         If the file is no container, or declares more than the caps.
     """
 
-    def __init__(self, file: BinaryIO, max_bytes: int) -> None:
+    def __init__(self, file: BinaryIO, kind: str, max_bytes: int) -> None:
+        self._json = f"{kind}.json"
         try:
             check_directory(file)
             self._zip = zipfile.ZipFile(file)
             self._infos = self._checked_members(max_bytes)
-            self.model = parse(self._content(MODEL))
-        except ModelFileError:
+            self.data = parse(self._content(self._json))
+        except ContainerError:
             raise
         except (*_BROKEN, RecursionError) as error:
-            raise ModelFileError(f"it is no model file, or damaged: {one_line(error)}") from error
+            raise ContainerError(f"it is no {kind} file, or damaged: {one_line(error)}") from error
 
     def _checked_members(self, max_bytes: int) -> dict[str, zipfile.ZipInfo]:
         infos: dict[str, zipfile.ZipInfo] = {}
         total = 0
         for info in self._zip.infolist():
             if info.filename in infos or info.compress_type not in _METHODS or info.flag_bits & 1:
-                raise ModelFileError(
+                raise ContainerError(
                     f"member {info.filename[:50]!r} is repeated, encrypted or of an unknown "
                     f"compression."
                 )
             infos[info.filename] = info
             total += info.file_size
-        if MODEL not in infos or infos[MODEL].file_size > MAX_JSON:
-            raise ModelFileError(f"expected a member {MODEL!r} of at most {MAX_JSON} bytes.")
-        if total - infos[MODEL].file_size > max_bytes:
-            raise ModelFileError(
+        if self._json not in infos or infos[self._json].file_size > MAX_JSON:
+            raise ContainerError(f"expected a member {self._json!r} of at most {MAX_JSON} bytes.")
+        if total - infos[self._json].file_size > max_bytes:
+            raise ContainerError(
                 f"it unpacks to {total} bytes: expected at most max_bytes={max_bytes}. Raise "
                 f"max_bytes if you trust the file."
             )
@@ -117,7 +122,7 @@ class Container:
         with self._zip.open(info) as member:
             content = member.read(info.file_size)
             if len(content) != info.file_size or member.read(1):
-                raise ModelFileError(f"member {name!r} is not as long as it declares.")
+                raise ContainerError(f"member {name!r} is not as long as it declares.")
         return content
 
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -125,7 +130,7 @@ class Container:
 
         Raises
         ------
-        ModelFileError
+        ContainerError
             If it has not.
         """
         info = self._infos.get(f"{name}.npy")
@@ -133,20 +138,20 @@ class Container:
         for length in shape:
             items *= length
         if info is None or info.file_size != HEADER_BYTES + items:
-            raise ModelFileError(
+            raise ContainerError(
                 f"array {name!r} is missing or does not have the size that shape {shape} needs."
             )
         try:
             return array_of(self._content(f"{name}.npy"), dtype, shape)
-        except ModelFileError:
+        except ContainerError:
             raise
         except _BROKEN as error:
-            raise ModelFileError(f"array {name!r} is damaged: {one_line(error)}") from error
+            raise ContainerError(f"array {name!r} is damaged: {one_line(error)}") from error
 
     @property
     def names(self) -> set[str]:
         """Names of all arrays."""
-        return {name.removesuffix(".npy") for name in self._infos if name != MODEL}
+        return {name.removesuffix(".npy") for name in self._infos if name != self._json}
 
 
 def check_directory(file: BinaryIO) -> None:
@@ -157,24 +162,24 @@ def check_directory(file: BinaryIO) -> None:
     tail = file.read()
     file.seek(0)
     if len(tail) < _END.size or tail[-_END.size :][:4] != b"PK\x05\x06":
-        raise ModelFileError("it does not end like a model file: truncated, or of another kind.")
+        raise ContainerError("it does not end like such a file: truncated, or of another kind.")
     _, _, _, here, members, directory, _, comment = _END.unpack(tail[-_END.size :])
     if comment or b"PK\x06\x07" in tail[: -_END.size]:
-        raise ModelFileError("it has a comment or a 64-bit directory, which no model file has.")
+        raise ContainerError("it has a comment or a 64-bit directory, which no such file has.")
     if here != members or members > MAX_MEMBERS or directory > MAX_DIRECTORY:
-        raise ModelFileError(
+        raise ContainerError(
             f"it lists {members} members in {directory} bytes: expected at most {MAX_MEMBERS} in "
             f"{MAX_DIRECTORY}."
         )
 
 
 def parse(content: bytes) -> dict[str, Any]:
-    """Return the JSON object of a model; refuse repeated keys, NaN and infinities."""
+    """Return the JSON object of a file; refuse repeated keys, NaN and infinities."""
     data = json.loads(
         content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_constant
     )
     if not isinstance(data, dict):
-        raise ModelFileError(f"{MODEL} holds {type(data).__name__}: expected an object.")
+        raise ContainerError(f"its JSON is {type(data).__name__}: expected an object.")
     return data
 
 

@@ -23,7 +23,7 @@ def header_of(dtype: str, shape: tuple[int, ...]) -> bytes:
     words = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
     length = HEADER_BYTES - 10
     if len(words) >= length:
-        raise ValueError(f"shape {shape} has too many dimensions for a model file.")
+        raise ValueError(f"shape {shape} has too many dimensions for a file of ours.")
     text = words.ljust(length - 1) + "\n"
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.encode("latin-1")
 
