@@ -13,6 +13,7 @@ from mrf_matrix.estimators.model_files import (
 )
 from mrf_matrix.estimators.multinomial_forest import MultinomialForestClassifier
 from mrf_matrix.estimators.multinomial_matrix_forest import MultinomialMatrixForestClassifier
+from mrf_matrix.estimators.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.estimators.pure_forest import (
     PureForestClassifier,
@@ -39,6 +40,7 @@ __all__ = [
     "MultinomialForestClassifier",
     "MultinomialMatrixForestClassifier",
     "PrivacyReport",
+    "PrivateNaiveBayesClassifier",
     "PureForestClassifier",
     "ReleasedForestClassifier",
     "Score",

@@ -13,6 +13,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
 from mrf_matrix.forests import Forest, take_trees
 from strategies import Strategy
@@ -133,6 +134,13 @@ def _disjoint(setting: Setting) -> MatrixForestClassifier:
     return _forest(setting, allocation="disjoint")
 
 
+def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
+    names = ("epsilon", "neighboring", "noise", "noise_state")
+    return PrivateNaiveBayesClassifier(
+        setting.domain, **{name: getattr(setting, name) for name in names}
+    )
+
+
 def _without_noise(setting: Setting) -> MatrixForestClassifier:
     return _forest(setting, epsilon=float("inf"), allocation="per_tree", noise_state=None)
 
@@ -152,6 +160,7 @@ METHODS = (
     Method("batch_prediction", "batch prediction", True, _batch_prediction),
     Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
     Method("subsample_existing", "subsample, per query", True, _subsample_existing),
+    Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
     Method("no_noise", "same forest, no privacy", False, _without_noise),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),

@@ -55,7 +55,7 @@ def compare(
     time_limit: float = 8.0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare the noise allocations on a data set, beside forests without privacy.
+    """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def compare(
     ... )
     >>> [method.key for method in study.methods]
     ['matrix', 'per_tree', 'disjoint', 'batch_prediction', 'subsample', 'subsample_existing', \
-'no_noise', 'extra_trees', 'majority']
+'naive_bayes', 'no_noise', 'extra_trees', 'majority']
     """
     settings: dict[str, Any] = {
         "n_trees": n_trees,
