@@ -1,0 +1,98 @@
+"""Rules for structures over a product domain: paths and marginals."""
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operator_files.reader import OperatorFileError, Reader
+from strategies.operator_files.rule import Node, Rule
+from strategies.operator_files.writer import Writer
+from strategies.operators import Marginals, RowKronecker
+
+MAX_SET_MEMBERS = 2**20
+
+
+def write_row_kronecker(operator: RowKronecker, writer: Writer) -> Node:
+    """Write the packed masks: sum(n_i) bits a row, whatever the product is."""
+    groups = operator.groups
+    return {
+        "bits": writer.array(operator.bits),
+        "sizes": list(operator.sizes),
+        "groups": None if groups is None else writer.array(groups.astype(np.int64)),
+    }
+
+
+def read_row_kronecker(data: Node, reader: Reader) -> RowKronecker:
+    """Read masks; groups of rows are checked anew to be disjoint, for sensitivities rest on it."""
+    sizes = reader.sizes(data["sizes"], "row_kronecker: sizes")
+    bits = reader.array(data["bits"], "row_kronecker: bits", ("|u1",), 2)
+    _check_bits(bits, sizes)
+    operator = RowKronecker(bits, sizes)
+    if operator.is_enumerable:  # then its rows may be counted over every cell
+        counting = operator.shape[1] * min(len(bits), 64) + int(operator.halves.work)
+        reader.spend(counting, "row_kronecker")
+    if data["groups"] is None:
+        return operator
+    groups = reader.array(data["groups"], "row_kronecker: groups", ("<i8",), 1)
+    if len(groups) != len(bits):
+        raise OperatorFileError("row_kronecker: groups: expected one number for each row.")
+    counts = np.unique(groups, return_counts=True)[1].astype(float)
+    reader.spend(int((counts**2).sum()) * sum(sizes), "row_kronecker: groups")
+    return operator.with_groups(groups)
+
+
+def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:
+    """Refuse masks of another length than the sizes say, or with bits set behind their end."""
+    width = sum(sizes)
+    if not len(bits) or bits.shape[1] != -(-width // 8):
+        raise OperatorFileError(
+            f"row_kronecker: bits of shape {bits.shape}: expected rows of {-(-width // 8)} bytes "
+            f"for {width} codes."
+        )
+    if width % 8 and (bits[:, -1] & (255 >> width % 8)).any():
+        raise OperatorFileError("row_kronecker: bits: expected none set behind the last code.")
+
+
+def write_marginals(operator: Marginals, writer: Writer) -> Node:
+    """Write attribute sets and weights; whole weights stay whole."""
+    return {
+        "sizes": list(operator.domain_sizes),
+        "attribute_sets": [list(chosen) for chosen in operator.attribute_sets],
+        "weights": list(operator.weights),
+    }
+
+
+def read_marginals(data: Node, reader: Reader) -> Marginals:
+    """Read attribute sets and weights, which the structure checks."""
+    sizes = reader.sizes(data["sizes"], "marginals: sizes")
+    sets = [_attributes(item, reader) for item in reader.items(data["attribute_sets"], "marginals")]
+    if list(accumulate(map(len, sets)))[-1] > MAX_SET_MEMBERS:
+        raise OperatorFileError(f"marginals: more than {MAX_SET_MEMBERS} members of sets.")
+    weights = [reader.number(item, "marginals") for item in reader.items(data["weights"], "w")]
+    return Marginals(sizes, sets, weights)
+
+
+def _attributes(data: Any, reader: Reader) -> list[int]:
+    if not isinstance(data, list):
+        raise OperatorFileError("marginals: expected lists of attribute numbers.")
+    return [reader.integer(item, "marginals") for item in data]
+
+
+PRODUCT_DOMAIN = (
+    Rule(
+        "row_kronecker",
+        RowKronecker,
+        write_row_kronecker,
+        read_row_kronecker,
+        ("bits", "sizes", "groups"),
+    ),
+    Rule(
+        "marginals",
+        Marginals,
+        write_marginals,
+        read_marginals,
+        ("sizes", "attribute_sets", "weights"),
+    ),
+)

@@ -1,0 +1,140 @@
+"""What a structure's rule reads with: every value is checked before it is used."""
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operator_files.rule import Node, Rule
+from strategies.operators import Operator
+
+MAX_OPERATORS = 3000
+MAX_DEPTH = 40
+MAX_SIZES = 100_000
+"""Most attribute sizes in all nodes together."""
+
+MAX_CELLS = 2**26
+"""Most columns of a matrix whose cells are numbered one by one."""
+
+MAX_WORK = 2**38
+"""Most multiply-adds of the checks that are not linear in the file."""
+
+ARRAY_FIELDS = {"array", "type", "shape", "order"}
+Fetch = Callable[[str, str, tuple[int, ...]], NDArray[Any]]
+
+
+class OperatorFileError(ValueError):
+    """An operator that has no form in files, or a form that is no operator."""
+
+
+class Reader:
+    """Reads an operator with bounded memory and work.
+
+    Parameters
+    ----------
+    rules : mapping of str to Rule
+    fetch : callable
+        Returns the array of a name, type and shape, or raises.
+    prefix : str
+        What the arrays' names begin with.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], fetch: Fetch, prefix: str) -> None:
+        self._rules = rules
+        self._fetch = fetch
+        self._prefix = prefix
+        self._depth = self._operators = self._sizes = self._work = 0
+        self.names: set[str] = set()
+
+    def operator(self, data: Any) -> Operator:
+        """Return the operator of a node."""
+        self._operators += 1
+        self._depth += 1
+        if self._operators > MAX_OPERATORS or self._depth > MAX_DEPTH:
+            raise OperatorFileError(
+                f"more than {MAX_OPERATORS} operators, or {MAX_DEPTH} within each other."
+            )
+        kind = data.get("kind") if isinstance(data, dict) else None
+        rule = self._rules.get(kind) if isinstance(kind, str) else None
+        if rule is None:
+            raise OperatorFileError(
+                f"kind={str(kind)[:40]!r}: expected one of {sorted(self._rules)}."
+            )
+        operator = rule.read(self.fields(data, {"kind", *rule.fields}, rule.kind), self)
+        self._depth -= 1
+        return operator
+
+    def operators(self, data: Any) -> list[Operator]:
+        """Return the operators of a list of nodes, at least one."""
+        return [self.operator(item) for item in self.items(data, "list of operators")]
+
+    @staticmethod
+    def fields(data: Any, names: set[str], where: str) -> Node:
+        """Return an object that has exactly these fields."""
+        if not isinstance(data, dict) or set(data) != names:
+            raise OperatorFileError(f"{where}: expected an object with the keys {sorted(names)}.")
+        return data
+
+    @staticmethod
+    def items(data: Any, where: str) -> list[Any]:
+        """Return a list that is not empty."""
+        if not isinstance(data, list) or not data:
+            raise OperatorFileError(f"{where}: expected a list that is not empty.")
+        return data
+
+    @staticmethod
+    def integer(data: Any, where: str, least: int = 0) -> int:
+        """Return a whole number of at least ``least``; no bool, no float."""
+        if type(data) is not int or data < least:
+            raise OperatorFileError(f"{where}: expected a whole number of at least {least}.")
+        return data
+
+    @staticmethod
+    def number(data: Any, where: str) -> int | float:
+        """Return a finite number."""
+        if type(data) not in (int, float) or not isfinite(data):
+            raise OperatorFileError(f"{where}: expected a finite number.")
+        return data  # type: ignore[no-any-return]
+
+    def sizes(self, data: Any, where: str) -> tuple[int, ...]:
+        """Return attribute sizes, at least one."""
+        sizes = self.items(data, where)
+        self._sizes += len(sizes)
+        if self._sizes > MAX_SIZES:
+            raise OperatorFileError(f"{where}: more than {MAX_SIZES} attribute sizes in all.")
+        for size in sizes:
+            if self.integer(size, where, 1) >= 2**31:
+                raise OperatorFileError(f"{where}: expected sizes below 2**31.")
+        return tuple(sizes)
+
+    def sizes_or_none(self, data: Any, where: str) -> tuple[int, ...] | None:
+        """Return attribute sizes or None."""
+        return None if data is None else self.sizes(data, where)
+
+    def array(self, data: Any, where: str, types: tuple[str, ...], ndim: int) -> NDArray[Any]:
+        """Return an array of one of some types, once: no array stands in two places."""
+        entry = self.fields(data, ARRAY_FIELDS, where)
+        name = f"{self._prefix}{self.integer(entry['array'], where)}"
+        shape = tuple(self.integer(n, where) for n in self.items(entry["shape"], where)[:3])
+        if entry["type"] not in types or len(shape) != ndim or name in self.names:
+            raise OperatorFileError(
+                f"{where}: expected an array of its own, of {ndim} dimensions and type "
+                f"{' or '.join(types)}."
+            )
+        if entry["order"] not in ("C", "F") or (entry["order"] == "F" and ndim != 2):
+            raise OperatorFileError(f"{where}: expected the order 'C' or 'F'.")
+        self.names.add(name)
+        stored = self._fetch(name, entry["type"], shape[:: -1 if entry["order"] == "F" else 1])
+        native = np.array(stored, dtype=np.dtype(entry["type"]).newbyteorder("="), order="C")
+        return native.T if entry["order"] == "F" else native
+
+    def spend(self, work: int, where: str) -> None:
+        """Refuse a check that would take more work than all checks together may."""
+        self._work += work
+        if self._work > MAX_WORK:
+            raise OperatorFileError(
+                f"{where}: checking it takes more than {MAX_WORK} operations, the most that a "
+                f"file may cause."
+            )

@@ -1,0 +1,63 @@
+"""What a structure's rule writes with: arrays under numbers, operators within operators."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operator_files.reader import OperatorFileError
+from strategies.operator_files.rule import Node, Rule
+from strategies.operators import Operator
+
+TYPES = {"i": "<i8", "f": "<f8", "u": "|u1"}
+
+
+class Writer:
+    """Collects the arrays of an operator under consecutive names.
+
+    Parameters
+    ----------
+    rules : mapping of type to Rule
+    prefix : str
+        What the arrays' names begin with.
+    """
+
+    def __init__(self, rules: Mapping[type[Operator], Rule], prefix: str) -> None:
+        self._rules = rules
+        self._prefix = prefix
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def operator(self, operator: Operator) -> Node:
+        """Return the node of an operator, or refuse a structure without a rule by name."""
+        rule = self._rules.get(type(operator))
+        if rule is None:
+            known = ", ".join(sorted(structure.__name__ for structure in self._rules))
+            raise OperatorFileError(
+                f"{operator!r} is a {type(operator).__name__}, a structure without a rule for "
+                f"files: expected one of {known}. Wrap it as Sparse(operator.to_sparse()) if it "
+                f"is small enough."
+            )
+        return {"kind": rule.kind, **rule.write(operator, self)}
+
+    def array(self, values: NDArray[Any]) -> Node:
+        """Keep an array in a plain type; return where it is and how it is laid out.
+
+        The layout in memory is kept: linear algebra may round differently in another.
+        """
+        array = np.asarray(values)
+        plain = array.astype(TYPES[array.dtype.kind], copy=False)
+        by_column = plain.ndim == 2 and plain.flags.f_contiguous and not plain.flags.c_contiguous
+        name = f"{self._prefix}{len(self.arrays)}"
+        self.arrays[name] = plain.T if by_column else plain
+        return {
+            "array": len(self.arrays) - 1,
+            "type": plain.dtype.str,
+            "shape": list(plain.shape),
+            "order": "F" if by_column else "C",
+        }
+
+    @staticmethod
+    def sizes(sizes: tuple[int, ...] | None) -> list[int] | None:
+        """Return attribute sizes as a list."""
+        return None if sizes is None else list(sizes)
