@@ -1,0 +1,59 @@
+"""The rival benchmark's own parts: calibration error, splits, codes, and a file that grows."""
+
+import numpy as np
+import pytest
+from rival_data import NAMES, available, load, split
+from rival_scores import expected_calibration_error, read, summary, table
+from test_rivals import study
+
+
+def test_a_calibrated_forecast_has_no_calibration_error():
+    rng = np.random.default_rng(0)
+    high = rng.uniform(0.5, 1.0, size=200_000)
+    truth = (rng.random(len(high)) > high).astype(int)
+    shares = np.column_stack([high, 1 - high])
+    assert expected_calibration_error(shares, truth) < 0.01
+    sure = np.column_stack([np.ones_like(high), np.zeros_like(high)])  # negative control
+    assert expected_calibration_error(sure, truth) == pytest.approx(0.25, abs=0.01)
+
+
+def test_summary_counts_splits_not_draws():
+    runs = [
+        {"split": s, "seed": 1000 * s + d, "accuracy": 0.5 + 0.1 * s, "ece": 0.0}
+        for s in range(2)
+        for d in range(3)
+    ]
+    found = summary(runs)
+    assert found["mean"] == pytest.approx(0.55)
+    assert found["se"] == pytest.approx(0.05)
+    assert summary(runs[:1])["se"] is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_codes_lie_in_the_domain_and_splits_part_the_records(name):
+    if not available(name):
+        pytest.skip("the papers' reference data is not beside this checkout")
+    data = load(name)
+    assert (data.codes.max(axis=0) < data.domain.sizes).all()
+    assert data.ordered.shape == (data.domain.n_attributes,)
+    train, test = split(name, 3)
+    assert len(test) == len(data.labels) // 5
+    np.testing.assert_array_equal(np.sort(np.r_[train, test]), np.arange(len(data.labels)))
+
+
+def test_a9a_sets_one_feature_for_each_known_attribute():
+    if not available("a9a"):
+        pytest.skip("the papers' reference data is not beside this checkout")
+    data = load("a9a")
+    assert data.codes.shape[1] == 123
+    assert data.codes.sum(axis=1).max() == 14
+
+
+def test_a_study_adds_to_its_file(tmp_path):
+    path = tmp_path / "rivals.json"
+    for method in ("majority class", "private naive Bayes"):
+        study("iris", path, [method], runs=(1, 1))
+    kept = read(path)
+    assert set(kept["iris"]["private naive Bayes"]) == {"0.1", "0.5", "1", "2"}
+    assert kept["iris"]["majority class"]["inf"]["seeds"] == [0]
+    assert table(kept).row_count == table(kept, "ece").row_count == 2
