@@ -13,6 +13,7 @@ from strategies.operators import (
     estimate,
     fits,
 )
+from strategies.operators.pseudo_inverse import numbered
 
 Array = NDArray[np.float64]
 
@@ -76,11 +77,11 @@ def _check_rows(workload: Operator, differences: Array) -> None:
     distance = np.abs(differences).max(axis=1, initial=0.0)
     outside = np.flatnonzero(distance > TOLERANCE * np.sqrt(_row_squares(workload)))
     if len(outside):
-        shown = ", ".join(map(str, outside[:8])) + (", ..." if len(outside) > 8 else "")
         raise RowSpaceError(
             f"the strategy does not determine {len(outside)} of the workload's "
-            f"{workload.shape[0]} rows (rows {shown}): expected combinations of the strategy's "
-            f"rows only. Measure a strategy selected for this workload, or drop those rows."
+            f"{workload.shape[0]} rows ({numbered(outside)}): expected combinations of the "
+            f"strategy's rows only. Measure a strategy selected for this workload, or drop those "
+            f"rows."
         )
 
 

@@ -8,6 +8,7 @@ from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.mechanism import Mechanism, calibrate, checked_budget
 from mrf_matrix.mechanisms.noise.process import check_parent_process
+from mrf_matrix.mechanisms.provenance import Provenance
 from mrf_matrix.mechanisms.release import Noise, Release
 
 ASKED = ("exact", "research")
@@ -89,7 +90,7 @@ add_remove neighbours.)
         answers = answers + mechanism.law.research(answers.shape, generator)
     else:
         answers = mechanism.law.exact(answers)
-    return Release(mechanism, answers, kind, counts.sizes)
+    return Release(mechanism, answers, kind, counts.sizes, Provenance.today(kind))
 
 
 def _generator(random_state: Any) -> np.random.Generator:

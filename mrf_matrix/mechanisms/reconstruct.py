@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.containment import determined_estimate
+from mrf_matrix.mechanisms.containment import check_determined, determined_estimate
 from mrf_matrix.mechanisms.entries import is_integral
+from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.mechanisms.release import Release
-from strategies.operators import Gram, as_operator
+from strategies.operators import Gram, Operator, RowSpaceError, as_operator
+from strategies.operators.recovery import check_columns
 
 
 def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
@@ -44,6 +46,55 @@ def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
     >>> reconstruct(release, [[1, 1, 0], [1, 1, 1]]).ravel()
     array([1., 3.])
     """
+    queries = _checked(release, workload)
+    answers = release.answers.astype(np.float64)
+    estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
+    if release.noise == "none" and is_integral(queries):
+        return np.rint(estimates)
+    return estimates
+
+
+def row_variances(release: Release, workload: Any) -> NDArray[np.float64]:
+    """Return the expected squared error of every answer of a workload in each class.
+
+    ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise. Where the strategy
+    had to be rounded (`RoundedStrategy.recovery`), the rounding error is not in it: at most half
+    a unit a record, where the sensitivity is 2**30 units.
+
+    Parameters
+    ----------
+    release : Release
+    workload : ndarray, scipy sparse or Operator of shape (q, n)
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        In records squared.
+
+    Raises
+    ------
+    RowSpaceError
+        If rows of the workload are no combination of the strategy's rows; it names them.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
+    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+    >>> release = measure(np.eye(3), counts, PureDP(1), noise="research", random_state=0)
+    >>> row_variances(release, [[1, 1, 0], [1, 1, 1]]) / release.variance
+    array([2., 3.])
+    """
+    queries, recovery = _checked(release, workload), release.mechanism.rounded.recovery
+    check_columns(queries, recovery)
+    try:
+        return release.variance * recovered_squares(queries, recovery)
+    except RowSpaceError:
+        check_determined(queries, recovery)  # says which rows
+        raise
+
+
+def _checked(release: Any, workload: Any) -> Operator:
+    """Return the workload as an operator whose rows are known."""
     if not isinstance(release, Release):
         raise TypeError(
             f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
@@ -54,8 +105,4 @@ def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
             "workload is a Gram: its rows are not known, so they have no answers. Expected the "
             "workload itself."
         )
-    answers = release.answers.astype(np.float64)
-    estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
-    if release.noise == "none" and is_integral(queries):
-        return np.rint(estimates)
-    return estimates
+    return queries

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.mechanism import Mechanism
 from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.provenance import Provenance, PublicDomain
 from strategies.operators import Operator
 
 Noise = Literal["exact", "research", "none"]
@@ -20,8 +21,8 @@ NOISE_KINDS: tuple[str, ...] = get_args(Noise)
 class Release:
     """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
 
-    It holds no seed, no raw count and no record. What is computed from it is post-processing:
-    see `reconstruct`.
+    It holds no seed, no raw count and no record. Whatever is asked of it is post-processing, at
+    no cost in privacy.
 
     Parameters
     ----------
@@ -33,12 +34,27 @@ class Release:
         Only "exact" noise makes a private release.
     sizes : tuple of int
         Attribute sizes of the public domain.
+    provenance : Provenance, optional
+        Which program measured, and when; None where it is unknown.
+    domain : Domain, optional
+        The public domain with its classes, for whoever has the release alone.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
+    >>> from strategies.operators import Identity
+    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+    >>> release = measure(Identity(3), counts, PureDP(float("inf")))
+    >>> release.ask([[1, 1, 0], [1, 1, 1]]).ravel()
+    array([1., 3.])
     """
 
     mechanism: Mechanism
     answers: NDArray[np.int64]
     noise: Noise
     sizes: tuple[int, ...]
+    provenance: Provenance | None = None
+    domain: PublicDomain | None = None
 
     def __post_init__(self) -> None:
         answers = np.asarray(self.answers)
@@ -51,9 +67,63 @@ class Release:
             raise TypeError(f"answers has type {answers.dtype}: expected int64.")
         if self.noise not in NOISE_KINDS:
             raise ValueError(f"noise={self.noise!r}: expected one of {NOISE_KINDS}.")
+        self._check_domain(answers.shape[1])
         view = answers.view()
         view.flags.writeable = False
         object.__setattr__(self, "answers", view)
+
+    def _check_domain(self, classes: int) -> None:
+        domain = self.domain
+        if domain is None:
+            return
+        if tuple(domain.sizes) != tuple(self.sizes):
+            raise ValueError(
+                f"domain has attributes of sizes {domain.sizes}: expected {self.sizes}, those "
+                f"that were measured."
+            )
+        if domain.target is not None and domain.n_classes != classes:
+            raise ValueError(
+                f"domain has {domain.n_classes} classes: expected {classes}, one for each column "
+                f"of the answers."
+            )
+
+    def ask(self, workload: Any) -> NDArray[np.float64]:
+        """Answer a workload by least squares, ``W A⁺ y``, as often as one likes.
+
+        Any workload in the strategy's row space will do: other depths, other trees, other test
+        records, marginals. The same as ``reconstruct(release, workload)``.
+
+        Parameters
+        ----------
+        workload : ndarray, scipy sparse or Operator of shape (q, n)
+
+        Returns
+        -------
+        ndarray of shape (q, k)
+            A column for each class. Estimates may be negative or fractional.
+
+        Raises
+        ------
+        RowSpaceError
+            If rows of the workload are no combination of the strategy's rows; it names them.
+        """
+        from mrf_matrix.mechanisms.reconstruct import reconstruct
+
+        return reconstruct(self, workload)
+
+    def row_variances(self, workload: Any) -> NDArray[np.float64]:
+        """Return the expected squared error of every answer of a workload, shape (q,).
+
+        ``variance * ||(W A⁺)_r||²`` in each class: exact, and the same whatever the data.
+
+        Raises
+        ------
+        RowSpaceError
+            As `ask`.
+        """
+        from mrf_matrix.mechanisms.reconstruct import row_variances
+
+        return row_variances(self, workload)
 
     @property
     def matrix(self) -> Operator:
@@ -133,3 +203,13 @@ class Release:
     def __repr__(self) -> str:
         rows, classes = self.answers.shape
         return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
+
+    def __str__(self) -> str:
+        from mrf_matrix.mechanisms.release_display import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from mrf_matrix.mechanisms.release_display import as_html
+
+        return as_html(self)

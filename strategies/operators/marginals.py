@@ -14,7 +14,7 @@ from scipy import sparse
 from strategies.operators.components import Bools, Components, components, mask_rows
 from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.pseudo_inverse import RowSpaceError
+from strategies.operators.pseudo_inverse import RowSpaceError, numbered
 from strategies.operators.residuals import Residuals, answer_rows, residual_answers
 
 TOLERANCE = 1e-12
@@ -254,9 +254,9 @@ class Marginals(Operator):
         lost = np.flatnonzero(outside > TOLERANCE * total)
         if len(lost):
             raise RowSpaceError(
-                f"{len(lost)} rows of the workload (the first is row {lost[0]}) lie outside the "
-                f"row space of the marginals on {self.attribute_sets}. Add a marginal that "
-                f"contains every attribute those rows restrict."
+                f"{len(lost)} of the workload's {len(total)} rows ({numbered(lost)}) lie outside "
+                f"the row space of the marginals on {_few(self.attribute_sets)}. Add a marginal "
+                f"that contains every attribute those rows restrict."
             )
         return values
 
@@ -285,3 +285,7 @@ def _checked_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
             f"none negative."
         )
     return exact
+
+
+def _few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
+    return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")

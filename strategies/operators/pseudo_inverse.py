@@ -1,7 +1,7 @@
 """Factorisations behind ``W A⁺``: triangular at full rank, singular values otherwise."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,15 @@ class RowSpaceError(ValueError):
     """A row of the workload is no combination of the strategy's rows: it has no answer."""
 
 
-def check_contained(outside: float, total: float, tolerance: float = CONTAINMENT_TOLERANCE) -> None:
+def numbered(rows: NDArray[np.integer[Any]], most: int = 8) -> str:
+    """Write row numbers for people: ``rows 3, 5, ...``, the first few of them."""
+    shown = ", ".join(map(str, rows[:most])) + (", ..." if len(rows) > most else "")
+    return f"rows {shown}"
+
+
+def check_contained(
+    outside: float, total: float, tolerance: float = CONTAINMENT_TOLERANCE, which: str = ""
+) -> None:
     """Refuse a workload with part of its rows outside the strategy's row space.
 
     Parameters
@@ -33,12 +41,14 @@ def check_contained(outside: float, total: float, tolerance: float = CONTAINMENT
         Squared Frobenius norms of ``W - W A⁺ A`` and of W.
     tolerance : float
         Largest relative distance, a ratio of norms, that passes.
+    which : str
+        The rows in brackets, where they are known.
     """
     if outside > tolerance**2 * total:
         raise RowSpaceError(
             f"matrix does not determine the workload: {np.sqrt(outside / total):.2g} of its norm "
-            f"lies outside the row space of matrix, expected W = W A⁺ A. Add rows to matrix, for "
-            f"instance the workload's own."
+            f"lies outside the row space of matrix{which}, expected W = W A⁺ A. "
+            f"Add rows to matrix, for instance the workload's own."
         )
 
 

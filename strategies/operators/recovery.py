@@ -15,6 +15,7 @@ from strategies.operators.pseudo_inverse import (
     check_contained,
     factorised,
     least_squares,
+    numbered,
     triangular,
 )
 
@@ -107,8 +108,11 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
     pivots, lower = pivots - 1, np.tril(factor)[:, :rank]
     cross = cross_gram(workload, matrix)[:, pivots[:rank]]
     rows = linalg.solve_triangular(lower[:rank], cross.T, lower=True).T
-    total = float(workload.row_squares().sum())
-    check_contained(max(total - float(np.sum(rows**2)), 0.0), total, IMPLICIT_TOLERANCE)
+    squares = workload.row_squares()
+    outside = squares - np.sum(rows**2, axis=1)
+    which = np.flatnonzero(outside > IMPLICIT_TOLERANCE**2 * squares)
+    distance = max(float(outside.sum()), 0.0)
+    check_contained(distance, float(squares.sum()), IMPLICIT_TOLERANCE, f" ({numbered(which)})")
     measured = np.empty_like(lower)
     measured[pivots] = lower
     return np.asarray(rows), measured
