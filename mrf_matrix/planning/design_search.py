@@ -1,25 +1,21 @@
 """`tune`: search designs without data, under bounds on time and memory."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
-from time import perf_counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import monotonic
 from typing import Any
 
-import numpy as np
 from joblib import Parallel, delayed
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.planning.design_plan import Plan
+from mrf_matrix.planning.design_trials import DesignTrials
 from mrf_matrix.planning.ensembles import positive
-from mrf_matrix.planning.objectives import Objective, as_objective
-from mrf_matrix.planning.planner import plan
+from mrf_matrix.planning.objectives import as_objective
 from mrf_matrix.planning.search_space import default_space, designs_of, structures_of
-from mrf_matrix.planning.trials import Trial, TrialFile
+from mrf_matrix.planning.stopwatch import Stopwatch
+from mrf_matrix.planning.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.tuning import Tuning
 from mrf_matrix.planning.workloads import checked_mode
-from strategies import memory_cap
 
 Progress = Callable[[str, int, int], None]
 Design = dict[str, Any]
@@ -41,6 +37,7 @@ def tune(
     n_classes: int | None = None,
     time_limit: float = 1.0,
     max_seconds: float | None = None,
+    max_release_seconds: float | None = None,
     max_bytes: int | None = None,
     n_jobs: int | None = None,
     resume: Any = None,
@@ -73,8 +70,12 @@ def tune(
     time_limit : float, default=1.0
         Seconds of the search for each strategy.
     max_seconds : float, optional
-        Refuse designs whose release is expected to take longer. The search itself is bounded by
-        its designs and ``time_limit``; interrupted, it goes on from ``resume``.
+        Stop the search after this time by the clock: no further design is begun, and those that
+        were not tried are trials with `Trial.stopped`. A design that was begun is finished. With
+        ``resume`` the next call goes on from there; which designs are tried, not their values,
+        depends on the machine.
+    max_release_seconds : float, optional
+        Refuse designs whose release is expected to take longer (`Plan.seconds`).
     max_bytes : int, optional
         Refuse designs with a larger array, when planned or released.
     n_jobs : int, optional
@@ -125,94 +126,49 @@ def tune(
     request = {"domain": domain.to_dict(), "objective": repr(goal), "n_forests": n_forests, **fixed}
     file = TrialFile(resume, request)
     done = {trial.key: trial for trial in file.load()}
-    search = _Search(domain, fixed, goal, positive("n_forests", n_forests), max_seconds, max_bytes)
-    groups = [group for group in structures_of(designs) if not _finished(group, done)]
+    clock = Stopwatch(_checked_limit("max_seconds", max_seconds), monotonic)
+    search = DesignTrials(
+        domain,
+        fixed,
+        goal,
+        positive("n_forests", n_forests),
+        _checked_limit("max_release_seconds", max_release_seconds),
+        max_bytes,
+        clock,
+    )
     total = len(designs)
     if progress:
-        progress("designs", total - sum(map(len, groups)), total)
-    left = sum(map(len, groups))
-    started = perf_counter()
+        progress("designs", _count(designs, done), total)
     for trials in Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(search.run)(group) for group in groups
+        delayed(search.run)(group) for group in _to_do(designs, done, clock)
     ):
         done |= {trial.key: trial for trial in trials}
         file.save(list(done.values()))
-        left -= len(trials)
         if progress:
-            seconds = perf_counter() - started
-            progress(f"designs, {seconds:.0f} s", total - left, total)
-    keys = {Trial(design, 0, 0, 0, 0, 0, 0).key for design in designs}
-    ranked = sorted((t for t in done.values() if t.key in keys), key=lambda t: (t.value, t.leaves))
+            progress(f"designs, {clock.seconds:.0f} s", _count(designs, done), total)
+    every = [done.get(design_key(design)) or not_tried(design, clock.note) for design in designs]
+    ranked = sorted(every, key=lambda trial: (trial.value, trial.stopped, trial.leaves))
     return Tuning(tuple(ranked), goal.name, {**fixed, "domain": domain})
 
 
-def _finished(group: list[Design], done: Mapping[str, Trial]) -> bool:
-    return all(Trial(design, 0, 0, 0, 0, 0, 0).key in done for design in group)
+def _to_do(
+    designs: list[Design], done: Mapping[str, Trial], clock: Stopwatch
+) -> Iterator[list[Design]]:
+    """Yield groups of designs that are not finished, until the time is over."""
+    left = [design for design in designs if design_key(design) not in done]
+    for group in structures_of(left):
+        if clock.is_over:
+            return
+        yield group
 
 
-class _Search:
-    """What every process of a search knows; it holds no state that a trial changes."""
-
-    def __init__(
-        self,
-        domain: Domain,
-        fixed: dict[str, Any],
-        objective: Objective,
-        n_forests: int,
-        max_seconds: float | None,
-        max_bytes: int | None,
-    ) -> None:
-        self.domain, self.fixed, self.objective = domain, fixed, objective
-        self.n_forests, self.max_seconds, self.max_bytes = n_forests, max_seconds, max_bytes
-
-    def run(self, group: list[Design]) -> list[Trial]:
-        """Try designs that share their plans."""
-        started = perf_counter()
-        shared = {name: value for name, value in group[0].items() if name != "voting"}
-        try:
-            with nullcontext() if self.max_bytes is None else memory_cap(self.max_bytes):
-                return self._trials(group, shared, started)
-        except ValueError as impossible:  # this design cannot be; the others may
-            return [_refused(design, str(impossible), started) for design in group]
-
-    def _trials(self, group: list[Design], shared: Design, started: float) -> list[Trial]:
-        seed = self.fixed["random_state"]
-        trials: list[Trial] = []
-        subsample = self.fixed["mode"] == "subsample"
-        plans: list[Plan] = []
-        for design in group:
-            if subsample or not plans:
-                given = {**shared, "voting": design.get("voting")} if subsample else shared
-                plans = [
-                    plan(self.domain, **{**self.fixed, **given, "random_state": seed + number})
-                    for number in range(self.n_forests)
-                ]
-            trials.append(self._trial(design, plans, started))
-        return trials
-
-    def _trial(self, design: Design, plans: list[Plan], started: float) -> Trial:
-        first = plans[0]
-        voting = design.get("voting") or first.voting
-        voted = [replace(one, voting=voting) for one in plans]
-        largest = max(size.nbytes for size in first.array_sizes)
-        note = ""
-        if self.max_seconds is not None and first.seconds > self.max_seconds:
-            note = f"the release takes {first.seconds:.3g} s, above max_seconds={self.max_seconds}"
-        if self.max_bytes is not None and largest > self.max_bytes:
-            note = f"an array takes {largest} bytes, above max_bytes={self.max_bytes}"
-        value = float("inf") if note else float(np.mean([self.objective(one) for one in voted]))
-        return Trial(
-            design=design,
-            value=value,
-            rms_per_vote=first.rms_per_vote,
-            measurements=sum(part.n_measurements for part in first.parts),
-            leaves=sum(part.ensemble.forest.n_leaves for part in first.parts),
-            nbytes=largest,
-            seconds=perf_counter() - started,
-            note=note,
-        )
+def _count(designs: list[Design], done: Mapping[str, Trial]) -> int:
+    return sum(design_key(design) in done for design in designs)
 
 
-def _refused(design: Design, note: str, started: float) -> Trial:
-    nothing = float("nan")
-    return Trial(design, float("inf"), nothing, 0, 0, 0, perf_counter() - started, note)
+def _checked_limit(name: str, seconds: Any) -> float | None:
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise ValueError(f"{name}={seconds!r}: expected a positive number of seconds, or None.")
+    return float(seconds)

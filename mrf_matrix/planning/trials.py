@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,11 @@ class Trial:
     nbytes : int
         Bytes of the largest array of the release.
     seconds : float
-        Seconds that planning it took, and expected seconds of the release.
+        Seconds from the start of its group (designs that differ in voting) to its end.
     note : str
-        Why it was refused.
+        Why it was refused, or not tried.
+    stopped : bool
+        Not tried: the time of the search was over. Its figures are unknown.
     """
 
     design: dict[str, Any]
@@ -42,6 +45,7 @@ class Trial:
     nbytes: int
     seconds: float
     note: str = ""
+    stopped: bool = False
 
     @property
     def key(self) -> str:
@@ -57,6 +61,11 @@ class Trial:
 def design_key(design: Mapping[str, Any]) -> str:
     """Return a name of a design that is the same in every process."""
     return json.dumps(design, sort_keys=True, default=str)
+
+
+def not_tried(design: dict[str, Any], note: str) -> Trial:
+    """Return what stands for a design that the search did not come to."""
+    return Trial(design, inf, nan, 0, 0, 0, 0.0, note, stopped=True)
 
 
 class TrialFile:

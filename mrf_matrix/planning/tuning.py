@@ -18,7 +18,7 @@ class Tuning:
     Attributes
     ----------
     trials : tuple of Trial
-        Best first; designs that were refused last.
+        Best first, then designs that were refused, then those that were not tried.
     objective : str
         Name of what was minimised.
     request : dict
@@ -39,6 +39,11 @@ class Tuning:
                 f"Enlarge the space, or the bounds on time and memory."
             )
         return self.trials[0]
+
+    @property
+    def stopped(self) -> tuple[Trial, ...]:
+        """Designs that were not tried, because the time of the search was over."""
+        return tuple(trial for trial in self.trials if trial.stopped)
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -104,5 +109,10 @@ class Tuning:
 
     def __repr__(self) -> str:
         feasible = sum(np.isfinite(trial.value) for trial in self.trials)
-        found = f"best {self.objective}={self.best.value:.4g} by {self.best.design}"
-        return f"Tuning({feasible} of {len(self.trials)} designs feasible, {found})"
+        late = f", {len(self.stopped)} not tried for lack of time" if self.stopped else ""
+        counts = f"{feasible} of {len(self.trials)} designs feasible{late}"
+        if not feasible:
+            return f"Tuning({counts})"
+        return (
+            f"Tuning({counts}, best {self.objective}={self.best.value:.4g} by {self.best.design})"
+        )

@@ -9,7 +9,7 @@ import pytest
 from mrf_matrix import Domain, MatrixForestClassifier
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.forests import pure_forest_bound
-from mrf_matrix.planning import ExpectedLoss, TargetPrior, Tuning, plan, tune
+from mrf_matrix.planning import ExpectedLoss, TargetPrior, Tuning, design_search, plan, tune
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=2)
 SPACE = {
@@ -146,6 +146,57 @@ def test_designs_that_cannot_be_are_refused_with_a_note():
         _ = tune(DOMAIN, **{**ASK, "space": {"max_depth": [9]}}).best
 
 
+class Ticks:
+    """A clock that goes on by one second whenever it is read."""
+
+    def __init__(self):
+        self.time = 0.0
+
+    def __call__(self):
+        self.time += 1
+        return self.time
+
+
+def test_the_search_stops_by_the_clock_and_goes_on(tmp_path, monkeypatch, found):
+    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    file = tmp_path / "trials.json"
+    part = tune(DOMAIN, **ASK, resume=file, max_seconds=8)
+    tried = [trial for trial in part.trials if not trial.stopped]
+    assert 0 < len(tried) < len(part.trials) == len(found.trials)
+    assert [t.key for t in part.stopped] == [t.key for t in part.trials[len(tried) :]]
+    assert all(np.isinf(t.value) and "max_seconds=8" in t.note for t in part.stopped)
+    assert {row["stopped"] for row in part.rows()} == {False, True}
+    assert f"{len(part.stopped)} not tried" in repr(part)
+    assert len(json.loads(file.read_text())["trials"]) == len(tried)
+    values = {trial.key: trial.value for trial in found.trials}
+    assert all(trial.value == values[trial.key] for trial in tried)
+    rest = tune(DOMAIN, **ASK, resume=file, max_seconds=10_000)
+    assert not rest.stopped
+    assert [t.value for t in rest.trials] == [t.value for t in found.trials]
+
+
+def test_votings_of_one_plan_are_designs_too(monkeypatch):
+    """The limit may pass between two designs that share a plan."""
+    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    space = {**SPACE, "max_depth": [1], "n_trees": [4]}
+    part = tune(DOMAIN, **{**ASK, "space": space}, max_seconds=5)
+    assert [trial.stopped for trial in part.trials] == [False, True]
+
+
+def test_no_time_at_all(monkeypatch):
+    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    none = tune(DOMAIN, **ASK, max_seconds=0.5)
+    assert len(none.stopped) == 8
+    assert "0 of 8" in repr(none)
+    with pytest.raises(ValueError, match="not tried"):
+        _ = none.best
+
+
+def test_slow_releases_are_refused():
+    refused = tune(DOMAIN, **ASK, max_release_seconds=1e-9).trials
+    assert all("max_release_seconds" in trial.note and not trial.stopped for trial in refused)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -155,6 +206,9 @@ def test_designs_that_cannot_be_are_refused_with_a_note():
         ({"n_records": None}, "n_records"),
         ({"epsilon": None}, "no budget"),
         ({"n_forests": 0}, "n_forests"),
+        ({"max_seconds": 0}, "max_seconds"),
+        ({"max_seconds": "soon"}, "max_seconds"),
+        ({"max_release_seconds": -1}, "max_release_seconds"),
     ],
 )
 def test_impossible_searches_say_what_to_change(arguments, message):
