@@ -13,7 +13,7 @@ PACKAGES = ("strategies", "mrf_matrix")
 DATA = {"mrf_matrix.domain", "mrf_matrix.forests", "mrf_matrix.mechanisms"}
 MATRIX = {"strategies", "strategies.operators"}
 PLANNED = DATA | MATRIX | {"mrf_matrix.datasets", "mrf_matrix.compilation"}
-FITTED = PLANNED | {"mrf_matrix.planning"}
+FITTED = PLANNED | {"mrf_matrix.planning", "mrf_matrix.reconstruction"}
 
 # part -> the other parts it may import; a file that stands in no row fails.
 MAY_IMPORT = {
@@ -28,7 +28,8 @@ MAY_IMPORT = {
         "mrf_matrix.forests",
         "strategies.operators",
     },
-    "mrf_matrix.planning": PLANNED,
+    "mrf_matrix.reconstruction": DATA | MATRIX | {"mrf_matrix.compilation"},
+    "mrf_matrix.planning": PLANNED | {"mrf_matrix.reconstruction"},
     "mrf_matrix.estimators": FITTED | {"mrf_matrix.plotting"},
     "mrf_matrix.plotting": FITTED | {"mrf_matrix.estimators"},
     "mrf_matrix.cli": FITTED | {"mrf_matrix.estimators", "mrf_matrix.plotting", "mrf_matrix"},

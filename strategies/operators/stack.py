@@ -83,6 +83,12 @@ class Stack(Operator):
         """Return the sum of the blocks' Grams."""
         return np.asarray(sum(block.gram_dense() for block in self.blocks))
 
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T``, block by block where the columns are out of reach."""
+        from strategies.operators.cross_gram import cross_gram
+
+        return super().row_gram() if fits(self.shape) else cross_gram(self, self)
+
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row."""
         return np.concatenate([block.row_squares() for block in self.blocks])

@@ -1,0 +1,21 @@
+"""Estimators of a workload's answers from releases: post-processing, at no cost in privacy."""
+
+from mrf_matrix.reconstruction.additive_model import additive_model
+from mrf_matrix.reconstruction.estimate import Estimate
+from mrf_matrix.reconstruction.generalised import combine
+from mrf_matrix.reconstruction.known_totals import with_known_totals
+from mrf_matrix.reconstruction.likelihood import LikelihoodEstimate, maximum_likelihood
+from mrf_matrix.reconstruction.nonnegative import nearest_on_simplex, nonnegative_least_squares
+from mrf_matrix.reconstruction.simplex import project_to_simplex
+
+__all__ = [
+    "Estimate",
+    "LikelihoodEstimate",
+    "additive_model",
+    "combine",
+    "maximum_likelihood",
+    "nearest_on_simplex",
+    "nonnegative_least_squares",
+    "project_to_simplex",
+    "with_known_totals",
+]

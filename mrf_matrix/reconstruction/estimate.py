@@ -1,0 +1,77 @@
+"""What an estimator returns: answers, and their expected error or the word that none is known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Estimate:
+    """Estimated answers of a workload, from releases alone.
+
+    Parameters
+    ----------
+    values : ndarray of shape (q, k)
+        A row for each query, a column for each class, in records.
+    variances : ndarray of shape (q,) or None
+        Expected squared error of every row in each class: exact, whatever the data are. None
+        where it depends on the data; then `note` says so.
+    method : str
+        The estimator's name.
+    note : str
+        What a reader of the values must know. Required where there are no variances.
+    approximate_variances : ndarray of shape (q,) or None
+        Large-sample variances, where theory has only those. Never part of `expected_error`.
+    """
+
+    values: Array
+    variances: Array | None
+    method: str
+    note: str = ""
+    approximate_variances: Array | None = None
+
+    def __post_init__(self) -> None:
+        values = _read_only("values", self.values, None)
+        if values.ndim != 2:
+            raise ValueError(f"values has shape {values.shape}: expected (q, k).")
+        object.__setattr__(self, "values", values)
+        for name in ("variances", "approximate_variances"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, _read_only(name, given, len(values)))
+        if self.variances is None and not self.note:
+            raise ValueError("note is empty: expected why there are no variances.")
+
+    @property
+    def expected_error(self) -> float | None:
+        """Expected squared error summed over rows and classes; None where it has none."""
+        if self.variances is None:
+            return None
+        return float(self.values.shape[1] * self.variances.sum())
+
+    @property
+    def row_rms(self) -> Array | None:
+        """Root-mean-square error of every row, in records; None where it has none."""
+        return None if self.variances is None else np.sqrt(self.variances)
+
+    def __repr__(self) -> str:
+        rows, classes = self.values.shape
+        error = self.expected_error
+        known = "no expected error" if error is None else f"expected_error={error:.6g}"
+        note = f". {self.note}" if self.note else ""
+        return f"{type(self).__name__}({rows} x {classes}, {self.method}, {known}{note})"
+
+
+def _read_only(name: str, given: Array, length: int | None) -> Array:
+    """Return a read-only view of finite floats of the expected length."""
+    array = np.asarray(given, dtype=np.float64)
+    if length is not None and array.shape != (length,):
+        raise ValueError(f"{name} has shape {array.shape}: expected ({length},), one for each row.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds numbers that are not finite: expected finite estimates.")
+    view = array.view()
+    view.flags.writeable = False
+    return view

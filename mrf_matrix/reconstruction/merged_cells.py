@@ -1,0 +1,69 @@
+"""Estimation cell by cell: cells that no release tells apart are one cell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.containment import check_determined
+from mrf_matrix.reconstruction.pooling import checked_workload, pooled
+from strategies.merging import can_merge, merge_columns
+from strategies.operators import MemoryCapError, Operator, over_groups
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MergedCells:
+    """Answers and queries over groups of cells with equal columns of the strategies.
+
+    Attributes
+    ----------
+    matrix : Operator of shape (m, g)
+    answers : ndarray of shape (m, k)
+    queries : Operator of shape (q, g)
+    variance : float
+        Of every answer.
+    """
+
+    matrix: Operator
+    answers: Array
+    queries: Operator
+    variance: float
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups g."""
+        return self.matrix.shape[1]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.answers.shape[1])
+
+
+def merged_cells(releases: Release | Sequence[Release], workload: Any) -> MergedCells:
+    """Bring releases and workload to the groups of cells that the releases tell apart.
+
+    Raises
+    ------
+    RowSpaceError
+        If the releases do not determine the workload.
+    MemoryCapError
+        If the domain's cells cannot be enumerated.
+    """
+    queries = checked_workload(workload)
+    pool = pooled(releases)
+    if not can_merge(pool.matrix):
+        raise MemoryCapError(
+            f"releases: {pool.matrix.shape[1]} cells are too many to estimate one by one within "
+            f"the memory cap. Expected a smaller domain; combine(...) needs no cells."
+        )
+    check_determined(queries, pool.matrix)
+    merging = merge_columns(pool.matrix)
+    matrix = merging.apply(pool.matrix)
+    reduced = queries if merging.is_trivial else over_groups(queries, merging.grouping)
+    return MergedCells(matrix, pool.answers, reduced, pool.variance)

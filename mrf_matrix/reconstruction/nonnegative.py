@@ -1,0 +1,145 @@
+"""Counts are never negative: estimators that know it. Biased, and better on sparse data."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.containment import check_determined
+from mrf_matrix.mechanisms.least_squares import estimated_cells
+from mrf_matrix.reconstruction.estimate import Estimate
+from mrf_matrix.reconstruction.known_totals import checked_totals
+from mrf_matrix.reconstruction.merged_cells import MergedCells, merged_cells
+from mrf_matrix.reconstruction.projected_descent import Projection, constrained_least_squares
+from mrf_matrix.reconstruction.simplex import nearest
+from strategies.operators import Identity
+
+Array = NDArray[np.float64]
+Per = Literal["class", "cell"]
+
+NOTE = (
+    "Biased, for negative noise is cut off: the expected error depends on the data and is not "
+    "known. On sparse data it is below that of least squares."
+)
+
+
+def nonnegative_least_squares(
+    releases: Release | Sequence[Release],
+    workload: Any,
+    *,
+    class_totals: Any = None,
+    total: float | None = None,
+) -> Estimate:
+    """Answer a workload by least squares over tables without negative counts.
+
+    Minimises ``Σ ||A_i X - y_i||² / v_i`` over ``X >= 0``, the counts of the cells that the
+    releases tell apart, and answers ``W X``. Under totals the columns of X, or all of X, sum to
+    them.
+
+    Parameters
+    ----------
+    releases : Release or sequence of Release
+    workload : ndarray, scipy sparse or Operator of shape (q, n)
+    class_totals : array-like of shape (k,), optional
+        Public records of each class.
+    total : float, optional
+        Public records of all classes together.
+
+    Returns
+    -------
+    Estimate
+        Without variances.
+
+    Raises
+    ------
+    RowSpaceError
+        If the releases do not determine the workload.
+    MemoryCapError
+        If the cells cannot be enumerated.
+    RuntimeError
+        If the strategy is too badly conditioned for the descent.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
+    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+    >>> release = measure(np.eye(3), counts, PureDP(0.1), noise="research", random_state=2)
+    >>> nonnegative_least_squares(release, np.eye(3)).values.min() >= 0
+    np.True_
+    """
+    cells = merged_cells(releases, workload)
+    project = _projection(cells.n_classes, class_totals, total)
+    deviation = float(np.sqrt(cells.variance))
+    counts = constrained_least_squares(cells.matrix, cells.answers, project, deviation)
+    return _answered(cells, counts, "non-negative least squares")
+
+
+def nearest_on_simplex(
+    releases: Release | Sequence[Release],
+    workload: Any,
+    *,
+    per: Per = "class",
+    class_totals: Any = None,
+) -> Estimate:
+    """Answer a workload from least-squares counts of the cells, projected onto simplices.
+
+    Cheaper than `nonnegative_least_squares`, and the same where each cell was measured once. Counts
+    of each class over the cells (``per="class"``), or of each cell over the classes
+    (``per="cell"``), become non-negative with the sum that they had, or 0 where that is negative.
+
+    Parameters
+    ----------
+    releases : Release or sequence of Release
+        Must determine every group of cells they tell apart.
+    workload : ndarray, scipy sparse or Operator of shape (q, n)
+    per : {"class", "cell"}, default="class"
+    class_totals : array-like of shape (k,), optional
+        Public records of each class, in place of estimated ones; for ``per="class"`` only.
+
+    Returns
+    -------
+    Estimate
+        Without variances.
+
+    Raises
+    ------
+    RowSpaceError
+        If the releases do not determine the workload, or the cells.
+    MemoryCapError
+        If the cells cannot be enumerated.
+    """
+    if per not in get_args(Per):
+        raise ValueError(f"per={per!r}: expected 'class' or 'cell'.")
+    if class_totals is not None and per == "cell":
+        raise ValueError("class_totals was given with per='cell': expected per='class'.")
+    cells = merged_cells(releases, workload)
+    check_determined(Identity(cells.n_groups), cells.matrix)
+    counts = estimated_cells(cells.matrix, cells.answers)
+    if counts is None:
+        counts = cells.matrix.least_squares(cells.answers)
+    vectors = counts if per == "class" else counts.T
+    sums = np.maximum(vectors.sum(axis=0), 0.0)
+    if class_totals is not None:
+        sums, _ = checked_totals(cells.n_classes, class_totals, None)
+    projected = nearest(vectors, sums, np.ones(len(vectors)))
+    counts = projected if per == "class" else projected.T
+    return _answered(cells, counts, f"simplex projection per {per}")
+
+
+def _projection(n_classes: int, class_totals: Any, total: Any) -> Projection:
+    """Return the projection onto non-negative tables, with known sums where there are any."""
+    if class_totals is None and total is None:
+        return lambda table, _: np.maximum(table, 0.0)
+    sums, shared = checked_totals(n_classes, class_totals, total)
+    if not shared:
+        return lambda table, metric: nearest(table, sums, metric)
+    return lambda table, metric: nearest(
+        table.reshape(-1, 1), sums, np.repeat(metric, n_classes)
+    ).reshape(table.shape)
+
+
+def _answered(cells: MergedCells, counts: Array, method: str) -> Estimate:
+    values = cells.queries.matmat(counts)
+    return Estimate(values=values, variances=None, method=method, note=NOTE)

@@ -1,0 +1,152 @@
+"""Several releases over one domain, brought to one matrix and one variance.
+
+Dividing the answers of release i, and the rows of its strategy, by the deviation ``σ_i`` of its
+noise makes all draws of variance one. What is least squares afterwards is generalised least squares
+before (Aitken, 1935).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms import Release
+from strategies.merging import can_merge, merge_columns
+from strategies.operators import Gram, Operator, Product, RowKronecker, Scaled, Stack, as_operator
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Answers ``y = A D + noise`` with independent draws of one variance.
+
+    Attributes
+    ----------
+    matrix : Operator of shape (m, n)
+        Rows of all strategies, each divided by its deviation.
+    answers : ndarray of shape (m, k)
+        The answers, divided alike.
+    variance : float
+        Variance of every draw: that of the only release, 1 for several, 0 without noise.
+    sizes : tuple of int
+        Attribute sizes of the domain.
+    """
+
+    matrix: Operator
+    answers: Array
+    variance: float
+    sizes: tuple[int, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.answers.shape[1])
+
+    @property
+    def total_row(self) -> Operator:
+        """The query that counts all records, shape (1, n)."""
+        return RowKronecker.from_masks([np.ones((1, size), dtype=bool) for size in self.sizes])
+
+
+def pooled(releases: Release | Sequence[Release]) -> Pooled:
+    """Bring releases of the same records to one matrix and one variance.
+
+    Releases of the same strategy are averaged, weighted by ``1/σ²``, so that its structure stays.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something else than releases is given, or they are over different domains or classes,
+        or some have noise and others none.
+    """
+    given = checked_releases(releases)
+    matrices = [release.mechanism.rounded.recovery for release in given]
+    variances = np.array([release.variance for release in given])
+    noiseless = not variances.any()
+    weights = np.ones(len(given)) if noiseless else 1 / variances
+    groups = _of_one_matrix(matrices)
+    means = [
+        np.average([given[i].answers for i in same], axis=0, weights=weights[same])
+        for same in groups
+    ]
+    sizes = given[0].sizes
+    precisions = [float(weights[same].sum()) for same in groups]
+    if len(groups) == 1:
+        variance = 0.0 if noiseless else 1 / precisions[0]
+        return Pooled(matrices[0], means[0], variance, sizes)
+    roots = tuple(1.0 if noiseless else sqrt(precision) for precision in precisions)
+    matrix = _stacked([matrices[same[0]] for same in groups], roots)
+    scaled = np.concatenate([root * mean for root, mean in zip(roots, means, strict=True)])
+    return Pooled(matrix, scaled, 0.0 if noiseless else 1.0, sizes)
+
+
+def _of_one_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
+    """Return the numbers of the releases that measured the same matrix, in order."""
+    groups: dict[int, list[int]] = {}
+    for number, matrix in enumerate(matrices):
+        groups.setdefault(id(matrix), []).append(number)
+    return list(groups.values())
+
+
+def _stacked(blocks: Sequence[Operator], roots: tuple[float, ...]) -> Operator:
+    """Stack matrices once for as long as the first lives, so that factors are kept with it.
+
+    A study draws noise many times for the same strategies. The stack holds its blocks, so their
+    ids stay their own.
+    """
+    kept: dict[Any, Operator] = vars(blocks[0]).setdefault("_stacked", {})
+    key = (*(id(block) for block in blocks), *roots)
+    if key not in kept:
+        scaled = [Scaled(root, block) for root, block in zip(roots, blocks, strict=True)]
+        kept[key] = over_merged_cells(Stack(scaled))
+    return kept[key]
+
+
+def checked_releases(releases: Any) -> list[Release]:
+    """Return one or more releases over one domain as a list, or refuse."""
+    given = [releases] if isinstance(releases, Release) else list(releases)
+    if not given:
+        raise ValueError("releases is empty: expected at least one Release, from measure(...).")
+    for number, release in enumerate(given):
+        if not isinstance(release, Release):
+            raise TypeError(
+                f"releases[{number}] is of type {type(release).__name__}: expected a Release, "
+                f"from measure(...)."
+            )
+    shapes = {(release.sizes, release.n_classes) for release in given}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"releases are over different domains or classes, (sizes, classes) = "
+            f"{sorted(shapes)}: expected releases of the same records over one domain."
+        )
+    if 0 < sum(release.variance == 0 for release in given) < len(given):
+        raise ValueError(
+            "releases: some have noise and others none. Expected all with noise, or none: exact "
+            "counts need no noisy ones beside them."
+        )
+    return given
+
+
+def over_merged_cells(matrix: Operator) -> Operator:
+    """Return the same matrix over groups of equal columns, where that makes it smaller."""
+    if not can_merge(matrix):
+        return matrix
+    merging = merge_columns(matrix)
+    if merging.is_trivial:
+        return matrix
+    return Product(merging.apply(matrix), merging.grouping)
+
+
+def checked_workload(workload: Any) -> Operator:
+    """Return a workload with rows, or refuse."""
+    queries = as_operator(workload, "workload")
+    if isinstance(queries, Gram):
+        raise TypeError(
+            "workload is a Gram: its rows are not known, so they have no answers. Expected the "
+            "workload itself."
+        )
+    return queries
