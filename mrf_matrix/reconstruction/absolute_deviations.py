@@ -58,7 +58,10 @@ def _solved(matrix: Array, answers: Array, nonnegative: bool) -> Array:
     beta = -unit * np.asarray(slopes, dtype=np.float64)
     if nonnegative:
         beta = np.maximum(beta, 0.0)
-    reached, bound = float(np.abs(answers - matrix @ beta).sum()), float(answers @ found.x)
+    reached, bound = (
+        float(np.abs(answers - matrix @ beta).sum()),
+        float(answers @ np.asarray(found.x)),
+    )
     if reached - bound > AGREEMENT * (unit + bound):
         raise RuntimeError(
             f"least absolute deviations: the solution found has {reached:.6g} and the bound is "
