@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators import compare as compare
     from mrf_matrix.estimators import from_design as from_design
     from mrf_matrix.estimators import load_model as load_model
+    from mrf_matrix.estimators import load_release as load_release
     from mrf_matrix.estimators import save_model as save_model
+    from mrf_matrix.estimators import save_release as save_release
     from mrf_matrix.forests import Forest as Forest
     from mrf_matrix.forests import MultinomialTrees as MultinomialTrees
     from mrf_matrix.forests import PrivateMultinomialTrees as PrivateMultinomialTrees
@@ -69,7 +71,9 @@ _HOME = {
         "compare",
         "from_design",
         "load_model",
+        "load_release",
         "save_model",
+        "save_release",
     ),
     "forests": (
         "Forest",

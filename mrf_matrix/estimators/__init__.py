@@ -19,6 +19,7 @@ from mrf_matrix.estimators.pure_forest import (
     PureForestClassifier,
     SimplifiedBreimanForestClassifier,
 )
+from mrf_matrix.estimators.release_files import load_release, save_release
 from mrf_matrix.estimators.rival_forests import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
@@ -51,5 +52,7 @@ __all__ = [
     "compare",
     "from_design",
     "load_model",
+    "load_release",
     "save_model",
+    "save_release",
 ]

@@ -18,8 +18,10 @@ from mrf_matrix.mechanisms.noise import (
     NoiseProcessError,
     NoNoise,
 )
+from mrf_matrix.mechanisms.provenance import Provenance
 from mrf_matrix.mechanisms.reconstruct import reconstruct
 from mrf_matrix.mechanisms.release import Release
+from mrf_matrix.mechanisms.release_claims import ReleaseFileError
 from mrf_matrix.mechanisms.rounding import RoundedStrategy, round_strategy
 
 __all__ = [
@@ -37,8 +39,10 @@ __all__ = [
     "NoiseProcessError",
     "PrivacyLedger",
     "PrivateDataError",
+    "Provenance",
     "PureDP",
     "Release",
+    "ReleaseFileError",
     "RoundedStrategy",
     "approximate_epsilon",
     "as_budget",

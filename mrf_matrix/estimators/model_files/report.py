@@ -7,7 +7,7 @@ from typing import Any
 from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.mechanisms import NEIGHBORING
-from mrf_matrix.mechanisms.files import line_of_text
+from mrf_matrix.mechanisms.files import line_of_text, one_of
 from mrf_matrix.mechanisms.release import NOISE_KINDS
 
 MOST = 10_000
@@ -26,8 +26,8 @@ def report_of(data: Any) -> PrivacyReport:
     return PrivacyReport(
         statement=_text(data.get("statement"), "statement"),
         budget=_text(data.get("budget"), "budget"),
-        neighboring=_one_of(data.get("neighboring"), NEIGHBORING, "neighboring"),
-        noise=_one_of(data.get("noise"), NOISE_KINDS, "noise"),
+        neighboring=one_of(data.get("neighboring"), NEIGHBORING, "report: neighboring"),
+        noise=one_of(data.get("noise"), NOISE_KINDS, "report: noise"),
         measurements=tuple(map(_measurement, _list(data.get("measurements"), "measurements"))),
         expected_rms_per_leaf=_number(data.get("expected_rms_per_leaf")),
         expected_rms_per_vote=_number(data.get("expected_rms_per_vote")),
@@ -50,12 +50,6 @@ def _measurement(data: Any) -> Measurement:
 
 def _text(data: Any, where: str) -> str:
     return line_of_text(data, f"report: {where}")
-
-
-def _one_of(data: Any, allowed: tuple[str, ...], where: str) -> str:
-    if not isinstance(data, str) or data not in allowed:
-        raise ModelFileError(f"report: {where}: expected one of {allowed}.")
-    return data
 
 
 def _list(data: Any, where: str) -> list[Any]:

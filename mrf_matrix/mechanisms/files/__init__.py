@@ -7,7 +7,14 @@ from mrf_matrix.mechanisms.files.container import (
     one_line,
     write_container,
 )
-from mrf_matrix.mechanisms.files.fields import checked_object, checked_version, line_of_text
+from mrf_matrix.mechanisms.files.fields import (
+    checked_object,
+    checked_version,
+    fraction_of,
+    line_of_text,
+    one_of,
+    whole_of,
+)
 
 __all__ = [
     "MAX_BYTES",
@@ -15,7 +22,10 @@ __all__ = [
     "ContainerError",
     "checked_object",
     "checked_version",
+    "fraction_of",
     "line_of_text",
     "one_line",
+    "one_of",
+    "whole_of",
     "write_container",
 ]

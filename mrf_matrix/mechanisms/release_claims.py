@@ -1,0 +1,116 @@
+"""What a release from a file claims, held against its own strategy and noise.
+
+The noise itself cannot be checked: whether it was drawn is the word of whoever wrote the file.
+What can be checked is that noise of the stated law, added to the stated strategy, gives the
+privacy that is claimed.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isclose
+from typing import Any
+
+from mrf_matrix.mechanisms.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.entries import is_nonnegative
+from mrf_matrix.mechanisms.entry_bound import check_entries
+from mrf_matrix.mechanisms.files import ContainerError
+from mrf_matrix.mechanisms.mechanism import Mechanism, noise_for
+from mrf_matrix.mechanisms.neighboring import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.rounding import RoundedStrategy
+from strategies.operators import Operator
+
+AGREEMENT = 1e-6
+"""Relative difference of a sensitivity in integers from the same in floats."""
+
+
+class ReleaseFileError(ContainerError):
+    """A file that is no release, is damaged, too large, or claims what cannot be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What a file says about a measurement.
+
+    Attributes
+    ----------
+    budget : PureDP or ZCDP
+    neighboring : str
+    sensitivity : int
+    noise_scale : Fraction
+    scale : Fraction
+        What the selected strategy was multiplied by.
+    is_lossy : bool
+    method : str
+    """
+
+    budget: PureDP | ZCDP
+    neighboring: str
+    sensitivity: int
+    noise_scale: Fraction
+    scale: Fraction
+    is_lossy: bool
+    method: str
+
+
+def verified(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mechanism:
+    """Return the mechanism of a file, if its claims hold.
+
+    Raises
+    ------
+    ReleaseFileError
+        If the strategy's sensitivity is larger than claimed, or the noise smaller than the
+        budget needs: the file claims more privacy than its noise gives.
+    ValueError, TypeError
+        If the strategy is not one of integers.
+    """
+    norm = claims.budget.norm
+    check_entries(matrix)
+    if recovery is not None and recovery.shape != matrix.shape:
+        raise ReleaseFileError(f"recovery is {recovery!r}: expected the shape of {matrix!r}.")
+    exact = exact_sensitivity(matrix, norm)
+    if not 0 < exact <= claims.sensitivity:
+        raise ReleaseFileError(
+            f"sensitivity={claims.sensitivity}: its strategy has {exact}, so the file claims "
+            f"more privacy than its noise gives."
+        )
+    relation = checked_neighboring(claims.neighboring)
+    factor = squared_factor(relation, norm, nonnegative=is_nonnegative(matrix))
+    law = _law(claims, factor)
+    rounded = RoundedStrategy(
+        matrix=matrix,
+        scale=claims.scale,
+        norm=norm,
+        sensitivity=claims.sensitivity,
+        recovery=matrix if recovery is None else recovery,
+        is_lossy=claims.is_lossy,
+    )
+    return Mechanism(rounded, law, claims.budget, relation, factor, claims.method)
+
+
+def exact_sensitivity(matrix: Operator, norm: Any) -> int:
+    """Return the exact sensitivity of integers, computed twice so that no sum wraps around."""
+    exact = int(matrix.integer_sensitivity(norm))
+    real = matrix.sensitivity(norm) ** (1 if norm == "l1" else 2)
+    if not isclose(float(exact), real, rel_tol=AGREEMENT):
+        raise ReleaseFileError(
+            f"the strategy's sensitivity is {exact} in integers and {real:.6g} in floats: "
+            f"expected sums that 64 bits hold."
+        )
+    return exact
+
+
+def _law(claims: Claims, factor: int) -> NoiseLaw:
+    """Return the law of the claimed scale, which must be at least the one that is needed."""
+    needed = noise_for(claims.sensitivity, factor, claims.budget)
+    if claims.budget.is_infinite:
+        if claims.noise_scale:
+            raise ReleaseFileError("noise of an infinite budget: expected a scale of 0.")
+        return needed
+    if claims.noise_scale < needed.scale:
+        raise ReleaseFileError(
+            f"noise of scale {float(claims.noise_scale):.6g}: {claims.budget!r} under "
+            f"{claims.neighboring} neighbours needs {float(needed.scale):.6g}, so the file "
+            f"claims more privacy than its noise gives."
+        )
+    return type(needed)(claims.noise_scale)
