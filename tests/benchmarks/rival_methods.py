@@ -125,5 +125,5 @@ OURS: dict[str, Factory] = {
     "M-RF training": matrix_training,
     "M-RF prediction": batch_prediction,
 }
-FOREIGN = ("diffprivlib", "DP-EBM")
+FOREIGN = ("diffprivlib", "DP-EBM", "DP-EBM, one-hot")
 """Run by `rival_worker.py` under the interpreter that has them."""

@@ -107,6 +107,13 @@ def _worker(data, method, python, train, test, jobs) -> np.ndarray:
             return arrays["shares"]
 
 
+def suits(method: str, data: RivalData) -> bool:
+    """Tell whether a rival takes the data: DP-EBM takes two classes; one-hot codes must differ."""
+    if method.endswith("one-hot") and max(data.domain.sizes) == 2:
+        return False
+    return not method.startswith("DP-EBM") or data.domain.n_classes == 2
+
+
 def study(name: str, path: Path | None = None, only=None, runs=None) -> dict[str, dict]:
     """Measure every method on a data set; record each as soon as it is known."""
     data = load(name)
@@ -117,7 +124,7 @@ def study(name: str, path: Path | None = None, only=None, runs=None) -> dict[str
         if only and method not in only:
             continue
         if method in FOREIGN:
-            if not python or (method == "DP-EBM" and data.domain.n_classes > 2):
+            if not python or not suits(method, data):
                 continue
             found[method] = measured_elsewhere(data, method, python, splits, draws)
         else:
