@@ -10,15 +10,22 @@ from fractions import Fraction
 from math import isclose
 from typing import Any
 
+import numpy as np
+
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.entries import is_nonnegative
 from mrf_matrix.mechanisms.entry_bound import check_entries
 from mrf_matrix.mechanisms.files import ContainerError
+from mrf_matrix.mechanisms.integer_form import integer_form
 from mrf_matrix.mechanisms.mechanism import Mechanism, noise_for
 from mrf_matrix.mechanisms.neighboring import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
-from strategies.operators import Operator
+from strategies.operator_files import encode
+from strategies.operators import Operator, Scaled
+
+FACTORS = (1e-100, 1e100)
+"""Range of what a strategy is multiplied by before it is rounded."""
 
 AGREEMENT = 1e-6
 """Relative difference of a sensitivity in integers from the same in floats."""
@@ -66,8 +73,8 @@ def verified(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mec
     """
     norm = claims.budget.norm
     check_entries(matrix)
-    if recovery is not None and recovery.shape != matrix.shape:
-        raise ReleaseFileError(f"recovery is {recovery!r}: expected the shape of {matrix!r}.")
+    if recovery is not None:
+        _check_recovery(matrix, recovery)
     exact = exact_sensitivity(matrix, norm)
     if not 0 < exact <= claims.sensitivity:
         raise ReleaseFileError(
@@ -86,6 +93,23 @@ def verified(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mec
         is_lossy=claims.is_lossy,
     )
     return Mechanism(rounded, law, claims.budget, relation, factor, claims.method)
+
+
+def _check_recovery(matrix: Operator, recovery: Operator) -> None:
+    """Refuse a real strategy that does not round to the one that was measured."""
+    small, large = FACTORS
+    if not isinstance(recovery, Scaled) or not small <= abs(recovery.weight) <= large:
+        raise ReleaseFileError(
+            f"recovery is {recovery!r}: expected a strategy scaled by {small} to {large}."
+        )
+    with np.errstate(all="ignore"):
+        again = integer_form(recovery.inner, recovery.weight).matrix
+    (tree, arrays), (expected, others) = encode(again), encode(matrix)
+    if tree != expected or not all(np.array_equal(arrays[name], others[name]) for name in others):
+        raise ReleaseFileError(
+            "recovery does not round to the strategy that was measured: expected answers to be "
+            "recovered with the strategy that was selected."
+        )
 
 
 def exact_sensitivity(matrix: Operator, norm: Any) -> int:

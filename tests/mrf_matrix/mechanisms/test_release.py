@@ -69,10 +69,10 @@ def test_row_variances_agree_with_simulation():
     data, workload = counts(), PATHS.to_dense()
     plain = measure(STRATEGIES["stack"], data, PureDP(inf))
     noisy = measure(STRATEGIES["stack"], data, PureDP(0.5), noise="research", random_state=0)
-    draws = noisy.law.research((len(noisy.answers), 2 * 5_000), RNG)
-    many = replace(noisy, answers=np.tile(plain.answers, 5_000) + draws)
-    errors = ((many.ask(workload) - np.tile(plain.ask(workload), 5_000)) ** 2).mean(axis=1)
-    assert errors == pytest.approx(noisy.row_variances(workload), rel=0.08)
+    draws = noisy.law.research((len(noisy.answers), 2 * 2_500), RNG)
+    many = replace(noisy, answers=np.tile(plain.answers, 2_500) + draws)
+    errors = ((many.ask(workload) - np.tile(plain.ask(workload), 2_500)) ** 2).mean(axis=1)
+    assert errors == pytest.approx(noisy.row_variances(workload), rel=0.12)
 
 
 def test_without_noise_there_is_no_error_but_still_a_row_space():

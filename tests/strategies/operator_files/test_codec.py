@@ -206,7 +206,7 @@ ODD = st.one_of(
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_any_value_of_the_tree_may_be_wrong(name, data):
     tree, arrays = encode(OPERATORS[name])

@@ -52,6 +52,9 @@ STRATEGIES = {
     "dense": Dense(RNG.normal(size=(8, 6))),
     "dense by column": Dense(np.asfortranarray(RNG.normal(size=(8, 6)))),
     "deficient reals": Dense(RNG.normal(size=(8, 3)) @ RNG.integers(-2, 3, (3, 6))),
+    "deficient by column": Dense(
+        np.asfortranarray(RNG.normal(size=(8, 3)) @ RNG.integers(-2, 3, (3, 6)))
+    ),
     "sparse": Sparse(sparse.csr_array(np.tri(6)), SIZES),
     "sparse reals": Sparse(sparse.csr_array(np.tri(6) / 3)),
     "gram": Gram(GRAM.T @ GRAM),
