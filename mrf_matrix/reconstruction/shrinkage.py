@@ -1,0 +1,257 @@
+"""Leaves shrunk toward their ancestors, by how much of what they say can be noise.
+
+Top-down, with p the class shares of a node's parent, already shrunk, c the node's noisy counts, n
+its number of records and ``r = c - (Σ c) p`` what it says beyond its parent::
+
+    shares = p + w r / n        w = τ² n² / (τ² n² + noise of r [+ n · sampling])
+
+The noise of r is known exactly from the mechanism; τ², how far shares of nodes of a level really
+lie from their parents', is estimated from all nodes of the level together,
+``τ² = max(0, Σ (r² - noise [- n · sampling]) / Σ n²)``: empirical Bayes by the method of moments
+(Morris, 1983). Numbers of records are shrunk alike, toward the parent's times the share of its
+cells. Only the release and public things enter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.reconstruction.estimate import Estimate
+from mrf_matrix.reconstruction.simplex import project_to_simplex
+from mrf_matrix.reconstruction.tree_nodes import (
+    NodeAnswers,
+    answers_from_leaves,
+    answers_from_releases,
+)
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ShrunkLeaves(Estimate):
+    """Leaf values shrunk toward their ancestors.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_leaves, k)
+        Class shares of each leaf: not negative, summing to 1.
+    weights : ndarray of shape (nodes,)
+        Weight w of each node's own shares against its parent's.
+    signals : ndarray of shape (levels,)
+        τ of each level: how far class shares lie from the parents', root mean square. Level 0
+        is the root against the prior.
+    """
+
+    shares: Array
+    weights: Array
+    signals: Array
+
+
+def shrink_leaves(
+    forest: Forest,
+    releases: Release | Sequence[Release] | None = None,
+    *,
+    leaf_values: Any = None,
+    leaf_variances: Any = None,
+    class_totals: Any = None,
+    prior: Any = None,
+    sampling_variance: bool = False,
+    noise_share: float = 1.0,
+) -> ShrunkLeaves:
+    """Estimate every leaf's class counts by empirical Bayes along its path from the root.
+
+    Parameters
+    ----------
+    forest : Forest
+        Any forest over the releases' domain, grown without looking at the records, or with a
+        budget of its own.
+    releases : Release or sequence of Release, optional
+        Must determine every leaf. Class totals and inner nodes that were measured themselves
+        count: nodes are answered by generalised least squares, each with its exact variance.
+    leaf_values : array-like of shape (n_leaves, k), optional
+        Unbiased leaf values with independent noise, in place of releases.
+    leaf_variances : float or array-like of shape (n_leaves,), optional
+        Their noise variances.
+    class_totals : array-like of shape (k,), optional
+        Public records of each class; with releases only.
+    prior : array-like of shape (k,), optional
+        Public class shares that the root is shrunk toward; equal by default.
+    sampling_variance : bool, default=False
+        Estimate the *probabilities* behind the records instead of their counts: a leaf of few
+        records is then shrunk even without noise.
+    noise_share : float, default=1.0
+        Part of the noise, from 0 to 1, that weights are set against; signals are still cleaned
+        of all of it. 1 is for leaves on their own. Votes of many trees average noise out and
+        keep the bias, so they are served better by less shrinkage: see `vote_noise_share`.
+
+    Returns
+    -------
+    ShrunkLeaves
+        Without variances: shrinkage is biased by design. Without noise and sampling variance the
+        values are exactly the leaf counts.
+
+    Raises
+    ------
+    RowSpaceError
+        If the releases do not determine some leaf.
+    TypeError, ValueError
+        If an argument is not of the kind described.
+
+    Notes
+    -----
+    The parent's shares are taken as given, except that the noise which parent and child share is
+    counted once: the covariance of a child's and its parent's count is taken as the parent's
+    variance times the child's part of its siblings' variances, which is exact for independent
+    and for exchangeable siblings.
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Domain
+    >>> from mrf_matrix.forests import RandomTrees
+    >>> forest = RandomTrees(n_trees=1, max_depth=1).grow(Domain.from_sizes([4]))
+    >>> noisy = [[52.0, 1], [48, -3], [51, 2], [49, 4]]
+    >>> shrunk = shrink_leaves(forest, leaf_values=noisy, leaf_variances=16.0)
+    >>> shrunk.shares.round(2).tolist()  # what differs between leaves is noise
+    [[0.98, 0.02], [0.98, 0.02], [0.98, 0.02], [0.98, 0.02]]
+    """
+    if not isinstance(forest, Forest):
+        raise TypeError(f"forest is {type(forest).__name__}: expected a Forest.")
+    nodes = _node_answers(forest, releases, leaf_values, leaf_variances, class_totals)
+    classes = nodes.counts.shape[1]
+    base = _checked_prior(prior, classes)
+    _check_noise_share(noise_share)
+    totals = _shrunk_totals(forest, nodes, noise_share)
+    shares, weights, signals = _shrunk_shares(
+        forest, nodes, totals, base, sampling_variance, noise_share
+    )
+    leaves = forest.leaves
+    values = totals[leaves, None] * shares[leaves]
+    if not sampling_variance:
+        exact = nodes.variances[leaves] == 0
+        values[exact] = nodes.counts[leaves[exact]]
+    return ShrunkLeaves(
+        values=values,
+        variances=None,
+        method="hierarchical shrinkage",
+        note="Biased toward the ancestors: the expected error depends on the data.",
+        shares=shares[leaves],
+        weights=weights,
+        signals=signals,
+    )
+
+
+def _node_answers(
+    forest: Forest, releases: Any, values: Any, variances: Any, class_totals: Any
+) -> NodeAnswers:
+    if (releases is None) == (values is None) or (values is None) != (variances is None):
+        raise ValueError(
+            "releases, leaf_values, leaf_variances: expected either releases, or leaf_values "
+            "with leaf_variances."
+        )
+    if releases is not None:
+        return answers_from_releases(forest, releases, class_totals)
+    if class_totals is not None:
+        raise ValueError("class_totals was given with leaf_values: expected it with releases.")
+    return answers_from_leaves(forest, values, variances)
+
+
+def _checked_prior(prior: Any, classes: int) -> Array:
+    if prior is None:
+        return np.full(classes, 1 / classes)
+    given = np.asarray(prior, dtype=np.float64)
+    if given.shape != (classes,) or not (given >= 0).all() or not np.isclose(given.sum(), 1):
+        raise ValueError(
+            f"prior={prior!r}: expected {classes} shares, not negative, that sum to 1."
+        )
+    return given
+
+
+def _check_noise_share(noise_share: Any) -> None:
+    if not 0 <= noise_share <= 1:
+        raise ValueError(f"noise_share={noise_share!r}: expected a number from 0 to 1.")
+
+
+def _shrunk_totals(forest: Forest, nodes: NodeAnswers, noise_share: float) -> Array:
+    """Return the number of records of every node: not negative, children summing to parents."""
+    own = nodes.counts.sum(axis=1)
+    classes = nodes.counts.shape[1]
+    totals, weights = np.zeros(len(own)), np.ones(len(own))
+    totals[forest.roots] = np.maximum(own[forest.roots], 0.0)
+    for level in forest.levels[1:]:
+        parent, part = forest.parent[level], nodes.parts[level]
+        above = totals[parent]
+        expected = above * part
+        noise = classes * _own_noise(forest, nodes.variances, level, part, weights[parent])
+        spread = above**2 * part * (1 - part)
+        rest = own[level] - expected
+        signal = _signal(rest**2 - noise, spread)
+        weights[level] = _weight(signal * spread, noise_share * noise)
+        raw = np.maximum(expected + weights[level] * rest, 0.0)
+        sums = np.bincount(parent, raw, minlength=forest.n_nodes)[parent]
+        scale = np.divide(above, sums, out=np.zeros_like(sums), where=sums > 0)
+        totals[level] = np.where(sums > 0, raw * scale, expected)
+    return totals
+
+
+def _shrunk_shares(
+    forest: Forest,
+    nodes: NodeAnswers,
+    totals: Array,
+    prior: Array,
+    sampling: bool,
+    noise_share: float,
+) -> tuple[Array, Array, Array]:
+    """Return class shares (nodes, k), weights (nodes,) and the signal of every level."""
+    classes = nodes.counts.shape[1]
+    shares, weights = np.empty_like(nodes.counts), np.zeros(len(totals))
+    signals = np.zeros(len(forest.levels))
+    for depth, level in enumerate(forest.levels):
+        n, own = totals[level], nodes.counts[level]
+        if depth == 0:
+            base, noise = np.tile(prior, (len(level), 1)), nodes.variances[level]
+        else:
+            parent = forest.parent[level]
+            base, above = shares[parent], totals[parent]
+            part = np.divide(n, above, out=np.zeros_like(n), where=above > 0)
+            noise = _own_noise(forest, nodes.variances, level, part, weights[parent])
+        squares = (base**2).sum(axis=1)
+        noise = noise * (classes - 2 + classes * squares) / classes
+        if sampling:
+            noise = noise + n * (1 - squares) / classes
+        rest = own - own.sum(axis=1, keepdims=True) * base
+        signal = min(_signal((rest**2).mean(axis=1) - noise, n**2), 1.0)
+        weights[level] = _weight(signal * n**2, noise_share * noise)
+        moved = np.divide(weights[level], n, out=np.zeros_like(n), where=n > 0)
+        shares[level] = project_to_simplex(base + moved[:, None] * rest, axis=1)
+        signals[depth] = np.sqrt(signal)
+    return shares, weights, signals
+
+
+def _own_noise(forest: Forest, variances: Array, level: Ints, part: Array, weight: Array) -> Array:
+    """Return the variance of ``child - part · weight · parent``: the noise in what a child adds.
+
+    ``s² - 2 f cov + f² s_parent²`` with ``f = part · weight`` and the covariance of the note above.
+    """
+    parent = forest.parent[level]
+    own, above = variances[level], variances[parent]
+    siblings = np.bincount(parent, own, minlength=forest.n_nodes)[parent]
+    shared = np.divide(own * above, siblings, out=np.zeros_like(own), where=siblings > 0)
+    shift = part * weight
+    return np.asarray(np.maximum(own - 2 * shift * shared + shift**2 * above, 0.0))
+
+
+def _signal(excess: Array, squares: Array) -> float:
+    """Return ``max(0, Σ excess / Σ squares)``, 0 where there is nothing to divide by."""
+    scale = float(squares.sum())
+    return max(0.0, float(excess.sum()) / scale) if scale > 0 else 0.0
+
+
+def _weight(signal: Array, noise: Array) -> Array:
+    """Return ``signal / (signal + noise)``, 1 where there is no noise."""
+    return np.divide(signal, signal + noise, out=np.ones_like(noise), where=noise > 0)
