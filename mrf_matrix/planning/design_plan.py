@@ -261,7 +261,7 @@ class Plan:
         Returns
         -------
         ndarray of shape (r,)
-            Exact up to the grid for lattices of noise and within a few thousandths otherwise; see
+            Exact up to the grid for lattices of noise and within .01 otherwise; see
             `mrf_matrix.planning.noise_sums`.
         """
         if of not in ("answer", "vote"):
@@ -279,7 +279,8 @@ class Plan:
             margins = np.full(len(chosen), float(margin))
         if not (margins >= 0).all():
             raise ValueError("margin: expected a number of records of at least 0.")
-        return flips(self, chosen, margins, variances[chosen], rivals, leaves)
+        found = flips(self, chosen, margins[:, None], variances[chosen], rivals, leaves)
+        return found[:, 0]
 
     def at(self, *, epsilon: Any = None, rho: Any = None) -> "Plan":
         """Return the plan at another budget of the same kind, without new linear algebra.

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-ROWS_AT_ONCE = 256
+ENTRIES_AT_ONCE = 2**23
+"""Coefficients of answers that are held at a time."""
 
 
 def flips(
@@ -26,33 +27,36 @@ def flips(
     rivals: int,
     leaves: bool,
 ) -> Array:
-    """Return the flip probability of each row, shape (r,).
+    """Return the flip probability of each row at each margin, shape (r, s).
 
     Parameters
     ----------
     plan : Plan
     rows : ndarray of int, shape (r,)
         Numbers of leaves (of all ensembles), or of queries.
-    margins, variances : ndarray of shape (r,)
+    margins : ndarray of shape (r, s)
+    variances : ndarray of shape (r,)
     rivals : int
     leaves : bool
         Whether rows are leaves; else they are the queries' votes.
     """
     others = positive("rivals", rivals)
-    result = np.empty(len(rows))
-    known: dict[tuple[bytes, ...], float] = {}
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        block = slice(start, start + ROWS_AT_ONCE)
-        noise = _leaf_terms(plan, rows[block]) if leaves else _vote_terms(plan, rows[block])
-        for place, number in enumerate(range(start, min(start + ROWS_AT_ONCE, len(rows)))):
-            margin, terms = float(margins[number]), noise[place]
+    result = np.empty(margins.shape)
+    known: dict[tuple[bytes, ...], Array] = {}
+    step = max(32, ENTRIES_AT_ONCE // max(part.n_measurements for part in plan.parts))
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        noise = _leaf_terms(plan, block) if leaves else _vote_terms(plan, block)
+        for number, terms in enumerate(noise, start=start):
+            asked = margins[number]
             if terms is None:
-                result[number] = normal_flip(margin, float(variances[number]), others)
+                variance = float(variances[number])
+                result[number] = [normal_flip(margin, variance, others) for margin in asked]
                 continue
             key = tuple(t.weights.tobytes() + t.repeats.tobytes() for t in terms)
-            key = (*key, np.float64(margin).tobytes())
+            key = (*key, asked.tobytes())
             if key not in known:
-                known[key] = combined(terms).flip_probability(margin, others)
+                known[key] = combined(terms).flip_probabilities(asked, others)
             result[number] = known[key]
     return result
 

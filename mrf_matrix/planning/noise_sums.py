@@ -4,8 +4,9 @@ An answer carries the error :math:`U = \sum_j c_j Z_j` with known coefficients (
 :math:`W \tilde A^+`) and independent draws of one law. Its characteristic function is
 :math:`\varphi_U(\omega) = \prod_j \varphi_Z(c_j \omega)`, and one inverse Fourier transform gives
 its law on a grid. Where all coefficients are multiples of one number the grid is that lattice, and
-the law exact; otherwise draws are taken as continuous, which is accurate to a fraction of a per
-cent, since real strategies are measured in fine units.
+the law exact. Otherwise the discrete draws that dominate keep their exact law, atoms and all, on a
+fine grid, smoothed by a normal law of 1.5 steps; light draws, whose fourth cumulants together
+would turn no probability by a thousandth, enter as one normal draw of their variance.
 
 A label is the class with the largest noisy value. Let the leading class be ahead of r rivals by a
 margin M, each with independent noise of the same law. It keeps the label with probability
@@ -26,12 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw
+from mrf_matrix.mechanisms import NoiseLaw
+from mrf_matrix.planning.draw_transforms import fourth_cumulant, log_transform
 
 Array = NDArray[np.float64]
 
 GRID = 4096
 """Points of the grid where the exact lattice is not needed, or does not fit."""
+
+ATOMS_GRID = 2**15
+"""Points of the grid where single draws are coarse: margins may lie close beside an atom."""
+
+COARSE = 3.0
+"""Scale of a draw below which it is coarse."""
 
 LARGEST_GRID = 2**16
 """Points of the largest exact lattice."""
@@ -40,10 +48,16 @@ MANY_DRAWS = 50.0
 """Effective number of draws from which Edgeworth's correction of the normal law is used."""
 
 FINE = 30.0
-"""Standard deviation, in steps of the lattice, from which ties no longer matter."""
+"""Standard deviation, in steps of the lattice or in coefficients, that makes atoms negligible."""
 
 UNITS = 24
 """The lattice's step is sought among the smallest coefficient and its parts down to this one."""
+
+LIGHT = 0.02
+"""Excess kurtosis that light draws may add and yet be taken as normal: at most .0005 in a tail."""
+
+SMOOTHING = 1.5
+"""Standard deviation of the smoothing of atoms, in steps of the grid."""
 
 REACH = 24.0
 """Half-width of the grid in units of the largest term's scale, beside 8 standard deviations."""
@@ -82,19 +96,33 @@ class NoiseTerm:
     @property
     def fourth_cumulant(self) -> float:
         """Fourth cumulant of the weighted sum."""
-        return float(_fourth_cumulant(self.law) * (self.repeats @ self.weights**4))
+        return float(fourth_cumulant(self.law) * (self.repeats @ self.weights**4))
 
     @property
     def reach(self) -> float:
         """Scale of the heaviest draw."""
         return float(self.weights.max(initial=0.0) * self.law.scale)
 
-    def log_transform(self, frequencies: Array, *, exact: bool) -> Array:
+    def log_transform(self, frequencies: Array) -> Array:
         """Return the logarithm of the characteristic function, shape (f,)."""
         log = np.zeros(len(frequencies))
         for weight, repeat in zip(self.weights, self.repeats, strict=True):
-            log += repeat * _log_transform(self.law, weight * frequencies, exact=exact)
+            log += repeat * log_transform(self.law, weight * frequencies)
         return log
+
+    def heavy(self, largest: float, fourth: float) -> "NoiseTerm":
+        """Return the draws that cannot be taken as normal: all but a share of light ones.
+
+        Parameters
+        ----------
+        largest : float
+            No draw of a larger coefficient is light.
+        fourth : float
+            Fourth cumulant that the light draws may have together.
+        """
+        cumulants = fourth_cumulant(self.law) * np.cumsum(self.repeats * self.weights**4)
+        keep = (np.abs(cumulants) > fourth) | (self.weights > largest)
+        return NoiseTerm(self.weights[keep], self.repeats[keep], self.law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +132,7 @@ class NoiseSum:
     Examples
     --------
     >>> from fractions import Fraction
+    >>> from mrf_matrix.mechanisms import DiscreteLaplace
     >>> draw = NoiseTerm.of(np.ones(1), DiscreteLaplace(Fraction(1)))
     >>> round(NoiseSum((draw,)).flip_probability(2.0), 4)
     0.1302
@@ -116,6 +145,11 @@ class NoiseSum:
         """Variance of the error."""
         return float(sum(term.variance for term in self.terms))
 
+    @property
+    def heaviest(self) -> float:
+        """Largest coefficient."""
+        return float(max(term.weights.max(initial=0.0) for term in self.terms))
+
     def flip_probability(self, margin: float, rivals: int = 1) -> float:
         """Return the probability that the leading class loses its label.
 
@@ -126,35 +160,52 @@ class NoiseSum:
         rivals : int, default=1
             Number of other classes, all behind by the margin.
         """
+        return float(self.flip_probabilities([margin], rivals)[0])
+
+    def flip_probabilities(self, margins: Sequence[float] | Array, rivals: int = 1) -> Array:
+        """Return `flip_probability` at several margins, shape (s,): the law is found once."""
         variance = self.variance
         if variance == 0:
-            return 0.0 if margin > 0 else rivals / (rivals + 1)
+            return np.array([0.0 if one > 0 else rivals / (rivals + 1) for one in margins])
         unit = _common_unit(np.concatenate([term.weights for term in self.terms]))
         fourth = sum(term.fourth_cumulant for term in self.terms)
-        fine = sqrt(variance) >= FINE * unit
+        fine = sqrt(variance) >= FINE * (unit or self.heaviest)
         if rivals == 1 and fine and fourth * MANY_DRAWS <= 3 * variance**2:
-            return edgeworth_tail(margin / sqrt(2 * variance), fourth / variance**2 / 2)
-        step, mass = self._mass(unit)
-        return _flip(mass, margin / step, rivals)
+            excess = fourth / variance**2 / 2
+            halfway = (_halfway(one, unit) / sqrt(2 * variance) for one in margins)
+            return np.array([edgeworth_tail(one, excess) for one in halfway])
+        half = max(8 * sqrt(variance), REACH * max(term.reach for term in self.terms))
+        if unit > 0 and 2 * half + 16 * unit <= LARGEST_GRID * unit:
+            mass = self._lattice(unit, half)
+            return np.array([_flip(mass, one / unit, rivals) for one in margins])
+        coarse = min(float(term.law.scale) for term in self.terms) < COARSE
+        points = ATOMS_GRID if coarse else GRID
+        mass = self._smoothed(points, 2 * half / points)
+        steps = (one * points / (2 * half) for one in margins)
+        return np.array([_flip_between(mass, one, rivals) for one in steps])
 
-    def _mass(self, unit: float) -> tuple[float, Array]:
-        """Return a step and the probabilities of its multiples, centred."""
-        half = max(8 * sqrt(self.variance), REACH * max(term.reach for term in self.terms))
-        lattice = unit > 0 and 2 * half + 16 * unit <= LARGEST_GRID * unit
-        points = GRID
-        if lattice:
-            points = max(64, 1 << int(np.ceil(np.log2(2 * half / unit + 16))))
-        step = unit if lattice else 2 * half / points
+    def _lattice(self, unit: float, half: float) -> Array:
+        """Return the exact probabilities of the lattice's points, centred."""
+        points = max(64, 1 << int(np.ceil(np.log2(2 * half / unit + 16))))
+        return self._mass(self.terms, points, unit, 0.0)
+
+    def _smoothed(self, points: int, step: float) -> Array:
+        """Return the probabilities of the cells of a fine grid, atoms spread over a few cells."""
+        largest = sqrt(self.variance) / FINE
+        allowed = LIGHT * self.variance**2 / len(self.terms)
+        heavy = NoiseSum(tuple(term.heavy(largest, allowed) for term in self.terms))
+        light = max(0.0, self.variance - heavy.variance)
+        return self._mass(heavy.terms, points, step, light + (SMOOTHING * step) ** 2)
+
+    @staticmethod
+    def _mass(terms: tuple[NoiseTerm, ...], points: int, step: float, normal: float) -> Array:
+        """Return the centred law of terms and a normal draw of a given variance, on a grid."""
         frequencies: Array = np.asarray(2 * np.pi * np.fft.rfftfreq(points, d=step), np.float64)
-        log = sum(
-            (term.log_transform(frequencies, exact=lattice) for term in self.terms),
-            np.zeros(len(frequencies)),
-        )
-        if not lattice:  # each grid point stands for its cell: the mean of the law over a step
-            log = log + np.log(np.sinc(frequencies * step / (2 * np.pi)))
-        mass = np.fft.fftshift(np.fft.irfft(np.exp(log), n=points))
-        mass = np.maximum(mass, 0.0)
-        return step, mass / mass.sum()
+        log = -0.5 * normal * frequencies**2
+        for term in terms:
+            log = log + term.log_transform(frequencies)
+        mass = np.maximum(np.fft.fftshift(np.fft.irfft(np.exp(log), n=points)), 0.0)
+        return np.asarray(mass / mass.sum())
 
 
 def normal_flip(margin: float, variance: float, rivals: int = 1) -> float:
@@ -181,24 +232,44 @@ def edgeworth_tail(x: float, excess: float) -> float:
     return min(1.0, max(0.0, tail))
 
 
+def _halfway(margin: float, unit: float) -> float:
+    """Return the middle between lattice points for a margin between them: all such are alike."""
+    steps = margin / unit if unit > 0 else 0.0
+    between = steps - np.floor(steps + 1e-9) > 1e-9
+    return float((np.floor(steps) + 0.5) * unit) if between else margin
+
+
 def _flip(mass: Array, margin: float, rivals: int) -> float:
     """Return the flip probability of integer-valued errors of a given law."""
     whole = int(np.floor(margin + 1e-9))
-    part = margin - whole
+    if margin - whole <= 1e-9:
+        return 1 - _kept(mass, whole, rivals)
+    # no ties: the rivals must stay at or below the whole part
     cumulated = np.concatenate([[0.0], np.cumsum(mass)])
-    ahead = np.arange(len(mass)) + whole
+    upper = cumulated[np.clip(np.arange(len(mass)) + whole + 1, 0, len(mass))]
+    return min(1.0, max(0.0, 1 - float(mass @ upper**rivals)))
+
+
+def _flip_between(mass: Array, margin: float, rivals: int) -> float:
+    """Return the flip probability of errors on a grid that is finer than their law."""
+    whole = int(min(np.floor(margin), len(mass)))
+    part = min(margin - whole, 1.0)
+    return 1 - (1 - part) * _kept(mass, whole, rivals) - part * _kept(mass, whole + 1, rivals)
+
+
+def _kept(mass: Array, margin: int, rivals: int) -> float:
+    """Return the probability that no rival wins, ties being broken uniformly."""
+    cumulated = np.concatenate([[0.0], np.cumsum(mass)])
+    ahead = np.arange(len(mass)) + margin
     lower = cumulated[np.clip(ahead, 0, len(mass))]
     upper = cumulated[np.clip(ahead + 1, 0, len(mass))]
-    if part > 1e-9:  # no ties: the rivals must stay at or below the whole part
-        return float(1 - mass @ upper**rivals)
     tie = upper - lower
     share = np.where(
         tie > 1e-12,
         (upper ** (rivals + 1) - lower ** (rivals + 1)) / ((rivals + 1) * np.maximum(tie, 1e-300)),
         upper**rivals,
     )
-    kept = float(np.dot(mass, share))
-    return min(1.0, max(0.0, 1 - kept))
+    return min(1.0, max(0.0, float(np.dot(mass, share))))
 
 
 def _common_unit(weights: Array) -> float:
@@ -213,33 +284,6 @@ def _common_unit(weights: Array) -> float:
 
 def _magnitude(values: Array) -> int:
     return int(np.ceil(np.log10(values.max()))) if values.size and values.max() > 0 else 0
-
-
-def _fourth_cumulant(law: NoiseLaw) -> float:
-    """Return the fourth cumulant of one draw."""
-    if isinstance(law, DiscreteLaplace):  # difference of two geometric laws
-        p = np.exp(-1 / float(law.scale))
-        return float(2 * p * (1 + 4 * p + p * p) / (1 - p) ** 4)
-    return 0.0  # of a Gaussian; its discrete form differs by exp(-2π²σ²)
-
-
-def _log_transform(law: NoiseLaw, angles: Array, *, exact: bool) -> Array:
-    """Return the logarithm of a law's characteristic function."""
-    scale = float(law.scale)
-    if isinstance(law, DiscreteLaplace):
-        if not exact:
-            return np.asarray(-np.log1p(0.5 * law.variance * angles**2))
-        p = np.exp(-1 / scale)
-        # (1-p)² / (1 - 2p cos θ + p²), stable for p near 1
-        return np.asarray(-np.log1p(4 * p * np.sin(angles / 2) ** 2 / (1 - p) ** 2))
-    if isinstance(law, DiscreteGaussian):
-        if not exact or scale > 3:
-            wrapped = np.remainder(angles + np.pi, 2 * np.pi) - np.pi if exact else angles
-            return np.asarray(-0.5 * law.variance * wrapped**2)
-        reach = np.arange(-40, 41)
-        mean = np.cos(np.outer(angles, reach)) @ law.pmf(reach)
-        return np.asarray(np.log(np.maximum(mean, 1e-300)))
-    return np.zeros(len(angles))
 
 
 def combined(terms: Sequence[NoiseTerm]) -> NoiseSum:

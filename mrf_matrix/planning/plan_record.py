@@ -1,11 +1,17 @@
 """A plan's figures as plain values: what the command line prints and JSON files hold."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mrf_matrix.planning.flips import flips
+
 if TYPE_CHECKING:
     from mrf_matrix.planning.design_plan import Plan
+
+SHARES = (0.1, 0.2, 0.5)
+"""Leads whose flip probability a summary states, as shares of the records of an answer."""
 
 SAMPLED = 64
 """Answers whose flip probability is averaged in a summary, spread over the ranks of error."""
@@ -43,13 +49,18 @@ def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
         figures["median_expected_records"] = float(np.median(plan.expected_records))
         figures["median_signal_to_noise"] = float(np.median(plan.signal_to_noise))
         figures["mean_flip_probability"] = {
-            f"lead of {share:.0%} of records": mean_flip(plan, share) for share in (0.1, 0.2, 0.5)
+            f"lead of {share:.0%} of records": value
+            for share, value in zip(SHARES, mean_flips(plan, SHARES), strict=True)
         }
     return figures
 
 
-def mean_flip(plan: "Plan", share: float) -> float:
-    """Return the mean flip probability of a sample of answers at a share of their records."""
-    order = np.argsort(plan.row_variances)
+def mean_flips(plan: "Plan", shares: Sequence[float]) -> list[float]:
+    """Return mean flip probabilities of a sample of answers at shares of their records."""
+    variances = plan.row_variances
+    order = np.argsort(variances)
     places = np.linspace(0, len(order) - 1, min(SAMPLED, len(order))).round().astype(np.intp)
-    return float(plan.flip_probabilities(share=share, rows=order[places].tolist()).mean())
+    rows = order[places]
+    margins = np.outer(plan.expected_records[rows], shares)
+    found = flips(plan, rows, margins, variances[rows], 1, plan.mode == "training")
+    return [float(value) for value in found.mean(axis=0)]

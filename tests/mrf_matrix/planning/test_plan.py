@@ -133,6 +133,24 @@ def test_leaf_flips_agree_with_simulated_releases(method, budget):
         assert made.flip_probabilities(margin=margin) == pytest.approx(found, abs=0.02)
 
 
+HUGE = Domain.from_sizes([9, 9, 16, 7, 15, 6, 5, 2, 10, 10, 10, 42, 16, 5], n_classes=2)
+
+
+@pytest.mark.parametrize("of", ["answer", "vote"])
+@pytest.mark.parametrize("method", ["marginals", "workload_itself", "common_refinement"])
+def test_flips_of_implicit_strategies_agree_with_simulated_releases(method, of):
+    """One or two coarse draws dominate, over 3e13 cells: the normal law would be .03 off."""
+    mode = "training" if of == "answer" else "prediction"
+    made = plan(HUGE, mode, strategy=method, rho=2, n_trees=2, max_depth=1, queries=20,
+                random_state=0, time_limit=0.2)  # fmt: skip
+    assert made.parts[0].terms(np.arange(2)) is not None
+    errors = released(made.parts[0], np.random.default_rng(6), releases=40_000)
+    margin = float(np.ceil(0.5 * np.sqrt(made.row_variances.max())))
+    assert made.flip_probabilities(margin=margin) == pytest.approx(
+        flipped(errors, margin), abs=0.02
+    )
+
+
 def test_votes_of_a_training_plan():
     made = plan(DOMAIN, epsilon=1, strategy="identity", queries=15, **SMALL)
     asked = plan(
