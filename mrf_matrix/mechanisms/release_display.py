@@ -19,9 +19,9 @@ def rows_of(release: "Release") -> list[tuple[str, str]]:
         ("budget spent", repr(release.budget)),
         ("neighbouring relation", release.neighboring),
         ("noise", f"{release.noise}: {release.law}, variance {release.variance:.6g} an answer"),
-        ("strategy", f"{release.method}, {m} integer rows over {whole(n)} cells"),
+        ("strategy", f"{release.method}, {whole(m)} integer rows over {whole(n)} cells"),
         ("sensitivity", f"{release.sensitivity} ({squared}, one record more or less)"),
-        ("answers", f"{m} rows, {release.n_classes} classes"),
+        ("answers", f"{whole(m)} rows, {release.n_classes} classes"),
         ("attributes", f"{len(release.sizes)}, of sizes {listed(map(str, release.sizes))}"),
     ]
     if release.domain is not None:

@@ -39,6 +39,7 @@ def read_gram(data: Node, reader: Reader) -> Gram:
 def write_sparse(operator: Sparse, writer: Writer) -> Node:
     """Write the three arrays of the CSR form."""
     form = operator.matrix
+    _check_columns(int(form.shape[1]))
     return {
         "values": writer.array(form.data),
         "indices": writer.array(form.indices.astype(np.int64)),
@@ -62,8 +63,7 @@ def read_sparse(data: Node, reader: Reader) -> Sparse:
 def _check_csr(
     indices: NDArray[np.int64], starts: NDArray[np.int64], count: int, columns: int
 ) -> None:
-    if columns > MAX_CELLS:
-        raise OperatorFileError(f"sparse: {columns} columns: expected at most {MAX_CELLS}.")
+    _check_columns(columns)
     if len(starts) < 2 or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
         raise OperatorFileError(f"sparse: starts: expected numbers rising from 0 to {count}.")
     if len(indices) != count or (count and not 0 <= indices.min() <= indices.max() < columns):
@@ -73,6 +73,11 @@ def _check_csr(
         rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < count)] - 1] = True
         if not rising.all():
             raise OperatorFileError("sparse: indices: expected them to rise within each row.")
+
+
+def _check_columns(columns: int) -> None:
+    if columns > MAX_CELLS:
+        raise OperatorFileError(f"sparse: {columns} columns: expected at most {MAX_CELLS}.")
 
 
 def write_identity(operator: Identity, writer: Writer) -> Node:

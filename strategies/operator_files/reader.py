@@ -29,6 +29,24 @@ class OperatorFileError(ValueError):
     """An operator that has no form in files, or a form that is no operator."""
 
 
+class Nesting:
+    """Counts operators, and how deep they stand within each other."""
+
+    def __init__(self) -> None:
+        self._operators = self._depth = 0
+
+    def __enter__(self) -> None:
+        self._operators += 1
+        self._depth += 1
+        if self._operators > MAX_OPERATORS or self._depth > MAX_DEPTH:
+            raise OperatorFileError(
+                f"more than {MAX_OPERATORS} operators, or {MAX_DEPTH} within each other."
+            )
+
+    def __exit__(self, *raised: object) -> None:
+        self._depth -= 1
+
+
 class Reader:
     """Reads an operator with bounded memory and work.
 
@@ -45,26 +63,20 @@ class Reader:
         self._rules = rules
         self._fetch = fetch
         self._prefix = prefix
-        self._depth = self._operators = self._sizes = self._work = 0
+        self._nesting = Nesting()
+        self._sizes = self._work = 0
         self.names: set[str] = set()
 
     def operator(self, data: Any) -> Operator:
         """Return the operator of a node."""
-        self._operators += 1
-        self._depth += 1
-        if self._operators > MAX_OPERATORS or self._depth > MAX_DEPTH:
-            raise OperatorFileError(
-                f"more than {MAX_OPERATORS} operators, or {MAX_DEPTH} within each other."
-            )
         kind = data.get("kind") if isinstance(data, dict) else None
         rule = self._rules.get(kind) if isinstance(kind, str) else None
         if rule is None:
             raise OperatorFileError(
                 f"kind={str(kind)[:40]!r}: expected one of {sorted(self._rules)}."
             )
-        operator = rule.read(self.fields(data, {"kind", *rule.fields}, rule.kind), self)
-        self._depth -= 1
-        return operator
+        with self._nesting:
+            return rule.read(self.fields(data, {"kind", *rule.fields}, rule.kind), self)
 
     def operators(self, data: Any) -> list[Operator]:
         """Return the operators of a list of nodes, at least one."""

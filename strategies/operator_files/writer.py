@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.operator_files.reader import OperatorFileError
+from strategies.operator_files.reader import Nesting, OperatorFileError
 from strategies.operator_files.rule import Node, Rule
 from strategies.operators import Operator
 
@@ -26,6 +26,7 @@ class Writer:
     def __init__(self, rules: Mapping[type[Operator], Rule], prefix: str) -> None:
         self._rules = rules
         self._prefix = prefix
+        self._nesting = Nesting()
         self.arrays: dict[str, NDArray[Any]] = {}
 
     def operator(self, operator: Operator) -> Node:
@@ -38,7 +39,8 @@ class Writer:
                 f"files: expected one of {known}. Wrap it as Sparse(operator.to_sparse()) if it "
                 f"is small enough."
             )
-        return {"kind": rule.kind, **rule.write(operator, self)}
+        with self._nesting:  # what is written is not more than is read
+            return {"kind": rule.kind, **rule.write(operator, self)}
 
     def array(self, values: NDArray[Any]) -> Node:
         """Keep an array in a plain type; return where it is and how it is laid out.

@@ -142,6 +142,10 @@ def test_depth_and_number_of_operators_are_capped():
         decode(nested(50), {})
     with pytest.raises(OperatorFileError, match="operators"):
         decode({"kind": "stack", "blocks": [nested(0)] * 4000}, {})
+    with pytest.raises(OperatorFileError, match="operators"):
+        encode(ops.Stack([ops.Identity(3)] * 4000))
+    with pytest.raises(OperatorFileError, match="columns"):
+        encode(ops.Sparse(sparse.csr_array((1, 2**27))))
 
 
 def with_arrays(name, **changes):
