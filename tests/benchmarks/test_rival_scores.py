@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from rival_data import NAMES, available, load, split
+from rival_methods import design
 from rival_scores import expected_calibration_error, read, summary, table
 from test_rivals import study
 
@@ -39,6 +40,16 @@ def test_codes_lie_in_the_domain_and_splits_part_the_records(name):
     train, test = split(name, 3)
     assert len(test) == len(data.labels) // 5
     np.testing.assert_array_equal(np.sort(np.r_[train, test]), np.arange(len(data.labels)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_tree_of_theirs_is_a_table_of_cells(name):
+    """A tree that fixes all it sees only looks cells up, which would handicap the paper's method."""
+    if not available(name):
+        pytest.skip("the papers' reference data is not beside this checkout")
+    domain = load(name).domain
+    asked = design(domain, 0)
+    assert asked["max_depth"] < (asked["max_features"] or domain.n_attributes)
 
 
 def test_a9a_sets_one_feature_for_each_known_attribute():
