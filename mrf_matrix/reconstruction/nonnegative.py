@@ -1,4 +1,4 @@
-"""Counts are never negative: estimators that know it. Biased, and better on sparse data."""
+"""Counts are never negative: estimators that know it. Biased, and better where it fits."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
@@ -20,8 +20,9 @@ Array = NDArray[np.float64]
 Per = Literal["class", "cell"]
 
 NOTE = (
-    "Biased, for negative noise is cut off: the expected error depends on the data and is not "
-    "known. On sparse data it is below that of least squares."
+    "Biased upward where cells are empty, for negative noise is cut off: the expected error "
+    "depends on the data and is not known. The biases of many cells add up in their sum, unless "
+    "totals are known."
 )
 
 
@@ -60,6 +61,11 @@ def nonnegative_least_squares(
         If the cells cannot be enumerated.
     RuntimeError
         If the strategy is too badly conditioned for the descent.
+
+    Notes
+    -----
+    Single cells of sparse data gain. Sums of many cells that were measured one by one lose: each
+    empty cell adds a positive bias. Totals, public or measured themselves, hold it down.
 
     Examples
     --------

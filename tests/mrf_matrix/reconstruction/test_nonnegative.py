@@ -201,6 +201,25 @@ def test_on_sparse_data_the_error_is_below_least_squares(name):
     assert others[1] < others[0]  # knowing the totals helps further
 
 
+def test_sums_of_many_cells_need_totals():
+    """Negative control: biases of cells that were measured one by one add up."""
+    rows, truth = np.ones((1, 20)), TABLE.sum(axis=0, keepdims=True)
+    half = np.repeat([[1.0, 0.0]], 10, axis=1)
+    plain = mean_error(lambda r: combine(r, rows), IDENTITY, COUNTS, truth, 60)
+    other = mean_error(lambda r: nonnegative_least_squares(r, rows), IDENTITY, COUNTS, truth, 60)
+    assert other > 1.5 * plain
+    totals = TABLE.sum(axis=0)
+    plain = mean_error(lambda r: combine(r, half), IDENTITY, COUNTS, half @ TABLE, 60)
+    other = mean_error(
+        lambda r: nonnegative_least_squares(r, half, class_totals=totals),
+        IDENTITY,
+        COUNTS,
+        half @ TABLE,
+        60,
+    )
+    assert other < 0.8 * plain
+
+
 def test_on_dense_data_little_is_gained():
     """Negative control: with 50 records in every cell no estimate is negative."""
     codes = np.stack(np.unravel_index(np.repeat(np.arange(20), 50), SIZES), axis=1)
