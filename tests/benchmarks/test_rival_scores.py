@@ -44,7 +44,7 @@ def test_codes_lie_in_the_domain_and_splits_part_the_records(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_tree_of_theirs_is_a_table_of_cells(name):
-    """A tree that fixes all it sees only looks cells up, which would handicap the paper's method."""
+    """A tree that fixes all it sees only looks cells up: a handicap to the paper's method."""
     if not available(name):
         pytest.skip("the papers' reference data is not beside this checkout")
     domain = load(name).domain
