@@ -1,11 +1,13 @@
 """Rules for structures over a product domain: paths and marginals."""
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.operator_files.disjoint import check_disjoint
 from strategies.operator_files.reader import OperatorFileError, Reader
 from strategies.operator_files.rule import Node, Rule
 from strategies.operator_files.writer import Writer
@@ -38,9 +40,9 @@ def read_row_kronecker(data: Node, reader: Reader) -> RowKronecker:
     groups = reader.array(data["groups"], "row_kronecker: groups", ("<i8",), 1)
     if len(groups) != len(bits):
         raise OperatorFileError("row_kronecker: groups: expected one number for each row.")
-    counts = np.unique(groups, return_counts=True)[1].astype(float)
-    reader.spend(int((counts**2).sum()) * sum(sizes), "row_kronecker: groups")
-    return operator.with_groups(groups)
+    check_disjoint(operator, groups, reader.spend)
+    numbers = np.unique(groups, return_inverse=True)[1].ravel().astype(np.int64)
+    return replace(operator, groups=numbers)
 
 
 def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:

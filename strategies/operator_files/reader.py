@@ -18,7 +18,7 @@ MAX_SIZES = 100_000
 MAX_CELLS = 2**26
 """Most columns of a matrix whose cells are numbered one by one."""
 
-MAX_WORK = 2**38
+MAX_WORK = 2**37
 """Most multiply-adds of the checks that are not linear in the file."""
 
 ARRAY_FIELDS = {"array", "type", "shape", "order"}
