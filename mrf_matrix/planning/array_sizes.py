@@ -1,24 +1,10 @@
-"""Sizes of the arrays of a release to come, and the time it takes. Nothing is allocated."""
+"""Sizes of the arrays of a release to come. Nothing is allocated."""
 
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mrf_matrix.mechanisms import PureDP
-
 if TYPE_CHECKING:
     from mrf_matrix.planning.design_plan import Plan
-
-LAPLACE_DRAW = 6e-6
-"""Seconds of one exact discrete Laplace draw by OpenDP, on one core."""
-
-GAUSSIAN_DRAW = 10e-6
-"""The same for discrete Gaussian noise."""
-
-ROUTED = 5e7
-"""Records routed through one split a second."""
-
-MULTIPLIED = 1e9
-"""Multiplications a second in reconstruction."""
 
 
 class ArraySize(NamedTuple):
@@ -53,21 +39,6 @@ def array_sizes(plan: "Plan") -> tuple[ArraySize, ...]:
     if plan.mode != "training":
         found.append(_array("votes", (len(plan.queries), k), 8))
     return tuple(sorted(found, key=lambda one: -one.nbytes))
-
-
-def release_seconds(plan: "Plan") -> float:
-    """Return the seconds that measuring and reconstructing take, from counts of operations."""
-    draw = LAPLACE_DRAW if isinstance(plan.budget, PureDP) else GAUSSIAN_DRAW
-    seconds = 0.0
-    for part in plan.parts:
-        forest = part.ensemble.forest
-        if not plan.budget.is_infinite:
-            seconds += draw * part.n_measurements * plan.n_classes
-        seconds += (plan.n_records or 0) * forest.n_trees * max(1, forest.max_depth) / ROUTED
-        answers = part.workload.shape[0] * plan.n_classes
-        reach = min(part.n_measurements, forest.domain.size)
-        seconds += answers * min(reach, 10**5) / MULTIPLIED
-    return seconds
 
 
 def _array(name: str, shape: tuple[int, ...], itemsize: int) -> ArraySize:

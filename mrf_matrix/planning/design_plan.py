@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, PureDP, as_budget
-from mrf_matrix.planning.array_sizes import ArraySize, array_sizes, release_seconds
+from mrf_matrix.planning.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.flips import flips
 from mrf_matrix.planning.planned_answers import PlannedAnswers
+from mrf_matrix.planning.release_time import release_seconds
 from mrf_matrix.planning.workloads import Codes, Mode, leaf_shares, vote_shares_of, vote_workload
 from strategies import Strategy
 
@@ -308,7 +309,12 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the release is expected to take on the reference machine, two cores."""
+        """Seconds that choosing the strategies took, and that the release is expected to take.
+
+        The latter is right to a factor of 2 or 3 on the machine it was fitted to, with one thread
+        of linear algebra: see `mrf_matrix.planning.release_time`. A classifier that selects its
+        strategies itself takes both times; one made by `from_design` of this plan, the second.
+        """
         return self.select_seconds + release_seconds(self)
 
     def to_dict(self, *, bound: bool = False) -> dict[str, Any]:
