@@ -123,6 +123,20 @@ def shrink_leaves(
     if not isinstance(forest, Forest):
         raise TypeError(f"forest is {type(forest).__name__}: expected a Forest.")
     nodes = _node_answers(forest, releases, leaf_values, leaf_variances, class_totals)
+    return shrink_nodes(
+        forest, nodes, prior=prior, sampling_variance=sampling_variance, noise_share=noise_share
+    )
+
+
+def shrink_nodes(
+    forest: Forest,
+    nodes: NodeAnswers,
+    *,
+    prior: Any = None,
+    sampling_variance: bool = False,
+    noise_share: float = 1.0,
+) -> ShrunkLeaves:
+    """Shrink the leaves of nodes that were answered already; see `shrink_leaves`."""
     classes = nodes.counts.shape[1]
     base = _checked_prior(prior, classes)
     _check_noise_share(noise_share)
