@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.group_columns import columns_by_group
 from strategies.operators.halves import Halves
 from strategies.operators.khatri_rao import khatri_rao, sum_of_products
 from strategies.operators.memory import check_allocation, fits
@@ -229,6 +230,8 @@ class RowKronecker(Operator):
         """Return the columns at cells given by number (N,) or by codes (N, d)."""
         cells = np.asarray(cells)
         codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
+        if self.groups is not None:
+            return columns_by_group(self.all_masks(), self.groups, codes)
         tables = [np.packbits(mask, axis=0).T for mask in self.all_masks()]
         step = max(1, COLUMN_BITS // max(self.shape[0], 1))
         parts = [self._columns(tables, codes[s : s + step]) for s in range(0, len(codes), step)]
