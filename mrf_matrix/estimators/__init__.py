@@ -1,9 +1,12 @@
 """scikit-learn classifiers over private forests, and the study that compares them."""
 
 from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
+from mrf_matrix.estimators.choose_forest import choose_forest
 from mrf_matrix.estimators.comparison import Comparison, Score, Summary
 from mrf_matrix.estimators.comparison_forest import ComparisonForestClassifier
 from mrf_matrix.estimators.design import from_design
+from mrf_matrix.estimators.forest_choice import ForestChoice
+from mrf_matrix.estimators.from_release import from_release
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.model_files import (
     ModelFileError,
@@ -36,6 +39,7 @@ __all__ = [
     "Comparison",
     "ComparisonForestClassifier",
     "DenilForestClassifier",
+    "ForestChoice",
     "MatrixForestClassifier",
     "ModelFileError",
     "MultinomialForestClassifier",
@@ -49,8 +53,10 @@ __all__ = [
     "SmoothSensitivityForestClassifier",
     "SubsampleAggregateClassifier",
     "Summary",
+    "choose_forest",
     "compare",
     "from_design",
+    "from_release",
     "load_model",
     "load_release",
     "save_model",

@@ -17,6 +17,7 @@ so that ``‖T‖₂ = √τ``. With several ensembles each is measured with its
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.estimators.answering import Answering, choose_strategies
 from mrf_matrix.estimators.disjoint import one_leaf_each
+from mrf_matrix.estimators.leaf_noise import NoisyLeaves
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, Release, calibrate, count_cells
 from mrf_matrix.planning.ensembles import Ensemble
@@ -60,6 +62,26 @@ class TrainedEnsemble:
     strategy: Strategy | None
     release: Release
     leaf_values: Array
+
+    @cached_property
+    def leaves(self) -> NoisyLeaves:
+        """The leaf values with their noise, which is known without data."""
+        if self.strategy is not None:
+            return NoisyLeaves(self.forest, self.leaf_values, self.release)
+        own = self.release.variance / float(self.release.scale) ** 2  # leaves measured themselves
+        return NoisyLeaves(self.forest, self.leaf_values, own)
+
+    @property
+    def leaf_variances(self) -> Array:
+        """Noise variance of every leaf value, in each class, shape (o,)."""
+        return self.leaves.variances
+
+    def vote_variances(self, codes: Codes) -> Array:
+        """Return the expected squared error of every record's weight votes, per class, (b,)."""
+        ensemble = Ensemble(self.features, self.forest)
+        kind: Allocation = "per_tree" if self.strategy is None else "matrix"
+        answering = Answering(self.release.matrix, self.strategy, self.release.mechanism)
+        return Training(ensemble, kind, answering).vote_variances(codes)
 
 
 @dataclass(frozen=True, eq=False)

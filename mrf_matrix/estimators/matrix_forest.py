@@ -9,28 +9,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.allocation import (
-    TrainedEnsemble,
     Training,
     allocate,
     checked_allocation,
 )
-from mrf_matrix.estimators.answering import Answering
-from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.auto_forest import AUTO, auto_design, check_left_alone
+from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
 from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
+from mrf_matrix.estimators.leaf_noise import check_shrinkage
+from mrf_matrix.estimators.noise_aware import NoiseAwareForest
+from mrf_matrix.estimators.only_ensemble import OnlyEnsemble
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
 from mrf_matrix.estimators.training_report import training_report
-from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
-from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import Release, as_budget
-from mrf_matrix.planning.ensembles import Ensemble
-from strategies import Strategy
-
-Array = NDArray[np.float64]
+from mrf_matrix.estimators.voting import check_noise_aware_voting
+from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.planning.ensembles import positive
 
 
-class MatrixForestClassifier(ForestClassifier):
+class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
     """Random forest whose leaf values are released once by the matrix mechanism.
 
     The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
@@ -49,7 +47,8 @@ class MatrixForestClassifier(ForestClassifier):
         zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
     n_trees, max_depth, splits
         The random trees of all ensembles together, see `RandomTrees`. Ignored when ``forest`` is
-        given.
+        given. With ``max_depth="auto"`` the cells of the domain are measured, and depth, voting
+        and shrinkage are chosen from the release alone, see `choose_forest`.
     forest : Forest or path source, or a list of one for each ensemble, optional
         A public forest, or a source with ``grow(domain, random_state)``.
     n_ensembles : int, default=1
@@ -66,8 +65,15 @@ class MatrixForestClassifier(ForestClassifier):
     strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
         Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
         "matrix".
-    voting : {"hard", "weight"}, default="hard"
+    voting : {"hard", "weight", "product", "posterior", "odds"}, default="hard"
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
+        The others know the noise or multiply, see `mrf_matrix.estimators.ensemble_votes`.
+        Changing it after `fit` costs nothing. Not used with ``max_depth="auto"``.
+    shrinkage : {"none", "votes", "leaves"}, default="none"
+        Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as
+        votes of all trees need, or each leaf on its own. Not used with ``max_depth="auto"``.
+    class_share : float, default=0.1
+        Share of the budget that ``max_depth="auto"`` spends on the class totals.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
         The neighbouring relation of the claim.
     noise : {"exact", "research"}, default="exact"
@@ -94,8 +100,10 @@ class MatrixForestClassifier(ForestClassifier):
     ensembles_ : tuple of TrainedEnsemble
         Attributes, forest, strategy, release and leaf values of each ensemble: all that was
         learned from the records.
-    forest_, strategy_, release_, leaf_values_
+    forest_, strategy_, release_, leaf_values_, leaf_variances_
         Those of the only ensemble, where there is one.
+    choice_, chosen_depth_ : ForestChoice, int
+        What ``max_depth="auto"`` chose, and by which scores.
     privacy_report_ : PrivacyReport
         What is claimed, under which relation, with which noise.
     n_features_in_ : int
@@ -128,7 +136,7 @@ class MatrixForestClassifier(ForestClassifier):
         epsilon: Any = 1.0,
         rho: Any = None,
         n_trees: int = 128,
-        max_depth: int = 4,
+        max_depth: Any = 4,
         splits: Any = "multiway",
         forest: Any = None,
         n_ensembles: int = 1,
@@ -138,6 +146,8 @@ class MatrixForestClassifier(ForestClassifier):
         allocation: str = "matrix",
         strategy: Any = "auto",
         voting: str = "hard",
+        shrinkage: str = "none",
+        class_share: float = 0.1,
         neighboring: str = "add_remove",
         noise: str = "exact",
         noise_state: Any = None,
@@ -160,6 +170,8 @@ class MatrixForestClassifier(ForestClassifier):
         self.allocation = allocation
         self.strategy = strategy
         self.voting = voting
+        self.shrinkage = shrinkage
+        self.class_share = class_share
         self.neighboring = neighboring
         self.noise = noise
         self.noise_state = noise_state
@@ -189,19 +201,59 @@ class MatrixForestClassifier(ForestClassifier):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
-        check_voting(self.voting)
+        check_noise_aware_voting(self.voting)
+        check_shrinkage(self.shrinkage)
         checked_allocation(self.allocation)
         bill = self._bill()
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         structure = structure_generator(self.random_state)
+        if isinstance(self.max_depth, str):
+            return self._fit_auto(bill, domain, X, y, structure)
+        self.__dict__.pop("choice_", None)
         private = not bill.budget.is_infinite
         ensembles = self._design().grow(domain, structure, use="release" if private else "study")
-        trainings = self._train(ensembles, structure)
+        trainings = allocate(
+            ensembles,
+            self.allocation,
+            budget_shares_of(bill.budget, self.budget_shares, len(ensembles)),
+            structure,
+            strategy=self.strategy,
+            neighboring=self.neighboring,
+            time_limit=self.time_limit,
+            n_jobs=self.n_jobs,
+        )
         codes, labels = encode(domain, X, y)
         bill.charge()
         stream = noise_stream(self.noise, self.noise_state)
         self._release(trainings, domain, codes, labels, structure, stream)
+        return self
+
+    def _fit_auto(
+        self, bill: Bill, domain: Domain, X: Any, y: Any, structure: np.random.Generator
+    ) -> "MatrixForestClassifier":
+        if self.max_depth != AUTO:
+            raise ValueError(f"max_depth={self.max_depth!r}: expected an integer or 'auto'.")
+        check_left_alone(self.get_params(deep=False))
+        design = auto_design(
+            domain,
+            bill.budget,
+            structure,
+            n_trees=positive("n_trees", self.n_trees),
+            splits=self.splits,
+            class_share=self.class_share,
+            neighboring=self.neighboring,
+        )
+        codes, labels = encode(domain, X, y)
+        bill.charge()
+        self.domain_ = domain
+        self.classes_, order = sorted_classes(domain)
+        stream = noise_stream(self.noise, self.noise_state)
+        training, trained, self.choice_ = design.train(
+            codes, labels, order, noise=self.noise, noise_state=stream, random_state=structure
+        )
+        self.ensembles_ = (trained,)
+        self.privacy_report_ = training_report([training], [trained]).over(self.domain)
         return self
 
     def _release(
@@ -239,81 +291,6 @@ class MatrixForestClassifier(ForestClassifier):
             noise_state=self.noise_state,
         )
 
-    def _train(
-        self, ensembles: Sequence[Ensemble], structure: np.random.Generator
-    ) -> tuple[Training, ...]:
-        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
-        return allocate(
-            ensembles,
-            self.allocation,
-            budget_shares_of(budget, self.budget_shares, len(ensembles)),
-            structure,
-            strategy=self.strategy,
-            neighboring=self.neighboring,
-            time_limit=self.time_limit,
-            n_jobs=self.n_jobs,
-        )
-
-    @property
-    def forest_(self) -> Forest:
-        """Structure of the only ensemble's forest."""
-        return self._only("forest_").forest
-
-    @property
-    def strategy_(self) -> Strategy | None:
-        """Strategy of the only ensemble; None for the baselines."""
-        return self._only("strategy_").strategy
-
-    @property
-    def release_(self) -> Release:
-        """Noisy measurement of the only ensemble."""
-        return self._only("release_").release
-
-    @property
-    def leaf_values_(self) -> Array:
-        """Noisy class counts of the only ensemble's leaves, shape (o, k)."""
-        return self._only("leaf_values_").leaf_values
-
-    def _only(self, name: str) -> TrainedEnsemble:
-        ensembles: tuple[TrainedEnsemble, ...] = getattr(self, "ensembles_", ())
-        if len(ensembles) != 1:
-            raise AttributeError(
-                f"{type(self).__name__} has no {name}: it is not fitted, or has several "
-                f"ensembles. Look at each of ensembles_."
-            )
-        return ensembles[0]
-
-    def _votes(self, X: Any) -> Array:
+    def _codes(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "ensembles_")
-        rule = check_voting(self.voting)
-        codes = encode_queries(self, self.domain_, X)
-        votes = np.zeros((len(codes), len(self.classes_)))
-        for one in self.ensembles_:
-            seen = Ensemble(one.features, one.forest).view(codes)
-            votes += forest_votes(one.forest, seen, leaf_votes(one.leaf_values, rule))
-        return votes
-
-    def expected_vote_error(self, X: Any) -> Array:
-        """Return the root-mean-square error that noise causes in each record's weight votes.
-
-        Known without private data: from strategy, records and budget alone.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records to predict, in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b,)
-            In records per class, summed over the trees of all ensembles.
-        """
-        check_is_fitted(self, "ensembles_")
-        codes = encode_queries(self, self.domain_, X)
-        variances = np.zeros(len(codes))
-        for one in self.ensembles_:
-            ensemble = Ensemble(one.features, one.forest)
-            answering = Answering(one.release.matrix, one.strategy, one.release.mechanism)
-            kind = checked_allocation(self.allocation)
-            variances += Training(ensemble, kind, answering).vote_variances(codes)
-        return np.sqrt(variances)
+        return encode_queries(self, self.domain_, X)

@@ -17,6 +17,8 @@ from mrf_matrix.forests import Forest
 
 Voting = Literal["hard", "weight"]
 VOTINGS: tuple[str, ...] = get_args(Voting)
+NoiseAwareVoting = Literal["hard", "weight", "product", "posterior", "odds"]
+NOISE_AWARE_VOTINGS: tuple[str, ...] = get_args(NoiseAwareVoting)
 Array = NDArray[np.float64]
 
 ROUTED_AT_ONCE = 2**22
@@ -79,8 +81,19 @@ def vote_shares(votes: Array) -> Array:
 
 
 def check_voting(voting: Any) -> Voting:
-    """Return a valid voting rule or refuse by name."""
-    if voting not in VOTINGS:
-        raise ValueError(f"voting={voting!r}: expected one of {', '.join(map(repr, VOTINGS))}.")
+    """Return one of the paper's voting rules or refuse by name."""
+    _check_known(voting, VOTINGS)
     rule: Voting = voting
     return rule
+
+
+def check_noise_aware_voting(voting: Any) -> NoiseAwareVoting:
+    """Return a voting rule of classifiers that know their noise, or refuse by name."""
+    _check_known(voting, NOISE_AWARE_VOTINGS)
+    rule: NoiseAwareVoting = voting
+    return rule
+
+
+def _check_known(voting: Any, known: tuple[str, ...]) -> None:
+    if voting not in known:
+        raise ValueError(f"voting={voting!r}: expected one of {', '.join(map(repr, known))}.")

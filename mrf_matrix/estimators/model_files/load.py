@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import sorted_classes
+from mrf_matrix.estimators.leaf_noise import LeafNoise, check_shrinkage
 from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.forest_arrays import FOREST_ARRAYS, checked_forest
 from mrf_matrix.estimators.model_files.released_forest import (
@@ -22,7 +23,8 @@ from mrf_matrix.estimators.model_files.save import (
     INTEGERS,
     SCHEMA_VERSION,
 )
-from mrf_matrix.estimators.voting import check_voting
+from mrf_matrix.estimators.voting import check_noise_aware_voting
+from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.files import (
     MAX_BYTES,
     Container,
@@ -32,8 +34,11 @@ from mrf_matrix.mechanisms.files import (
     one_line,
 )
 
-KEYS = {"format", "schema_version", "voting", "domain", "ensembles", "report"}
-ENSEMBLE_KEYS = {"features", "source", "shapes"}
+FIRST_KEYS = {"format", "schema_version", "voting", "domain", "ensembles", "report"}
+KEYS = FIRST_KEYS | {"shrinkage"}
+FIRST_ENSEMBLE_KEYS = {"features", "source", "shapes"}
+ENSEMBLE_KEYS = FIRST_ENSEMBLE_KEYS | {"vote_share"}
+"""Files of schema version 1 know nothing of their noise."""
 MAX_ENSEMBLES = 1000
 MAX_VIEWS = 10**7
 """Most ensembles times attributes: the work of telling which sees what."""
@@ -76,8 +81,10 @@ def load_model(
 
 
 def _model(container: Container) -> ReleasedForestClassifier:
-    data = checked_object(container.data, KEYS, "model.json")
-    checked_version(data, FORMAT, SCHEMA_VERSION)
+    given = container.data
+    first = isinstance(given, dict) and given.get("schema_version") == 1
+    data = checked_object(given, FIRST_KEYS if first else KEYS, "model.json")
+    checked_version(data, FORMAT, 1 if first else SCHEMA_VERSION)
     domain = Domain.from_dict(data["domain"])
     if domain.target is None:
         raise ModelFileError("domain: expected a target with the classes.")
@@ -90,12 +97,13 @@ def _model(container: Container) -> ReleasedForestClassifier:
             f"of at most {MAX_VIEWS}."
         )
     ensembles = tuple(
-        _ensemble(container, number, item, domain) for number, item in enumerate(described)
+        _ensemble(container, number, item, domain, first=first)
+        for number, item in enumerate(described)
     )
     expected = {
         f"ensemble_{number}/{name}"
-        for number in range(len(described))
-        for name in (*FOREST_ARRAYS, "leaf_values")
+        for number, one in enumerate(ensembles)
+        for name in _arrays(known_noise=one.noise is not None)
     }
     if container.names != expected:
         raise ModelFileError("it has members that are no arrays of its ensembles.")
@@ -103,14 +111,27 @@ def _model(container: Container) -> ReleasedForestClassifier:
     if len(classes) != domain.n_classes:
         raise ModelFileError("domain: two classes of the target are the same.")
     return ReleasedForestClassifier(
-        ensembles, domain, classes, report_of(data["report"]), check_voting(data["voting"])
+        ensembles,
+        domain,
+        classes,
+        report_of(data["report"]),
+        voting=check_noise_aware_voting(data["voting"]),
+        shrinkage=check_shrinkage(data.get("shrinkage", "none")),
     )
 
 
-def _ensemble(container: Container, number: int, data: Any, domain: Domain) -> ReleasedEnsemble:
+def _arrays(*, known_noise: bool) -> tuple[str, ...]:
+    return (*FOREST_ARRAYS, "leaf_values", *(["node_variances"] if known_noise else []))
+
+
+def _ensemble(
+    container: Container, number: int, data: Any, domain: Domain, *, first: bool
+) -> ReleasedEnsemble:
     where = f"ensemble {number}"
-    described = checked_object(data, ENSEMBLE_KEYS, where)
-    shapes = checked_object(described["shapes"], {*FOREST_ARRAYS, "leaf_values"}, where)
+    described = checked_object(data, FIRST_ENSEMBLE_KEYS if first else ENSEMBLE_KEYS, where)
+    vote_share = described.get("vote_share")
+    names = _arrays(known_noise=vote_share is not None)
+    shapes = checked_object(described["shapes"], set(names), where)
     features = _features(described["features"], domain, where)
     part = domain if features == tuple(range(domain.n_attributes)) else domain.select(features)
     arrays = {
@@ -132,7 +153,24 @@ def _ensemble(container: Container, number: int, data: Any, domain: Domain) -> R
     forest = checked_forest(
         part, arrays, line_of_text(described["source"], f"{where}: source", 1000)
     )
-    return ReleasedEnsemble(features, forest, _native(values))
+    noise = None
+    if vote_share is not None:
+        shape = _shape(shapes["node_variances"], 1, f"{where}: node_variances")
+        variances = container.array(f"ensemble_{number}/node_variances", FLOATS, shape)
+        noise = _noise(forest, variances, vote_share, where)
+    return ReleasedEnsemble(features, forest, _native(values), noise)
+
+
+def _noise(forest: Forest, variances: NDArray[Any], share: Any, where: str) -> LeafNoise:
+    if variances.shape != (forest.n_nodes,):
+        raise ModelFileError(
+            f"{where}: node_variances of shape {variances.shape}; expected ({forest.n_nodes},)."
+        )
+    if not bool(np.all((variances >= 0) & (variances <= LARGEST_VALUE))):  # false for NaN too
+        raise ModelFileError(f"{where}: node_variances: expected numbers from 0 to 1e100.")
+    if type(share) not in (int, float) or not 0 < share <= 1:
+        raise ModelFileError(f"{where}: vote_share: expected a number above 0, at most 1.")
+    return LeafNoise(_native(variances), float(share))
 
 
 def _native(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,16 +1,19 @@
 """A forest that was released: it predicts, and knows nothing of the records."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.base import ForestClassifier
+from mrf_matrix.estimators.leaf_noise import LeafNoise, NoisyLeaves
+from mrf_matrix.estimators.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.privacy_report import PrivacyReport
-from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.ensembles import Ensemble
 
 Array = NDArray[np.float64]
@@ -28,19 +31,39 @@ class ReleasedEnsemble:
         Its structure, over these attributes.
     leaf_values : ndarray of shape (o, k)
         Noisy class counts of the leaves, in the order of the classifier's `classes_`.
+    noise : Release, LeafNoise or None
+        Where the leaf values' noise follows from; None where it is not known.
     """
 
     features: tuple[int, ...]
     forest: Forest
     leaf_values: Array
+    noise: Release | LeafNoise | None = None
+
+    @cached_property
+    def leaves(self) -> NoisyLeaves:
+        """The leaf values with their noise, which is known without data."""
+        return NoisyLeaves(self.forest, self.leaf_values, self.noise)
+
+    @property
+    def release(self) -> Release | None:
+        """The release that answered the leaves, where it is at hand."""
+        return self.noise if isinstance(self.noise, Release) else None
+
+    def vote_variances(self, codes: NDArray[np.int32]) -> Array:
+        """Return the expected squared error of every record's weight votes, per class, (b,)."""
+        if self.release is None:
+            raise ValueError("the release is not at hand: the noise of votes is not known.")
+        queries = query_matrix(Ensemble(self.features, self.forest).view(codes), self.forest.domain)
+        return self.release.row_variances(prediction_workload(self.forest, queries))
 
 
-class ReleasedForestClassifier(ForestClassifier):
-    """A forest read from a model file: it predicts what the fitted classifier predicted.
+class ReleasedForestClassifier(NoiseAwareForest):
+    """A forest that was released before: it predicts what the fitted classifier predicted.
 
-    It is fitted from the start, by `load_model`, and `fit` refuses: releasing again needs a
-    `MatrixForestClassifier` and budget. `sklearn.clone` returns the object itself. Prediction is
-    post-processing, so `voting` may be changed at no cost.
+    It is fitted from the start, by `load_model` or `from_release`, and `fit` refuses: releasing
+    again needs a `MatrixForestClassifier` and budget. `sklearn.clone` returns the object itself.
+    Prediction is post-processing, so `voting` may be changed at no cost.
 
     Parameters
     ----------
@@ -52,8 +75,8 @@ class ReleasedForestClassifier(ForestClassifier):
         The public classes, sorted.
     report : PrivacyReport
         What the file claims. It is the word of whoever wrote the file.
-    voting : {"hard", "weight"}, default="hard"
-        The voting rule.
+    voting, shrinkage : str, default="hard", "none"
+        The voting rule, and what is done to the leaves before; see `MatrixForestClassifier`.
 
     Attributes
     ----------
@@ -70,12 +93,14 @@ class ReleasedForestClassifier(ForestClassifier):
         classes: NDArray[Any],
         report: PrivacyReport,
         voting: str = "hard",
+        shrinkage: str = "none",
     ) -> None:
         self.ensembles = ensembles
         self.domain = domain
         self.classes = classes
         self.report = report
         self.voting = voting
+        self.shrinkage = shrinkage
 
     @property
     def ensembles_(self) -> tuple[ReleasedEnsemble, ...]:
@@ -115,14 +140,8 @@ class ReleasedForestClassifier(ForestClassifier):
             "MatrixForestClassifier(domain, epsilon=...), which makes a new release."
         )
 
-    def _votes(self, X: Any) -> Array:
-        rule = check_voting(self.voting)
-        codes = self.domain.encode(X, extra="ignore")
-        votes = np.zeros((len(codes), len(self.classes)))
-        for one in self.ensembles:
-            seen = Ensemble(one.features, one.forest).view(codes)
-            votes += forest_votes(one.forest, seen, leaf_votes(one.leaf_values, rule))
-        return votes
+    def _codes(self, X: Any) -> NDArray[np.int32]:
+        return self.domain.encode(X, extra="ignore")
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

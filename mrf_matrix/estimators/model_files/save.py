@@ -15,12 +15,11 @@ from mrf_matrix.estimators.model_files.released_forest import (
     ReleasedEnsemble,
     ReleasedForestClassifier,
 )
-from mrf_matrix.estimators.voting import check_voting
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.files import ContainerError, write_container
 
 FORMAT = "mrf_matrix.model"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 INTEGERS, FLOATS = "<i4", "<f8"
 
 
@@ -32,8 +31,9 @@ def save_model(
 ) -> None:
     """Write a fitted forest to a file that `load_model` reads.
 
-    The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, voting
-    and privacy report. It holds no record, no raw count, no seed, and no strategy.
+    The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, the
+    variances of their noise, voting and privacy report. It holds no record, no raw count, no
+    seed, and no strategy.
 
     Parameters
     ----------
@@ -78,20 +78,30 @@ def save_model(
             f"model is no private release: {doubt}. Expected a fit with exact noise and a finite "
             f"budget over a public domain, or allow_nonprivate=True."
         )
+    voting, shrinkage = model.voting_and_shrinkage()
     arrays: dict[str, Any] = {}
     described = []
     for number, one in enumerate(_ensembles(model)):
         mine = {name: _integers(one.forest, name) for name in FOREST_ARRAYS}
         mine["leaf_values"] = np.asarray(one.leaf_values, dtype=FLOATS)
+        noise = one.leaves.noise if one.leaves.origin is not None else None
+        if noise is not None:
+            mine["node_variances"] = np.asarray(noise.node_variances, dtype=FLOATS)
         shapes = {name: list(array.shape) for name, array in mine.items()}
         arrays |= {f"ensemble_{number}/{name}": array for name, array in mine.items()}
         described.append(
-            {"features": list(one.features), "source": one.forest.source, "shapes": shapes}
+            {
+                "features": list(one.features),
+                "source": one.forest.source,
+                "shapes": shapes,
+                "vote_share": None if noise is None else noise.vote_share,
+            }
         )
     content = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
-        "voting": check_voting(model.voting),
+        "voting": voting,
+        "shrinkage": shrinkage,
         "domain": model.domain_.to_dict(),
         "ensembles": described,
         "report": model.privacy_report_.to_dict(),

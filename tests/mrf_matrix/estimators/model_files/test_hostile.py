@@ -75,8 +75,10 @@ def with_arrays(content, arrays, number=0, **changes):
     model = json.loads(members[MODEL])
     shapes = model["ensembles"][number]["shapes"]
     leaves = int(np.count_nonzero(np.asarray(arrays["attribute"]) < 0))
-    for name, array in {**arrays, "leaf_values": np.zeros((leaves, 2))}.items():
-        array = np.asarray(array, dtype="<f8" if name == "leaf_values" else "<i4")
+    nodes = max(1, len(arrays["attribute"]))
+    noisy = {"leaf_values": np.zeros((leaves, 2)), "node_variances": np.ones(nodes)}
+    for name, array in {**arrays, **noisy}.items():
+        array = np.asarray(array, dtype="<f8" if name in noisy else "<i4")
         members[f"ensemble_{number}/{name}.npy"] = bytes_of(array)
         shapes[name] = list(array.shape)
     members[MODEL] = json.dumps(model | changes).encode()
@@ -200,7 +202,7 @@ def test_any_key_of_the_json_may_be_missing(good, read, data):
 def test_any_number_of_the_trees_may_be_wrong(good, read, data):
     members = members_of(good[0])
     shapes = json.loads(members[MODEL])["ensembles"][0]["shapes"]
-    name = data.draw(st.sampled_from(sorted(set(shapes) - {"leaf_values"})))
+    name = data.draw(st.sampled_from(sorted(set(shapes) - {"leaf_values", "node_variances"})))
     key = f"ensemble_0/{name}.npy"
     array = array_of(members[key], "<i4", tuple(shapes[name])).copy()
     for _ in range(data.draw(st.integers(1, 4))):
@@ -226,11 +228,38 @@ def test_leaf_values_are_finite(good, read, value):
         read(container(members))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e101])
+def test_node_variances_are_finite_and_not_negative(good, read, value):
+    members = members_of(good[0])
+    shape = tuple(json.loads(members[MODEL])["ensembles"][1]["shapes"]["node_variances"])
+    members["ensemble_1/node_variances.npy"] = bytes_of(np.full(shape, value))
+    with pytest.raises(ModelFileError, match="node_variances"):
+        read(container(members))
+
+
+@pytest.mark.parametrize("share", [0, -1, 1.5, "1", True, [1]])
+def test_the_share_of_votes_is_a_share(good, read, share):
+    described = json.loads(members_of(good[0])[MODEL])["ensembles"]
+    described[0]["vote_share"] = share
+    with pytest.raises(ModelFileError, match="vote_share"):
+        read(with_model(good[0], ensembles=described))
+
+
+def test_one_variance_for_each_node(good, read):
+    members = members_of(good[0])
+    described = json.loads(members[MODEL])["ensembles"]
+    described[0]["shapes"]["node_variances"] = [2]
+    members["ensemble_0/node_variances.npy"] = bytes_of(np.ones(2))
+    with pytest.raises(ModelFileError, match="node_variances of shape"):
+        read(with_model(container(members), ensembles=described))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"shrinkage": "all"}, "shrinkage"),
         ({"format": "pickle"}, "format"),
-        ({"schema_version": 2}, "a later one may read it"),
+        ({"schema_version": 3}, "a later one may read it"),
         ({"schema_version": True}, "schema_version"),
         ({"voting": "loud"}, "voting"),
         ({"ensembles": []}, "ensembles"),

@@ -17,6 +17,9 @@ DESIGNS = {
     "multiway": {},
     "binary": {"splits": "binary", "max_depth": 3},
     "weight votes": {"voting": "weight"},
+    "product votes": {"voting": "product"},
+    "posterior votes": {"voting": "posterior", "shrinkage": "leaves"},
+    "odds per tree": {"voting": "odds", "allocation": "per_tree", "n_ensembles": 2},
     "per tree": {"allocation": "per_tree"},
     "disjoint": {"allocation": "disjoint"},
     "Gaussian": {"epsilon": None, "rho": 0.5},
@@ -68,13 +71,44 @@ def test_the_file_holds_no_release_no_seed_and_no_record(tmp_path):
         members = set(file.namelist())
         described = json.loads(file.read("model.json"))
     assert set(described) == {
-        "format", "schema_version", "voting", "domain", "ensembles", "report",
+        "format", "schema_version", "voting", "shrinkage", "domain", "ensembles", "report",
     }  # fmt: skip
     assert members == {"model.json"} | {
         f"ensemble_0/{name}.npy"
-        for name in ("roots", "attribute", "first_child", "pattern", "branches", "leaf_values")
+        for name in (
+            "roots",
+            "attribute",
+            "first_child",
+            "pattern",
+            "branches",
+            "leaf_values",
+            "node_variances",
+        )
     }
     assert "987654321" not in json.dumps(described)
+
+
+def test_a_file_of_the_first_schema_is_read_and_knows_no_noise(tmp_path):
+    model = fitted()
+    save_model(model, tmp_path / "second")
+    with zipfile.ZipFile(tmp_path / "second") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    described = json.loads(members.pop("model.json"))
+    del described["shrinkage"], members["ensemble_0/node_variances.npy"]
+    described["schema_version"] = 1
+    del described["ensembles"][0]["vote_share"]
+    del described["ensembles"][0]["shapes"]["node_variances"]
+    with zipfile.ZipFile(tmp_path / "first", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("model.json", json.dumps(described))
+        for name, content in members.items():
+            file.writestr(name, content)
+    loaded, X = load_model(tmp_path / "first"), DATA["monks_1"].X
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    loaded.set_params(voting="product").predict(X)
+    with pytest.raises(ValueError, match="noise of the leaf values is not known"):
+        loaded.set_params(voting="posterior").predict(X)
+    save_model(loaded.set_params(voting="hard"), tmp_path / "again")
+    assert np.array_equal(load_model(tmp_path / "again").predict(X), model.predict(X))
 
 
 def test_numpy_opens_the_arrays(tmp_path):

@@ -1,0 +1,87 @@
+"""A forest over every cell of its domain, trained on one table of cells after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mrf_matrix.estimators.ensemble_votes import what_leaves_say, with_prior
+from mrf_matrix.estimators.leaf_evidence import evidence_scale
+from mrf_matrix.estimators.leaf_noise import LeafNoise, NoisyLeaves, Shrinkage, noise_of_release
+from mrf_matrix.estimators.voting import NoiseAwareVoting
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import Release
+from strategies.operators import check_allocation
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellRace:
+    """What does not change from table to table.
+
+    Attributes
+    ----------
+    leaves : NoisyLeaves
+        Without values; its noise is the release's.
+    adding : csr_array of shape (o, n)
+        Adds cells up to leaves: the path matrix.
+    voting : csr_array of shape (n, o)
+        Its transpose: hands leaves down to cells.
+    scale : float
+        See `evidence_scale`.
+    """
+
+    leaves: NoisyLeaves
+    adding: sparse.csr_array
+    voting: sparse.csr_array
+    scale: float
+
+    @classmethod
+    def of(cls, forest: Forest, release: Release) -> "CellRace":
+        """Send every cell down every tree.
+
+        Raises
+        ------
+        MemoryCapError
+            If the leaves of all cells in all trees are too many.
+        """
+        sizes, n = forest.domain.sizes, forest.domain.size
+        check_allocation("leaves of all cells", (n, 2 * forest.n_trees))
+        codes = np.stack(np.unravel_index(np.arange(n), sizes), axis=1).astype(np.int32)
+        leaves = forest.apply(codes)
+        ends = np.arange(0, leaves.size + 1, forest.n_trees)
+        reached = sparse.csr_array(
+            (np.ones(leaves.size), leaves.ravel(), ends), shape=(n, forest.n_leaves)
+        )
+        noise = noise_of_release(forest, release)
+        empty = NoisyLeaves(forest, np.zeros((forest.n_leaves, release.n_classes)), noise)
+        scale = evidence_scale([(tuple(range(len(sizes))), forest)])
+        return cls(empty, sparse.csr_array(reached.T), reached, scale)
+
+    def labels(
+        self, table: Array, factor: float, rules: Sequence[tuple[NoiseAwareVoting, Shrinkage]]
+    ) -> list[Labels]:
+        """Train on a table and return the label of every cell under each rule, each (n,).
+
+        Parameters
+        ----------
+        table : ndarray of shape (n, k)
+        factor : float
+            Variance of its noise, as a multiple of the release's.
+        rules : sequence of (voting, shrinkage)
+        """
+        noise: LeafNoise = self.leaves.noise.times(factor)
+        leaves = self.leaves.with_values(np.asarray(self.adding @ table), noise)
+        said = [what_leaves_say(leaves, voting, shrinkage) for voting, shrinkage in rules]
+        summed = np.asarray(self.voting @ np.hstack([words.table for words in said]))
+        k, noisy = table.shape[1], leaves.is_noisy
+        return [
+            with_prior(summed[:, i * k : i * k + k], [words], rule[0], self.scale, noisy=noisy)
+            .argmax(axis=1)
+            .astype(np.int64)
+            for i, (words, rule) in enumerate(zip(said, rules, strict=True))
+        ]

@@ -1,0 +1,238 @@
+"""Choosing a forest after the measurement, from the release alone and at no cost in privacy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.cell_race import CellRace
+from mrf_matrix.estimators.coupled_bootstrap import NoisyCells, noisy_cells
+from mrf_matrix.estimators.forest_choice import CandidateScore, ForestChoice
+from mrf_matrix.estimators.leaf_noise import SHRINKAGES, Shrinkage, check_shrinkage
+from mrf_matrix.estimators.schema import required_domain
+from mrf_matrix.estimators.voting import (
+    NOISE_AWARE_VOTINGS,
+    NoiseAwareVoting,
+    check_noise_aware_voting,
+)
+from mrf_matrix.forests import Forest, RandomTrees
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.planning.ensembles import positive
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Rule = tuple[NoiseAwareVoting, Shrinkage]
+
+RULES: tuple[Rule, ...] = (
+    ("weight", "none"),
+    ("product", "none"),
+    ("posterior", "votes"),
+    ("posterior", "leaves"),
+    ("odds", "votes"),
+)
+"""Votings and shrinkages that are tried unless asked for."""
+
+FALLBACK: Rule = ("posterior", "leaves")
+"""The rule that carries least noise: kept, at a middle depth, where scores do not tell better."""
+
+MAX_DEPTH = 5
+"""Deepest trees that are tried unless asked for."""
+
+
+def choose_forest(
+    release: Release,
+    domain: Domain | None = None,
+    forests: Sequence[Forest] | None = None,
+    *,
+    depths: Sequence[int] | None = None,
+    n_trees: int = 128,
+    votings: Sequence[str] | None = None,
+    shrinkages: Sequence[str] | None = None,
+    n_draws: int = 10,
+    gamma: float = 0.5,
+    caution: float = 1.0,
+    random_state: Any = 0,
+) -> ForestChoice:
+    r"""Choose forest, voting and shrinkage by their noise-corrected scores on the release itself.
+
+    Every candidate is trained on noisier cells and scored on cells of unrelated errors, over and
+    over, so that fitting the noise earns nothing (the coupled bootstrap, see
+    `mrf_matrix.estimators.coupled_bootstrap`) ::
+
+        score = mean over draws of  Σ_x (y - ω / √γ)[x, label(x; y + √γ ω)] / N
+
+    which estimates the accuracy on fresh records, of a candidate trained with errors of
+    ``1 + γ`` times the variance: a little less than it will have. Post-processing, at no cost.
+
+    Parameters
+    ----------
+    release : Release
+        Must determine every cell of its domain, such as with ``strategy="identity"``.
+    domain : Domain, optional
+        The public domain with its classes; by default the release's own.
+    forests : sequence of Forest, optional
+        Forests to try, also of several depths at once (`mrf_matrix.forests.concatenate`).
+    depths : sequence of int, optional
+        Otherwise: depths of random multi-way trees; 1 to 5, or as many as attributes, by default.
+    n_trees : int, default=128
+        Trees of each such forest.
+    votings, shrinkages : sequence of str, optional
+        All pairs of these are tried; `RULES` by default.
+    n_draws : int, default=10
+    gamma : float, default=0.5
+        Variance of what is added, as a multiple of the release's own. Small ones train on almost
+        the same cells, but score on noisier ones.
+    caution : float, default=1
+        The best score is taken if it beats the fallback, a forest in the middle of those tried
+        under posterior voting with shrunk leaves, by more than so many standard errors of the
+        difference; otherwise the fallback is. 0 always takes the best score.
+    random_state : None, int or Generator, default=0
+        Draws trees and ω: public coins, no matter of privacy.
+
+    Returns
+    -------
+    ForestChoice
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the kind described.
+    RowSpaceError
+        If the release does not determine every cell.
+    MemoryCapError
+        If the cells, or the leaves that each reaches in every tree, are too many.
+
+    References
+    ----------
+    Oliveira, Lei and Tibshirani (2021), "Unbiased risk estimation in the normal means problem via
+    coupled bootstrap techniques".
+
+    Examples
+    --------
+    >>> from mrf_matrix import PureDP, load_dataset, measure
+    >>> from mrf_matrix.mechanisms import count_cells
+    >>> from strategies.operators import Identity
+    >>> data = load_dataset("monks_1")
+    >>> sizes = data.domain.sizes
+    >>> counts = count_cells(data.codes, data.labels, sizes, n_classes=2)
+    >>> release = measure(Identity(data.domain.size, sizes), counts, PureDP(float("inf")))
+    >>> choose_forest(release, data.domain, n_trees=32).depth > 1
+    True
+    """
+    seeds = np.random.default_rng(random_state)
+    draws = positive("n_draws", n_draws)
+    checked_positive("gamma", gamma)
+    if not caution >= 0:
+        raise ValueError(f"caution={caution!r}: expected a number of standard errors, 0 or more.")
+    rules = _rules(votings, shrinkages)
+    cells = noisy_cells(release)
+    tried = _forests(release, domain, forests, depths, n_trees, seeds)
+    tables = [cells.split(gamma, seeds) for _ in range(draws)]
+    labels: list[Labels] = []
+    naive: list[float] = []
+    for forest in tried:
+        race = CellRace.of(forest, release)
+        naive += [_score(cells.values, one) for one in race.labels(cells.values, 1.0, rules)]
+        found = [race.labels(train, 1 + gamma, rules) for train, _ in tables]
+        labels += [np.stack([draw[i] for draw in found]) for i in range(len(rules))]
+    scores = [
+        float(np.mean([_score(test, one[b]) for b, (_, test) in enumerate(tables)]))
+        for one in labels
+    ]
+    n = cells.n_records
+    fallback = _fallback(rules, len(tried))
+    table = tuple(
+        CandidateScore(
+            forest=place // len(rules),
+            depth=tried[place // len(rules)].max_depth,
+            n_trees=tried[place // len(rules)].n_trees,
+            voting=rules[place % len(rules)][0],
+            shrinkage=rules[place % len(rules)][1],
+            score=scores[place] / n,
+            std_error=_error(one, None, cells, gamma) / n,
+            lead=(scores[place] - scores[fallback]) / n,
+            lead_error=_error(one, labels[fallback], cells, gamma) / n,
+            naive_score=naive[place] / n,
+        )
+        for place, one in enumerate(labels)
+    )
+    top = int(np.argmax(scores))
+    ahead = table[top].lead > caution * table[top].lead_error
+    return ForestChoice(table, top if ahead else fallback, fallback, tried, draws, float(gamma))
+
+
+def _score(table: Array, labels: NDArray[np.int64]) -> float:
+    return float(np.take_along_axis(table, labels[:, None], axis=1).sum())
+
+
+def _error(labels: Labels, others: Labels | None, cells: NoisyCells, gamma: float) -> float:
+    """Return the standard error of a mean over draws of sums of cells, or of a difference of two.
+
+    With P the mean over draws of the indicators of a cell's label, the cells' own errors
+    contribute ``Σ P² v``, and the B draws ``Σ mean(indicator²) v / (γ B)``.
+    """
+    classes = np.arange(cells.values.shape[1])
+    first, second = np.zeros(cells.values.shape), np.zeros(cells.values.shape)
+    for draw in range(len(labels)):
+        mine = (labels[draw][:, None] == classes).astype(np.float64)
+        if others is not None:
+            mine -= others[draw][:, None] == classes
+        first += mine / len(labels)
+        second += mine**2 / len(labels)
+    total = first**2 + second / (gamma * len(labels))
+    return float(np.sqrt((total * cells.variances).sum()))
+
+
+def _fallback(rules: Sequence[Rule], n_forests: int) -> int:
+    rule = rules.index(FALLBACK) if FALLBACK in rules else 0
+    return (n_forests // 2) * len(rules) + rule
+
+
+def splittable_count(domain: Domain) -> int:
+    """Return how many attributes have more than one code."""
+    return sum(size > 1 for size in domain.sizes)
+
+
+def _forests(
+    release: Release, domain: Any, forests: Any, depths: Any, n_trees: int, seeds: Any
+) -> tuple[Forest, ...]:
+    if forests is None:
+        known = required_domain(release.domain if domain is None else domain)
+        deepest = min(splittable_count(known), MAX_DEPTH)
+        chosen = range(min(1, deepest), deepest + 1) if depths is None else depths
+        forests = [RandomTrees(n_trees, depth).grow(known, seeds) for depth in chosen]
+    tried = tuple(forests)
+    if not tried:
+        raise ValueError("no forest to try: expected at least one of forests or depths.")
+    for number, forest in enumerate(tried):
+        if not isinstance(forest, Forest):
+            raise TypeError(f"forests[{number}] is {type(forest).__name__}: expected a Forest.")
+        if forest.domain.sizes != release.sizes:
+            raise ValueError(
+                f"forests[{number}] is over attributes of sizes {forest.domain.sizes}: expected "
+                f"{release.sizes}, those that were measured."
+            )
+    return tried
+
+
+def checked_positive(name: str, value: Any) -> float:
+    """Return a positive, finite number, or refuse by name."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if isinstance(value, bool) or not number or not 0 < value < np.inf:
+        raise ValueError(f"{name}={value!r}: expected a positive number.")
+    return float(value)
+
+
+def _rules(votings: Sequence[str] | None, shrinkages: Sequence[str] | None) -> tuple[Rule, ...]:
+    if votings is None and shrinkages is None:
+        return RULES
+    rules = [
+        (check_noise_aware_voting(voting), check_shrinkage(shrinkage))
+        for voting in (NOISE_AWARE_VOTINGS if votings is None else votings)
+        for shrinkage in (SHRINKAGES if shrinkages is None else shrinkages)
+    ]
+    if not rules:
+        raise ValueError("votings, shrinkages: expected at least one of each.")
+    return tuple(rules)

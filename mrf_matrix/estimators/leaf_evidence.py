@@ -1,0 +1,82 @@
+"""Votes that multiply: what each leaf says of the classes, in logs.
+
+A leaf ``l`` of tree t adds ``log p(l | c)``, or ``log p(c | l) - log p(c)``, which by Bayes' rule
+differs from it by a constant of the leaf. Sums of these over trees that ask the same attributes
+again and again would count the same evidence many times, so that they are multiplied by
+
+    number of attributes / number of splits above the leaves, summed over trees,
+
+after which every attribute counts once on average. One stump for each attribute has the factor 1:
+naive Bayes. Trees of depth 2 that start at each attribute are one-dependence estimators.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.forests import Forest, leaf_masks
+
+Array = NDArray[np.float64]
+
+SMOOTHING = 1.0
+"""Records added to every leaf in every class (Laplace)."""
+
+LEAST_TOTAL = 0.5
+"""Records that a class has at least, where counts are noisy: below any class that has some."""
+
+FLOOR = 1 / 21
+"""Part of the class prior in a leaf's shares: no single leaf multiplies the odds by more."""
+
+
+def product_logs(forest: Forest, values: Array) -> Array:
+    """Return ``log((max(c, 0) + 1) / (Σ_tree max(c, 0) + leaves of the tree))``, shape (o, k).
+
+    The class-conditional probability of each leaf, smoothed as in scikit-learn's `CategoricalNB`.
+    """
+    counts = np.maximum(values, 0.0) + SMOOTHING
+    totals = np.zeros((forest.n_trees, counts.shape[1]))
+    np.add.at(totals, forest.leaf_tree, counts)
+    return np.asarray(np.log(counts / totals[forest.leaf_tree]))
+
+
+def odds_logs(shares: Array, prior: Array) -> Array:
+    """Return ``log p(c | l) - log p(c)`` from class shares, (o, k): 0 where a leaf is silent."""
+    return np.asarray(np.log((1 - FLOOR) * shares / prior + FLOOR))
+
+
+def class_prior(totals: Array, *, noisy: bool) -> Array:
+    """Return class shares from totals: at least half a record each where there is noise, (k,)."""
+    kept = np.maximum(totals, LEAST_TOTAL if noisy else 0.0)
+    if not kept.any():
+        return np.full(len(kept), 1 / len(kept))
+    return np.asarray(kept / kept.sum())
+
+
+def evidence_scale(parts: Sequence[tuple[tuple[int, ...], Forest]]) -> float:
+    """Return attributes over splits: what sums of logs over trees are multiplied by, at most 1.
+
+    Parameters
+    ----------
+    parts : sequence of (features, Forest)
+        Forests and the positions of their attributes in the whole domain. Attributes that a path
+        splits twice count once.
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Domain
+    >>> from mrf_matrix.forests import RandomTrees
+    >>> forest = RandomTrees(n_trees=8, max_depth=2).grow(Domain.from_sizes([2, 3, 2, 2]))
+    >>> evidence_scale([((0, 1, 2, 3), forest)])
+    0.25
+    """
+    seen: set[int] = set()
+    splits = 0.0
+    for features, forest in parts:
+        per_tree = np.bincount(forest.leaf_tree, minlength=forest.n_trees)
+        for feature, mask in zip(features, leaf_masks(forest), strict=True):
+            split = ~mask.all(axis=1)
+            if split.any():
+                seen.add(feature)
+                splits += float((split / per_tree[forest.leaf_tree]).sum())
+    return min(1.0, len(seen) / splits) if splits else 1.0

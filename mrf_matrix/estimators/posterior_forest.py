@@ -1,0 +1,260 @@
+"""A forest whose few trees vote by product and know their noise: one release, no tuning."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.ensembles import structure_generator
+from mrf_matrix.estimators.posterior_release import (
+    checked_count,
+    planned_measurement,
+    posterior_report,
+    tables_of,
+)
+from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.spending import Bill, noise_stream
+from mrf_matrix.mechanisms import as_budget, count_cells, measure
+from mrf_matrix.posterior import product_posterior
+
+Array = NDArray[np.float64]
+
+
+class PosteriorForestClassifier(ForestClassifier):
+    r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
+
+    Each tree is the table of one block of attributes; one more tree of a single leaf holds the
+    class totals. All leaves are measured once. What is measured is chosen without data: how many
+    attributes, in how many blocks, from domain, budget and number of records. All the rest is
+    post-processing of the release, with the noise's law known: every effect is shrunk by what the
+    release says of it, so that a tree that noise drowns casts no vote; trees vote by product; and
+    votes that repeat each other are trusted less.
+
+    Parameters
+    ----------
+    domain : Domain or "from_data"
+        The public schema, with the target's classes. Required. "from_data" reads it off the
+        records, which leaks them, and warns.
+    epsilon : float, int or Fraction, default=1.0
+        Pure-DP budget, spent by `fit`. ``float("inf")`` adds no noise.
+    rho : float, int or Fraction, optional
+        zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
+    n_records : int, optional
+        The number of records, where it is public: the choice of blocks weighs noise against it.
+        1000 is assumed when not given. Never read off the records.
+    n_blocks : int or "auto", default="auto"
+        Number of trees. With a number, all attributes are used.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+        The neighbouring relation of the claim.
+    noise : {"exact", "research"}, default="exact"
+        "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
+        seedable by ``noise_state``; not a private release.
+    noise_state : int or Generator, optional
+        Seed of research noise.
+    ledger : PrivacyLedger, optional
+        Charged once by every `fit`, after all checks and before the records are measured.
+    random_state : int, RandomState or None, default=None
+        Seed of the public structure: which attributes share a block.
+
+    Attributes
+    ----------
+    domain_ : Domain
+        The domain in use.
+    classes_ : ndarray of shape (k,)
+        The public classes, sorted.
+    design_ : BlockDesign
+        Blocks that were measured.
+    forest_ : Forest
+        Their trees, and the tree of class totals.
+    release_ : Release
+        The noisy measurement: all that was learned from the records.
+    posterior_ : ProductPosterior
+        What the release implies.
+    privacy_report_ : PrivacyReport
+        What is claimed, under which relation, with which noise.
+    n_features_in_ : int
+        Number of features seen by `fit`.
+
+    Notes
+    -----
+    Labels and probabilities follow
+
+    .. math::
+
+        \log p(c \mid x) = \log N_c + \lambda \sum_B \Bigl( \sum_{i \in B} f_{ic}(x_i)
+            + g_{Bc}(x_B) \Bigr) + \text{const},
+
+    averaged over the posterior of the right-hand side; see :doc:`/posterior`. They are estimates
+    under a model and have no expected error known without data; leaf values do, and the report
+    states it.
+
+    Examples
+    --------
+    >>> from mrf_matrix import PosteriorForestClassifier, load_dataset
+    >>> car = load_dataset("car")
+    >>> forest = PosteriorForestClassifier(car.domain, epsilon=1.0, n_records=1728, random_state=0)
+    >>> forest.fit(car.X, car.y).predict(car.X).shape
+    (1728,)
+    >>> forest.privacy_report_.noise
+    'exact'
+    """
+
+    def __init__(
+        self,
+        domain: Domain | str | None = None,
+        *,
+        epsilon: Any = 1.0,
+        rho: Any = None,
+        n_records: int | None = None,
+        n_blocks: int | str = "auto",
+        neighboring: str = "add_remove",
+        noise: str = "exact",
+        noise_state: Any = None,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.rho = rho
+        self.n_records = n_records
+        self.n_blocks = n_blocks
+        self.neighboring = neighboring
+        self.noise = noise
+        self.noise_state = noise_state
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "PosteriorForestClassifier":
+        """Measure the blocks' tables and the class totals once.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, d)
+            Private records, in the domain's terms.
+        y : array of shape (N,)
+            Their classes.
+
+        Returns
+        -------
+        PosteriorForestClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            `BudgetError`); nothing is spent then.
+        """
+        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
+        count = checked_count("n_blocks", self.n_blocks, None if self.n_blocks == "auto" else 1)
+        records = checked_count("n_records", self.n_records, None if self.n_records is None else 0)
+        bill = Bill(
+            ledger=self.ledger,
+            budget=budget,
+            what=f"{type(self).__name__}.fit",
+            neighboring=self.neighboring,
+            noise=self.noise,
+            noise_state=self.noise_state,
+        )
+        bill.check()
+        domain, X, y = resolve_domain(self, self.domain, X, y)
+        plan = planned_measurement(
+            domain,
+            budget,
+            structure_generator(self.random_state),
+            n_records=records,
+            n_blocks=count,
+            neighboring=self.neighboring,
+        )
+        codes, labels = encode(domain, X, y)
+        bill.charge()
+        release = measure(
+            plan.mechanism,
+            count_cells(codes, labels, domain.sizes, domain.n_classes),
+            noise=self.noise,
+            random_state=noise_stream(self.noise, self.noise_state),
+        )
+        self.domain_ = domain
+        self.classes_, order = sorted_classes(domain)
+        self.design_, self.forest_, self.release_ = plan.design, plan.forest, release
+        tables, totals = tables_of(plan, release, order)
+        self.posterior_ = product_posterior(tables, domain.ordered, totals)
+        self.privacy_report_ = posterior_report(plan, release, records).over(self.domain)
+        return self
+
+    def _votes(self, X: Any) -> Array:
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, averaged over what noise leaves unknown.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records in the domain's terms.
+
+        Returns
+        -------
+        ndarray of shape (b, k)
+            Probabilities, in the order of `classes_`.
+        """
+        return self.posterior_.probabilities(self._queries(X))
+
+    def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Return how far the leading class is ahead, and how sure that is.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records in the domain's terms.
+        level : float, default=0.95
+            Coverage of the interval under the model: a normal approximation of the posterior.
+
+        Returns
+        -------
+        margins, half_widths : ndarrays of shape (b,)
+            In log odds of the leading class against the next.
+
+        Raises
+        ------
+        ValueError
+            If there is one class only, or the level is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
+        codes = self._queries(X)
+        logs = np.log(np.maximum(self.posterior_.probabilities(codes), 1e-300))
+        if logs.shape[1] < 2:
+            raise ValueError("the domain names one class: expected two, for a margin.")
+        order = np.argsort(logs, axis=1, kind="stable")
+        first, second = order[:, -1], order[:, -2]
+        rows = np.arange(len(codes))
+        odds = self.posterior_.log_odds(codes)
+        margins = odds[rows, first] - odds[rows, second]
+        errors = np.sqrt(self.posterior_.margin_variances(codes, first, second))
+        return margins, errors * float(norm.ppf(0.5 + level / 2))
+
+    def predict_or_abstain(self, X: Any, level: float = 0.95) -> Any:
+        """Return labels, masked where the interval of the margin holds zero.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records in the domain's terms.
+        level : float, default=0.95
+            See `vote_intervals`.
+
+        Returns
+        -------
+        numpy.ma.MaskedArray of shape (b,)
+        """
+        margins, half_widths = self.vote_intervals(X, level)
+        return np.ma.masked_array(self.predict(X), mask=margins <= half_widths)
+
+    def _queries(self, X: Any) -> NDArray[np.int32]:
+        check_is_fitted(self, "posterior_")
+        return encode_queries(self, self.domain_, X)
