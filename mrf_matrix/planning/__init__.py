@@ -1,5 +1,6 @@
 """Planning without data: expected errors, plans and tuning at no privacy cost."""
 
+from mrf_matrix.planning.cluster_prior import ClusterPrior
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.design_search import tune
 from mrf_matrix.planning.expected_error import ExpectedError, direct_error, expected_error
@@ -18,6 +19,7 @@ from mrf_matrix.planning.trials import Trial
 from mrf_matrix.planning.tuning import Tuning
 
 __all__ = [
+    "ClusterPrior",
     "ExpectedError",
     "ExpectedLoss",
     "FlipProbability",

@@ -1,84 +1,111 @@
-"""Expected accuracy of a planned forest under a public prior of targets: no data, only chance.
+"""Expected accuracy of a planned forest under a public prior of data: no data, only chance.
 
-Targets are drawn from a prior, records are drawn uniformly from the public domain and labelled by
-them, and the planned release is simulated on these made-up records with research noise. What
-comes out depends on domain, design, budget and the *public* number of records alone. Targets are
-class columns of one release, whose noise is independent by column: linear algebra is done once.
+Laws of records and classes are drawn from a prior, records are drawn from each law, and the
+planned release is simulated on these made-up records with research noise. What comes out depends
+on domain, design, budget and the *public* number of records alone. Laws are class columns of one
+release, whose noise is independent by column: linear algebra is done once.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import CellCounts, measure, reconstruct
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.planned_answers import PlannedAnswers
-from mrf_matrix.planning.target_prior import TargetPrior
 from mrf_matrix.planning.workloads import vote_workload
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
 
-MOST_RECORDS = 20_000
-"""Records drawn; more are counted in multiples, for their labels are known functions."""
+MOST_RECORDS = 60_000
+"""Records drawn over all laws; more are counted in multiples."""
+
+
+class RecordLaw(Protocol):
+    """A law of records and their classes."""
+
+    def records(self, count: int, generator: np.random.Generator) -> tuple[Codes, Codes]:
+        """Draw records, shape (count, d), and their classes, shape (count,)."""
+        ...
+
+
+class DataPrior(Protocol):
+    """A public prior of laws: `TargetPrior`, `ClusterPrior`, or one of yours."""
+
+    @property
+    def label_noise(self) -> float:
+        """Share of labels that are drawn uniformly."""
+        ...
+
+    def draw(self, domain: Domain, n_classes: int, generator: np.random.Generator) -> RecordLaw:
+        """Draw one law."""
+        ...
 
 
 class ImaginedData:
-    """Targets, records and queries that nobody owns, drawn once for all designs of a search.
+    """Records and queries of several laws that nobody owns, drawn once for all designs.
 
     Parameters
     ----------
     domain : Domain
     n_classes, n_records : int
         Public numbers of classes and records.
-    prior : TargetPrior
+    prior : DataPrior
     n_targets : int
+        Laws drawn, each with the records of a data set and queries.
     n_queries : int
+        Queries of each law.
     seed : int
     """
 
     def __init__(
         self,
-        domain: Any,
+        domain: Domain,
         n_classes: int,
         n_records: int,
-        prior: TargetPrior,
-        n_targets: int = 16,
-        n_queries: int = 256,
+        prior: DataPrior,
+        n_targets: int = 24,
+        n_queries: int = 128,
         seed: int = 0,
     ) -> None:
         generator = np.random.default_rng([seed, 1])
-        self.n_classes, self.n_targets = n_classes, n_targets
-        drawn = min(n_records, MOST_RECORDS)
-        self.weight = max(1, round(n_records / drawn))
-        targets = [prior.draw(domain, n_classes, generator) for _ in range(n_targets)]
-        self.codes = _uniform(domain.sizes, drawn, generator)
-        self.queries = _uniform(domain.sizes, n_queries, generator)
-        self.labels = np.stack([target(self.codes) for target in targets], axis=1)
-        self.wanted = np.stack([target(self.queries) for target in targets], axis=1)
-        noisy = generator.random(self.labels.shape) < prior.label_noise
+        self.n_classes, self.n_targets, self.n_queries = n_classes, n_targets, n_queries
+        self.weight = -(-n_records * n_targets // MOST_RECORDS)
+        drawn = max(1, round(n_records / self.weight))
+        laws = [prior.draw(domain, n_classes, generator) for _ in range(n_targets)]
+        known = [law.records(drawn, generator) for law in laws]
+        asked = [law.records(n_queries, generator) for law in laws]
+        self.codes = np.concatenate([codes for codes, _ in known])
+        self.labels = np.concatenate([labels for _, labels in known])
+        self.owner = np.repeat(np.arange(n_targets), drawn)
+        self.queries = np.concatenate([codes for codes, _ in asked])
+        self.wanted = np.stack([labels for _, labels in asked])
+        noisy = generator.random(len(self.labels)) < prior.label_noise
         self.labels[noisy] = generator.integers(0, n_classes, int(noisy.sum()))
 
     def counts(self, codes: Codes, sizes: tuple[int, ...]) -> CellCounts:
-        """Return class counts of each distinct row of codes, a block of columns each target."""
+        """Return class counts of each distinct row of codes, a block of columns each law."""
         distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
         k, t = self.n_classes, self.n_targets
         table = np.zeros((len(distinct), t * k), dtype=np.int64)
-        columns = np.arange(t) * k + self.labels
-        np.add.at(table, (np.broadcast_to(inverse.reshape(-1, 1), columns.shape), columns), 1)
+        np.add.at(table, (inverse.reshape(-1), self.owner * k + self.labels), 1)
         return CellCounts(distinct, table * self.weight, sizes)
 
-
-def _uniform(sizes: tuple[int, ...], count: int, generator: np.random.Generator) -> Codes:
-    return np.stack([generator.integers(0, size, count) for size in sizes], axis=1).astype(np.int32)
+    def own_columns(self, answers: Array) -> Array:
+        """Return each law's columns in the answers to its own queries, (laws, queries, k)."""
+        t, b = self.n_targets, self.n_queries
+        blocks = answers.reshape(t, b, t, self.n_classes)
+        return np.asarray(blocks[np.arange(t), :, np.arange(t)])
 
 
 def imagined_votes(
     plan: Plan, imagined: ImaginedData, generator: np.random.Generator
 ) -> dict[str, Array]:
-    """Return the votes of the imagined queries under each voting rule, (queries, targets, k).
+    """Return the votes of the imagined queries under each voting rule, (laws, queries, k).
 
     Parameters
     ----------
@@ -87,13 +114,11 @@ def imagined_votes(
     generator : Generator
         Draws research noise and breaks ties.
     """
-    shape = (len(imagined.queries), imagined.n_targets, imagined.n_classes)
     votes: dict[str, Array] = {}
     for part in plan.parts:
         for rule, cast in _part_votes(plan, part, imagined, generator).items():
             known = votes.get(rule)
-            block = cast.reshape(shape)
-            votes[rule] = block if known is None else known + block
+            votes[rule] = cast if known is None else known + cast
     return votes
 
 
@@ -117,15 +142,28 @@ def _part_votes(
         workload = vote_workload(plan.mode, part.ensemble, asked)
         direct = part.strategy is None
         votes = workload.matmat(release.values) if direct else reconstruct(release, workload)
-        return {plan.voting: votes}
+        return {plan.voting: imagined.own_columns(votes)}
     values = release.values if part.strategy is None else reconstruct(release, part.workload)
-    reached = forest.apply(asked)
-    ends = np.arange(0, reached.size + 1, forest.n_trees)
-    incidence = sparse.csr_array(
-        (np.ones(reached.size), reached.ravel(), ends), shape=(len(asked), forest.n_leaves)
-    )
+    incidences = _incidences(forest, asked, imagined.n_targets)
     hard = _winners(values, imagined.n_classes, generator)
-    return {"weight": np.asarray(incidence @ values), "hard": np.asarray(incidence @ hard)}
+    return {
+        "weight": _gathered(incidences, values, imagined.n_classes),
+        "hard": _gathered(incidences, hard, imagined.n_classes),
+    }
+
+
+def _incidences(forest: Any, asked: Codes, n_targets: int) -> list[sparse.csr_array]:
+    """Return which leaves the queries of each law reach, (queries, leaves) each."""
+    reached = forest.apply(asked).reshape(n_targets, -1)
+    shape = (len(asked) // n_targets, forest.n_leaves)
+    ends = np.arange(0, reached.shape[1] + 1, forest.n_trees)
+    return [sparse.csr_array((np.ones(len(one)), one, ends), shape=shape) for one in reached]
+
+
+def _gathered(incidences: list[sparse.csr_array], values: Array, k: int) -> Array:
+    """Return each law's sums of its own columns of leaf values, (laws, queries, k)."""
+    blocks = values.reshape(len(values), -1, k)
+    return np.stack([np.asarray(one @ blocks[:, t]) for t, one in enumerate(incidences)])
 
 
 def _winners(values: Array, k: int, generator: np.random.Generator) -> Array:
@@ -145,7 +183,7 @@ def _hard_counts(counts: CellCounts, k: int, generator: np.random.Generator) -> 
 
 
 def accuracies(votes: Array, imagined: ImaginedData, generator: np.random.Generator) -> Array:
-    """Return the share of right labels for each target, shape (targets,)."""
+    """Return the share of right labels for each law, shape (laws,)."""
     jitter = 1e-9 * np.abs(votes).max(initial=1.0) * generator.random(votes.shape)
     right = (votes + jitter).argmax(axis=2) == imagined.wanted
-    return np.asarray(right.mean(axis=0))
+    return np.asarray(right.mean(axis=1))

@@ -1,7 +1,7 @@
 r"""What a search for a design minimises: functions of a `Plan`, none of which sees data.
 
 ``accuracy``
-    One minus the expected accuracy under a public prior of target functions
+    One minus the expected accuracy under public priors of data
     (`mrf_matrix.planning.expected_accuracy`).
 ``flip``
     Mean probability that noise flips the label of a query's vote, where the leading class is
@@ -24,8 +24,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from mrf_matrix.forests import pure_forest_bound
+from mrf_matrix.planning.cluster_prior import ClusterPrior
 from mrf_matrix.planning.design_plan import Plan
-from mrf_matrix.planning.expected_accuracy import ImaginedData, accuracies, imagined_votes
+from mrf_matrix.planning.expected_accuracy import (
+    DataPrior,
+    ImaginedData,
+    accuracies,
+    imagined_votes,
+)
 from mrf_matrix.planning.target_prior import TargetPrior
 
 OBJECTIVES = ("accuracy", "flip", "error", "bound")
@@ -46,24 +52,25 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class ExpectedLoss:
-    """One minus the expected accuracy under a public prior.
+    """One minus the expected accuracy under public priors.
 
     Parameters
     ----------
-    priors : tuple of TargetPrior
-        Laws of target functions, taken with equal weight.
-    n_targets : int, default=16
-        Targets drawn from each.
-    n_queries : int, default=256
-        Imagined queries.
+    priors : tuple of DataPrior
+        Laws of data, taken with equal weight: by default smooth functions of evenly spread
+        records (`TargetPrior`) and classes that crowd in clusters (`ClusterPrior`).
+    n_targets : int, default=24
+        Laws drawn from each.
+    n_queries : int, default=128
+        Imagined queries of each law.
     seed : int, default=0
         Seeds targets, imagined records and research noise: equal for all designs, so that they
         are compared on the same imagined data.
     """
 
-    priors: tuple[TargetPrior, ...] = field(default=(TargetPrior(),))
-    n_targets: int = 16
-    n_queries: int = 256
+    priors: tuple[DataPrior, ...] = field(default=(TargetPrior(), ClusterPrior()))
+    n_targets: int = 24
+    n_queries: int = 128
     seed: int = 0
     name: str = "expected_loss"
 

@@ -11,7 +11,8 @@ an effect on a hidden score,
 with relevances :math:`w_i` that are powers of exponential variables (few attributes matter much),
 effects :math:`g_i` that are monotone or wander along the codes, and pair effects :math:`g_{ij}`.
 The score is cut into classes of Dirichlet-distributed sizes; a share of the labels is replaced by
-random ones.
+random ones. Records are spread evenly over the domain, as those of designed experiments are
+(`ClusterPrior` is for records that crowd).
 """
 
 from dataclasses import dataclass
@@ -156,6 +157,15 @@ class Target:
         for i, j, effect in self.pairs:
             total += effect[codes[:, i], codes[:, j]]
         return total
+
+    def records(
+        self, count: int, generator: np.random.Generator
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw records evenly from the domain, shape (count, d), and their classes, (count,)."""
+        sizes = [len(effect) for effect in self.mains]
+        columns = [generator.integers(0, size, count) for size in sizes]
+        codes = np.stack(columns, axis=1).astype(np.int32)
+        return codes, self(codes)
 
     def __call__(self, codes: Codes) -> NDArray[np.int64]:
         """Return the class of cells given by their codes, shape (N,)."""
