@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators import (
         MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
     )
+    from mrf_matrix.estimators import PosteriorForestClassifier as PosteriorForestClassifier
+    from mrf_matrix.estimators import PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier
     from mrf_matrix.estimators import PureForestClassifier as PureForestClassifier
     from mrf_matrix.estimators import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
@@ -65,6 +67,8 @@ _HOME = {
         "MatrixForestClassifier",
         "MultinomialForestClassifier",
         "MultinomialMatrixForestClassifier",
+        "PosteriorForestClassifier",
+        "PrivateNaiveBayesClassifier",
         "PureForestClassifier",
         "SimplifiedBreimanForestClassifier",
         "SubsampleAggregateClassifier",

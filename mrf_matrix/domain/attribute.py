@@ -120,6 +120,18 @@ class Attribute:
         return self.edges is not None
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether every code's neighbours are next in value: bins, or increasing numbers."""
+        if self.size != self.n_known:
+            return False
+        values = self.categories
+        if values is None or isinstance(values, range):
+            return True
+        if any(isinstance(value, str | bool) for value in values):
+            return False
+        return all(low < high for low, high in pairwise(cast(Sequence[float], values)))
+
+    @property
     def n_known(self) -> int:
         """Number of codes of listed values or bins, without "other" and "missing"."""
         if self.edges is None:

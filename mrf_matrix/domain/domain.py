@@ -99,6 +99,11 @@ class Domain:
         return tuple(attribute.size for attribute in self.attributes)
 
     @property
+    def ordered(self) -> tuple[bool, ...]:
+        """Whether each attribute's codes are in order of value."""
+        return tuple(attribute.is_ordered for attribute in self.attributes)
+
+    @property
     def size(self) -> int:
         """Number of cells, exact however large: the product of the sizes."""
         return math.prod(self.sizes)

@@ -17,6 +17,7 @@ from mrf_matrix.estimators.model_files import (
 from mrf_matrix.estimators.multinomial_forest import MultinomialForestClassifier
 from mrf_matrix.estimators.multinomial_matrix_forest import MultinomialMatrixForestClassifier
 from mrf_matrix.estimators.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.estimators.pure_forest import (
     PureForestClassifier,
@@ -44,6 +45,7 @@ __all__ = [
     "ModelFileError",
     "MultinomialForestClassifier",
     "MultinomialMatrixForestClassifier",
+    "PosteriorForestClassifier",
     "PrivacyReport",
     "PrivateNaiveBayesClassifier",
     "PureForestClassifier",

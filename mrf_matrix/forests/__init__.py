@@ -2,6 +2,7 @@
 
 from mrf_matrix.forests.assembly import forest_from_levels
 from mrf_matrix.forests.bernoulli import BernoulliTrees
+from mrf_matrix.forests.block_trees import BlockTrees
 from mrf_matrix.forests.bounds import (
     best_leaves,
     pure_forest_bound,
@@ -44,6 +45,7 @@ from mrf_matrix.forests.text import export_text
 
 __all__ = [
     "BernoulliTrees",
+    "BlockTrees",
     "BreimanTrees",
     "ComparisonForest",
     "ComparisonTrees",

@@ -57,7 +57,7 @@ def _members(
     """Return the rows of one group that hold a cell, and the cells they hold."""
     if not len(rows):
         return rows, rows
-    telling = np.flatnonzero(~free[rows].all(axis=0))
+    telling = np.flatnonzero(~free[rows].all(axis=0)).tolist()
     tables: list[Bits] = [np.packbits(masks[i][rows], axis=0).T for i in telling]
     step = max(1, BLOCK_BITS // len(rows))
     held, cells = [], []

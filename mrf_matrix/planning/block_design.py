@@ -1,0 +1,188 @@
+r"""Which attributes to measure, and in which blocks: chosen without data.
+
+Under the prior of `mrf_matrix.posterior`, a component U of a block (one attribute, a pair or a
+triple of them) has effects of variance :math:`\tau_U` on the log odds. A design measures them with
+relative noise variance
+
+.. math::
+
+    r_U = \frac{\sigma_B^2 n_B / n_U + m_U}{m_U^2}, \qquad m_U = \frac{N}{k\, n_U},
+
+so that the release is expected to explain :math:`V = \sum_U \phi_U \tau_U^2 / (\tau_U + r_U)` of
+the variance of the log odds (:math:`\phi_U = \prod_{i \in U} (1 - 1/n_i)`), and normal log odds of
+that variance label :math:`\Phi(\sqrt{V/2})` of the records right (Bayesian experimental design).
+Few coarse blocks carry little noise each, many attributes carry more signal: the largest mean value
+over attributes of random relevance wins. Pure DP pays :math:`\sigma_B \propto t` for t blocks,
+zCDP :math:`\sqrt t`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from mrf_matrix.forests.block_trees import Block, balanced_blocks
+from mrf_matrix.mechanisms import ZCDP, PureDP
+
+Array = NDArray[np.float64]
+
+TOTALS_SHARE = 0.1
+"""Share of the budget (of its square under zCDP) that the class totals get."""
+
+EFFECTS = (0.3, 0.05, 0.01)
+"""Usual variance of the effects of one attribute, of a pair and of a triple."""
+
+RELEVANCE_SHAPE = 0.5
+DRAWS = 32
+FEW_CELLS = 2048
+MOST_CELLS = 2**15
+TELLING_NOISE = 0.5
+"""Noise, in records, below which a cell tells a single record from none."""
+
+STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
+
+
+@dataclass(frozen=True)
+class BlockDesign:
+    """What to measure, and why.
+
+    Attributes
+    ----------
+    blocks : tuple of tuple of int
+        Positions of the attributes of every block; attributes in none are not measured.
+    value : float
+        Expected share of right labels under the prior: good for comparing designs only.
+    noise_variance : float
+        Of each cell of a block, in records squared, up to the rounding of discrete noise.
+    """
+
+    blocks: tuple[Block, ...]
+    value: float
+    noise_variance: float
+
+
+def choose_blocks(
+    sizes: Sequence[int],
+    n_classes: int,
+    budget: PureDP | ZCDP,
+    n_records: int,
+    random_state: np.random.Generator,
+    *,
+    squared_factor: float = 1.0,
+    n_blocks: int | None = None,
+) -> BlockDesign:
+    """Return the design of the largest value; which attributes go together is random.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Attribute sizes of the public domain.
+    n_classes : int
+        Number of classes k.
+    budget : PureDP or ZCDP
+    n_records : int
+        Public number of records, or a guess.
+    random_state : Generator
+        Shuffles the attributes: public.
+    squared_factor : float, default=1
+        Square of the neighbouring relation's factor.
+    n_blocks : int, optional
+        Use all attributes in so many blocks instead of choosing.
+
+    Raises
+    ------
+    ValueError
+        If no attribute has two codes, or no design stays within `MOST_CELLS` cells a block.
+    """
+    shuffled = [int(i) for i in random_state.permutation(len(sizes)) if sizes[i] > 1]
+    if not shuffled:
+        raise ValueError("every attribute of the domain has a single code: expected one with two.")
+    relevance = np.random.default_rng(0).gamma(
+        RELEVANCE_SHAPE, 1 / RELEVANCE_SHAPE, size=(DRAWS, len(sizes))
+    )
+    best: BlockDesign | None = None
+    for used, count in _candidates(len(shuffled), n_blocks):
+        blocks = tuple(balanced_blocks(shuffled[:used], sizes, count))
+        variance = squared_factor * block_variance(budget, len(blocks))
+        cells = max(prod(sizes[i] for i in block) for block in blocks)
+        if cells > (MOST_CELLS if variance < TELLING_NOISE**2 else FEW_CELLS) and count < used:
+            continue
+        value = _value(blocks, sizes, n_classes, n_records, variance, relevance)
+        if best is None or value > best.value + 1e-4:
+            best = BlockDesign(blocks, value, variance)
+    if best is None:
+        raise ValueError(
+            f"n_blocks={n_blocks}: blocks would have more than {FEW_CELLS} cells (with little "
+            f"noise {MOST_CELLS}). Expected more blocks, or n_blocks=None."
+        )
+    return best
+
+
+def block_variance(budget: PureDP | ZCDP, n_blocks: int) -> float:
+    """Return the noise variance of a cell when t blocks share what the class totals leave.
+
+    ``2 t² / ((1 - s) ε)²`` under pure DP (add/remove), ``t / (2 (1 - s) ρ)`` under zCDP, with s
+    the totals' share.
+
+    Parameters
+    ----------
+    budget : PureDP or ZCDP
+    n_blocks : int
+    """
+    if budget.is_infinite:
+        return 0.0
+    amount = float(budget.exact)
+    if isinstance(budget, PureDP):
+        return 2.0 * (n_blocks / ((1 - TOTALS_SHARE) * amount)) ** 2
+    return n_blocks / (2 * (1 - TOTALS_SHARE) * amount)
+
+
+def row_weights(budget: PureDP | ZCDP, n_blocks: int) -> tuple[int, int]:
+    """Return the integer weights of a block's leaves and of the class totals.
+
+    Parameters
+    ----------
+    budget : PureDP or ZCDP
+    n_blocks : int
+    """
+    odds = 1 / TOTALS_SHARE - 1
+    if isinstance(budget, PureDP):
+        return round(odds), n_blocks
+    return round(100 * sqrt(odds)), max(1, round(100 * sqrt(n_blocks)))
+
+
+def _candidates(n_attributes: int, n_blocks: int | None) -> Iterator[tuple[int, int]]:
+    """Yield numbers of attributes in use, and of blocks."""
+    if n_blocks is not None:
+        yield n_attributes, min(n_blocks, n_attributes)
+        return
+    steps = [step for step in STEPS if step < n_attributes] + [n_attributes]
+    for used in steps:
+        yield from ((used, count) for count in steps if count <= used)
+
+
+def _value(
+    blocks: Sequence[Block],
+    sizes: Sequence[int],
+    n_classes: int,
+    n_records: int,
+    variance: float,
+    relevance: Array,
+) -> float:
+    """Return the mean expected share of right labels over draws of the attributes' relevance."""
+    explained = np.zeros(len(relevance))
+    for block in blocks:
+        cells = prod(sizes[i] for i in block)
+        for order, effect in enumerate(EFFECTS[: len(block)], start=1):
+            parts = np.array(list(combinations(block, order)))
+            fans = np.asarray(sizes, dtype=np.float64)[parts]
+            expected = max(n_records, 1) / n_classes / fans.prod(axis=1)
+            noise = (variance * cells / fans.prod(axis=1) + expected) / expected**2
+            spread = effect * relevance[:, parts].prod(axis=2) ** (1 / order)
+            gain = (1 - 1 / fans).prod(axis=1) * spread**2 / (spread + noise)
+            explained += gain.sum(axis=1)
+    return float(norm.cdf(np.sqrt(explained / 2)).mean())

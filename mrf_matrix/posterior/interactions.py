@@ -1,0 +1,117 @@
+r"""What a block's table says beyond single attributes: its residual, shrunk component by component.
+
+The residual :math:`R = y - \mu` is split into the orthogonal components of the analysis of
+variance, :math:`R = \sum_U R_U`, one for each set U of the block's attributes. Component U has
+:math:`d_U = k \prod_{i \in U} (n_i - 1)` degrees of freedom; under noise alone the mean of its
+squares is the mean variance v of the entries (known noise, and the drawing of records). What it
+has above that, less one half standard error of noise, is signal:
+
+.. math::
+
+    s_U = \max\Bigl(0, \frac{\|R_U\|^2 - d_U v (1 + c\sqrt{5/d_U}) + \nu s_{|U|}}{d_U + \nu}
+        \Bigr), \qquad \hat R = \sum_{|U| \ge 2} \frac{s_U}{s_U + v} R_U,
+
+with :math:`s_{|U|}` the same for all components of that order together: a Wiener filter in the
+algebra of marginals whose weights come from the release alone.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.posterior.block_table import BlockTable
+
+Array = NDArray[np.float64]
+
+CAUTION = 1.0
+KURTOSIS = 5.0
+"""Variance of a squared Laplace variable, relative to its squared variance."""
+
+SHARED = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Corrections of a block's log odds by interactions between its attributes.
+
+    Attributes
+    ----------
+    logs : ndarray of shape (n_B, k)
+        What to add to the log probabilities of the classes, cell by cell.
+    variances : ndarray of shape (n_B, k)
+        Their approximate posterior variances.
+    """
+
+    logs: Array
+    variances: Array
+
+
+def fit_interactions(table: BlockTable, expected: Array) -> Interactions:
+    """Return the corrections of a block, given what its main effects expect.
+
+    Parameters
+    ----------
+    table : BlockTable
+    expected : ndarray of shape (n_B, k)
+        Expected counts under the main effects.
+    """
+    if len(table.sizes) < 2:
+        return Interactions(np.zeros_like(expected), np.zeros_like(expected))
+    noise = float((table.variance + expected).mean())
+    signal, left = _filtered(table, table.values - expected, noise)
+    whole = expected.sum(axis=1, keepdims=True)
+    floor = np.maximum(0.02 * whole / table.n_classes, 0.05 * expected)
+    counts = np.maximum(expected + signal, floor)
+    logs = np.log(counts / counts.sum(axis=1, keepdims=True)) - np.log(expected / whole)
+    return Interactions(logs, np.minimum(left / counts**2, 1.0))
+
+
+def _filtered(table: BlockTable, residual: Array, noise: float) -> tuple[Array, float]:
+    """Return the filtered residual, and the posterior variance of an entry of it."""
+    components = _components(residual.reshape(*table.sizes, -1))
+    kept = np.zeros((*table.sizes, table.n_classes))
+    left = 0.0
+    for order in range(2, len(table.sizes) + 1):
+        chosen = list(combinations(range(len(table.sizes)), order))
+        freedoms = np.array(
+            [table.n_classes * prod(table.sizes[i] - 1 for i in which) for which in chosen], float
+        )
+        scale = np.array(
+            [prod(n for i, n in enumerate(table.sizes) if i not in which) for which in chosen],
+            float,
+        )
+        energies = np.array([(components[which] ** 2).sum() for which in chosen]) * scale
+        shared = _signal(energies.sum(), freedoms.sum(), noise, 0.0, 0.0)
+        for which, energy, freedom in zip(chosen, energies, freedoms, strict=True):
+            signal = _signal(energy, freedom, noise, SHARED, shared)
+            weight = signal / (signal + noise) if signal > 0 else 0.0
+            kept += weight * components[which]
+            left += weight * noise * freedom
+    return kept.reshape(residual.shape), left / residual.size
+
+
+def _signal(energy: float, freedom: float, noise: float, lent: float, shared: float) -> float:
+    """Return the signal's variance in components of this energy, cautiously."""
+    if freedom == 0:
+        return 0.0
+    doubt = 1.0 + CAUTION * np.sqrt(KURTOSIS / freedom)
+    return float(max((energy - freedom * noise * doubt + lent * shared) / (freedom + lent), 0.0))
+
+
+def _components(values: Array) -> dict[tuple[int, ...], Array]:
+    """Return the analysis-of-variance component of every set of axes but the last axis.
+
+    A component is constant along the axes outside its set, which have length 1 in the array.
+    """
+    found: dict[tuple[int, ...], Array] = {(): values}
+    for axis in range(values.ndim - 1):
+        split: dict[tuple[int, ...], Array] = {}
+        for which, part in found.items():
+            mean = part.mean(axis=axis, keepdims=True)
+            split[which] = mean
+            split[(*which, axis)] = part - mean
+        found = split
+    return found
