@@ -14,8 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from mrf_matrix import BatchPredictionClassifier, Domain, MatrixForestClassifier
+from mrf_matrix import (
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    PosteriorForestClassifier,
+)
 from mrf_matrix.estimators.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.mechanisms import zcdp_for
 
 DRAWS_OF_A_SPLIT = 1000
 PAPER = {  # trees, depth, ensembles q, attributes d̄ of each: the settings of the M-RF paper
@@ -29,6 +35,8 @@ OWN = {12: (125, 3, 5, 4), 36: (128, 4, 5, 8), 123: (128, 4, 10, 10)}  # Adult, 
 """By attribute sizes, or their number. Ours keep an ensemble's cells near a thousand; depth stays
 below d̄, since a tree that fixes every attribute only looks its cell up."""
 SECONDS = 4.0
+DELTA = 1e-6
+"""Of the comparison under zCDP with DP-EBM, which claims (ε, DELTA)-DP."""
 
 Factory = Callable[[Domain, float, int, int], Any]
 
@@ -110,6 +118,39 @@ def naive_bayes(domain: Domain, epsilon: float, n_records: int, seed: int) -> An
     return PrivateNaiveBayesClassifier(domain, epsilon=epsilon, noise="research", noise_state=seed)
 
 
+def posterior_forest(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
+    """Forest of blocks labelled by its posterior; the number of records is public."""
+    return _posterior(domain, seed, epsilon=epsilon, n_records=n_records)
+
+
+def posterior_forest_of_unknown_size(
+    domain: Domain, epsilon: float, n_records: int, seed: int
+) -> Any:
+    """The same without the number of records: its blocks are chosen for the assumed one."""
+    return _posterior(domain, seed, epsilon=epsilon)
+
+
+def posterior_forest_zcdp(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
+    """The same with Gaussian noise, at (epsilon, `DELTA`)."""
+    rho = _zcdp(epsilon)
+    return _posterior(domain, seed, epsilon=None, rho=rho, n_records=n_records)
+
+
+def _posterior(domain: Domain, seed: int, **budget: Any) -> PosteriorForestClassifier:
+    return PosteriorForestClassifier(
+        domain,
+        noise="research",
+        noise_state=seed,
+        random_state=seed // DRAWS_OF_A_SPLIT,
+        **budget,
+    )
+
+
+@lru_cache
+def _zcdp(epsilon: float) -> Any:
+    return zcdp_for(epsilon, DELTA).rho
+
+
 def majority(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
     """The most frequent class, known without noise; its share is its confidence."""
     return DummyClassifier(strategy="prior")
@@ -134,6 +175,9 @@ OURS: dict[str, Factory] = {
     "private naive Bayes": naive_bayes,
     "M-RF training": matrix_training,
     "M-RF prediction": batch_prediction,
+    "posterior forest": posterior_forest,
+    "posterior forest, N not public": posterior_forest_of_unknown_size,
+    "posterior forest, zCDP": posterior_forest_zcdp,
 }
 FOREIGN = ("diffprivlib", "DP-EBM", "DP-EBM, one-hot")
 """Run by `rival_worker.py` under the interpreter that has them."""

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from rival_data import NAMES, available, load, split
-from rival_methods import design
+from rival_methods import DELTA, OURS, design
 from rival_scores import expected_calibration_error, read, summary, table
 from test_rivals import study
+
+from mrf_matrix import ZCDP, Domain
+from mrf_matrix.mechanisms import approximate_epsilon
 
 
 def test_a_calibrated_forecast_has_no_calibration_error():
@@ -50,6 +53,30 @@ def test_no_tree_of_theirs_is_a_table_of_cells(name):
     domain = load(name).domain
     asked = design(domain, 0)
     assert asked["max_depth"] < (asked["max_features"] or domain.n_attributes)
+
+
+@pytest.mark.parametrize("method", [name for name in OURS if name.startswith("posterior")])
+def test_posterior_forests_are_pluggable(method):
+    """The factory's contract: a seed settles everything, and an ε is an ε, or an ε at `DELTA`."""
+    domain = Domain.from_sizes([3, 2, 4], n_classes=2)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, domain.sizes, size=(300, 3))
+    labels = (codes[:, 0] == 0).astype(int)
+    first, again = (
+        OURS[method](domain, 1.0, 300, 1000).fit(codes, labels).predict_proba(codes)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert first.shape == (300, 2)
+    other = OURS[method](domain, 1.0, 300, 1001).fit(codes, labels).predict_proba(codes)
+    assert not np.array_equal(first, other)  # negative control: another seed, other noise
+    model = OURS[method](domain, 1.0, 300, 1000)
+    if model.rho is not None:
+        assert model.epsilon is None
+        assert approximate_epsilon(ZCDP(model.rho), DELTA) == pytest.approx(1.0, rel=1e-2)
+    else:
+        assert model.epsilon == 1.0
+    assert model.n_records == (None if "not public" in method else 300)
 
 
 def test_a9a_sets_one_feature_for_each_known_attribute():
