@@ -10,10 +10,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
 from mrf_matrix.forests import Forest, take_trees
 from strategies import Strategy
@@ -40,6 +41,10 @@ class Setting:
         Seed of research noise, None for exact noise.
     seed : int
         Seed of everything public.
+    ordered : tuple of bool
+        Of each attribute, whether its codes are in order of value.
+    n_records : int
+        Number of training records: public in a study.
     """
 
     domain: Domain
@@ -51,6 +56,8 @@ class Setting:
     noise: str
     noise_state: int | None
     seed: int
+    ordered: tuple[bool, ...]
+    n_records: int
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,26 @@ def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     )
 
 
+def _posterior(setting: Setting) -> PosteriorForestClassifier:
+    names = ("epsilon", "n_records", "neighboring", "noise", "noise_state")
+    return PosteriorForestClassifier(
+        _domain_of_codes(setting),
+        random_state=setting.seed,
+        **{name: getattr(setting, name) for name in names},
+    )
+
+
+def _domain_of_codes(setting: Setting) -> Domain:
+    """Return the domain of codes in which falling numbers stand for codes without an order."""
+    attributes = [
+        attribute if ordered else Attribute(attribute.name, categories=(*range(size),)[::-1])
+        for attribute, size, ordered in zip(
+            setting.domain.attributes, setting.domain.sizes, setting.ordered, strict=True
+        )
+    ]
+    return Domain(attributes, setting.domain.target)
+
+
 def _without_noise(setting: Setting) -> MatrixForestClassifier:
     return _forest(setting, epsilon=float("inf"), allocation="per_tree", noise_state=None)
 
@@ -161,6 +188,7 @@ METHODS = (
     Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
     Method("subsample_existing", "subsample, per query", True, _subsample_existing),
     Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
+    Method("posterior", "posterior forest", True, _posterior),
     Method("no_noise", "same forest, no privacy", False, _without_noise),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),

@@ -57,6 +57,8 @@ def compare(
 ) -> Comparison:
     """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
 
+    The number of training records is public here: the posterior forest is told it.
+
     Parameters
     ----------
     dataset : Dataset
@@ -97,7 +99,7 @@ def compare(
     ... )
     >>> [method.key for method in study.methods]
     ['matrix', 'per_tree', 'disjoint', 'batch_prediction', 'subsample', 'subsample_existing', \
-'naive_bayes', 'no_noise', 'extra_trees', 'majority']
+'naive_bayes', 'posterior', 'no_noise', 'extra_trees', 'majority']
     """
     settings: dict[str, Any] = {
         "n_trees": n_trees,
@@ -156,6 +158,12 @@ class _Study:
             random_state=seed,
             time_limit=self.settings["time_limit"],
         )
+        halves = train_test_split(
+            self.dataset.codes,
+            self.dataset.labels,
+            test_size=self.settings["test_size"],
+            random_state=seed % 2**31,
+        )
         base = Setting(
             domain=self.domain,
             forest=forest,
@@ -166,12 +174,8 @@ class _Study:
             noise=self.settings["noise"],
             noise_state=None,
             seed=seed,
-        )
-        halves = train_test_split(
-            self.dataset.codes,
-            self.dataset.labels,
-            test_size=self.settings["test_size"],
-            random_state=seed % 2**31,
+            ordered=self.dataset.domain.ordered,
+            n_records=len(halves[0]),
         )
         for key in QUERYING:
             done += 1

@@ -1,5 +1,6 @@
 """Accuracy against ε: the picture of a comparison."""
 
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ class AccuracyDisplay:
         ax = new_axes(ax, figsize=(7.6, 4.4))
         study = self.comparison
         private = [method for method in study.methods if method.spends]
-        for method, colour, marker in zip(private, COLOURS, MARKERS, strict=False):
+        looks = zip(private, cycle(COLOURS), cycle(MARKERS), strict=False)  # as long as private
+        for method, colour, marker in looks:
             points = [study.summary(method.key, epsilon) for epsilon in study.epsilons]
             ax.errorbar(
                 study.epsilons,

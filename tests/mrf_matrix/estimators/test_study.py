@@ -1,11 +1,13 @@
 """The main study on a small data set: its figures, its record, its refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mrf_matrix import compare, load_dataset
+from mrf_matrix import Domain, RandomTrees, compare, load_dataset
+from mrf_matrix.estimators.methods import METHODS, Setting
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def study():
 
 
 def test_every_method_is_scored_at_every_budget(study):
-    assert len(study.scores) == 2 * (7 * 2 * 2 + 3)
+    assert len(study.scores) == 2 * (8 * 2 * 2 + 3)
     for summary in study.summaries():
         assert 0 <= summary.mean <= 1
         assert summary.n_fits == (4 if summary.epsilon else 2)
@@ -81,3 +83,28 @@ def test_strategy_errors_follow_the_loss(study):
 def test_bad_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         compare(load_dataset("monks_1"), **changes)
+
+
+def test_the_posterior_forest_is_told_orders_and_the_number_of_records():
+    domain = Domain.from_sizes([3, 3], n_classes=2)
+    setting = Setting(
+        domain=domain,
+        forest=RandomTrees(n_trees=1, max_depth=1).grow(domain, random_state=0),
+        strategies={},
+        epsilon=1.0,
+        voting="hard",
+        neighboring="add_remove",
+        noise="research",
+        noise_state=0,
+        seed=0,
+        ordered=(True, False),
+        n_records=9,
+    )
+    build = next(method.build for method in METHODS if method.key == "posterior")
+    codes = np.array([[i, j] for i in range(3) for j in range(3)])
+    labels = (codes[:, 1] == 2).astype(int)
+    model = build(setting).fit(codes, labels)
+    assert model.n_records == 9
+    assert model.domain_.ordered == (True, False)
+    exact = build(replace(setting, epsilon=float("inf"), noise_state=None)).fit(codes, labels)
+    np.testing.assert_array_equal(exact.predict(codes), labels)
