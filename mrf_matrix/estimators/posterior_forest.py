@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.ensembles import structure_generator
 from mrf_matrix.estimators.posterior_release import (
     checked_count,
@@ -16,15 +15,14 @@ from mrf_matrix.estimators.posterior_release import (
     posterior_report,
     tables_of,
 )
+from mrf_matrix.estimators.posterior_votes import PosteriorVotes
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import Bill, noise_stream
 from mrf_matrix.mechanisms import as_budget, count_cells, measure
 from mrf_matrix.posterior import product_posterior
 
-Array = NDArray[np.float64]
 
-
-class PosteriorForestClassifier(ForestClassifier):
+class PosteriorForestClassifier(PosteriorVotes):
     r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
 
     Each tree is the table of one block of attributes; one more tree of a single leaf holds the
@@ -85,7 +83,7 @@ class PosteriorForestClassifier(ForestClassifier):
 
     .. math::
 
-        \log p(c \mid x) = \log N_c + \lambda \sum_B \Bigl( \sum_{i \in B} f_{ic}(x_i)
+        \log p(c \mid x) = \log N_c + \lambda \sum_B \Bigl( \sum_{i \in B} \log p_{ic}(x_i)
             + g_{Bc}(x_B) \Bigr) + \text{const},
 
     averaged over the posterior of the right-hand side; see :doc:`/posterior`. They are estimates
@@ -186,75 +184,6 @@ class PosteriorForestClassifier(ForestClassifier):
         self.privacy_report_ = posterior_report(plan, release, records).over(self.domain)
         return self
 
-    def _votes(self, X: Any) -> Array:
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, averaged over what noise leaves unknown.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            Probabilities, in the order of `classes_`.
-        """
-        return self.posterior_.probabilities(self._queries(X))
-
-    def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Return how far the leading class is ahead, and how sure that is.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            Coverage of the interval under the model: a normal approximation of the posterior.
-
-        Returns
-        -------
-        margins, half_widths : ndarrays of shape (b,)
-            In log odds of the leading class against the next.
-
-        Raises
-        ------
-        ValueError
-            If there is one class only, or the level is not between 0 and 1.
-        """
-        if not 0 < level < 1:
-            raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
-        codes = self._queries(X)
-        logs = np.log(np.maximum(self.posterior_.probabilities(codes), 1e-300))
-        if logs.shape[1] < 2:
-            raise ValueError("the domain names one class: expected two, for a margin.")
-        order = np.argsort(logs, axis=1, kind="stable")
-        first, second = order[:, -1], order[:, -2]
-        rows = np.arange(len(codes))
-        odds = self.posterior_.log_odds(codes)
-        margins = odds[rows, first] - odds[rows, second]
-        errors = np.sqrt(self.posterior_.margin_variances(codes, first, second))
-        return margins, errors * float(norm.ppf(0.5 + level / 2))
-
-    def predict_or_abstain(self, X: Any, level: float = 0.95) -> Any:
-        """Return labels, masked where the interval of the margin holds zero.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            See `vote_intervals`.
-
-        Returns
-        -------
-        numpy.ma.MaskedArray of shape (b,)
-        """
-        margins, half_widths = self.vote_intervals(X, level)
-        return np.ma.masked_array(self.predict(X), mask=margins <= half_widths)
-
-    def _queries(self, X: Any) -> NDArray[np.int32]:
+    def _codes(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "posterior_")
         return encode_queries(self, self.domain_, X)

@@ -1,5 +1,6 @@
 """What a `PosteriorForestClassifier` measures, and the tables it reads off the release."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -11,23 +12,24 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.forests import BlockTrees, Forest
+from mrf_matrix.forests.block_trees import Block
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, calibrate, neighboring_factor
 from mrf_matrix.planning.block_design import BlockDesign, choose_blocks, row_weights
 from mrf_matrix.posterior import BlockTable
-from strategies.operators import RowScaled
+from strategies.operators import RowScaled, check_allocation
 
 ASSUMED_RECORDS = 1000
 """Records that the choice of blocks reckons with where their number is not public."""
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedMeasurement:
-    """All that is decided before the records are read.
+class BlockMeasurement:
+    """What is measured of given blocks.
 
     Attributes
     ----------
-    design : BlockDesign
-        Blocks of attributes.
+    blocks : tuple of tuple of int
+        Positions of every block's attributes, in the order of the trees.
     forest : Forest
         A tree for each, and the class totals.
     weights : tuple of int
@@ -36,10 +38,23 @@ class PlannedMeasurement:
         The weighted leaves and their noise.
     """
 
-    design: BlockDesign
+    blocks: tuple[Block, ...]
     forest: Forest
     weights: tuple[int, int]
     mechanism: Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedMeasurement(BlockMeasurement):
+    """All that is decided before the records are read.
+
+    Attributes
+    ----------
+    design : BlockDesign
+        Why these blocks.
+    """
+
+    design: BlockDesign
 
 
 def planned_measurement(
@@ -80,25 +95,63 @@ def planned_measurement(
         squared_factor=float(factor) ** 2,
         n_blocks=n_blocks,
     )
-    forest = BlockTrees(design.blocks).grow(domain)
-    weights = row_weights(budget, len(design.blocks))
+    made = block_measurement(
+        domain,
+        budget,
+        design.blocks,
+        row_weights(budget, len(design.blocks)),
+        neighboring=neighboring,
+    )
+    return PlannedMeasurement(**vars(made), design=design)
+
+
+def block_measurement(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    blocks: Sequence[Block],
+    weights: tuple[int, int],
+    *,
+    neighboring: str,
+) -> BlockMeasurement:
+    """Weigh the leaves of given blocks and calibrate the noise.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+    blocks : sequence of tuple of int
+    weights : tuple of int
+        Of a block's leaves and of the class totals.
+    neighboring : {"add_remove", "replace_one"}
+
+    Raises
+    ------
+    ValueError
+        If the blocks are none of the domain.
+    MemoryCapError
+        If the covariance of a block's effects, which prediction needs, would not fit.
+    """
+    for block in blocks:
+        codes = sum(domain.sizes[i] for i in block)
+        order = codes + domain.n_classes * (codes + 1)
+        check_allocation(f"covariance of the effects of attributes {list(block)}", (order, order))
+    forest = BlockTrees(blocks).grow(domain)
     rows = np.full(forest.n_leaves, weights[0], dtype=np.float64)
     rows[-1] = weights[1]
     strategy = RowScaled(rows, path_matrix(forest))
-    return PlannedMeasurement(
-        design, forest, weights, calibrate(strategy, budget, neighboring=neighboring)
-    )
+    mechanism = calibrate(strategy, budget, neighboring=neighboring)
+    return BlockMeasurement(tuple(blocks), forest, weights, mechanism)
 
 
 def tables_of(
-    plan: PlannedMeasurement, release: Release, order: NDArray[np.intp]
+    plan: BlockMeasurement, release: Release, order: NDArray[np.intp]
 ) -> tuple[list[BlockTable], BlockTable]:
     """Return the blocks' noisy tables and that of the class totals, classes in a given order."""
     leaf, total = (weight * float(release.scale) for weight in plan.weights)
     answers = release.answers[:, order].astype(np.float64)
     sizes = plan.forest.domain.sizes
     tables, start = [], 0
-    for block in plan.design.blocks:
+    for block in plan.blocks:
         fans = tuple(sizes[i] for i in block)
         stop = start + int(np.prod(fans))
         values = answers[start:stop] / leaf
@@ -108,10 +161,10 @@ def tables_of(
 
 
 def posterior_report(
-    plan: PlannedMeasurement, release: Release, n_records: int | None
+    plan: BlockMeasurement, release: Release, n_records: int | None
 ) -> PrivacyReport:
     """Return the report of the release; every figure comes from the release itself."""
-    blocks = plan.design.blocks
+    blocks = plan.blocks
     used = sum(map(len, blocks))
     leaf = plan.weights[0] * float(release.scale)
     reckoned = "the public number of records" if n_records is not None else "records assumed to be"

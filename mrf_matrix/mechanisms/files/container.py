@@ -10,6 +10,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError
@@ -147,6 +148,12 @@ class Container:
             raise
         except _BROKEN as error:
             raise ContainerError(f"array {name!r} is damaged: {one_line(error)}") from error
+
+    def under(self, data: dict[str, Any]) -> "Container":
+        """Return the same arrays under a part of the JSON, a file within the file."""
+        part = copy(self)
+        part.data = data
+        return part
 
     @property
     def names(self) -> set[str]:
