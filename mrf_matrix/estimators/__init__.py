@@ -11,6 +11,7 @@ from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.model_files import (
     ModelFileError,
     ReleasedForestClassifier,
+    ReleasedPosteriorForestClassifier,
     load_model,
     save_model,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "PrivateNaiveBayesClassifier",
     "PureForestClassifier",
     "ReleasedForestClassifier",
+    "ReleasedPosteriorForestClassifier",
     "Score",
     "SimplifiedBreimanForestClassifier",
     "SmoothSensitivityForestClassifier",

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.estimators.coupled_bootstrap import NoisyCells
 from mrf_matrix.estimators.ensemble_votes import what_leaves_say, with_prior
 from mrf_matrix.estimators.leaf_evidence import evidence_scale
 from mrf_matrix.estimators.leaf_noise import LeafNoise, NoisyLeaves, Shrinkage, noise_of_release
 from mrf_matrix.estimators.voting import NoiseAwareVoting
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import Release
 from strategies.operators import check_allocation
 
 Array = NDArray[np.float64]
@@ -41,25 +41,26 @@ class CellRace:
     scale: float
 
     @classmethod
-    def of(cls, forest: Forest, release: Release) -> "CellRace":
+    def of(cls, forest: Forest, cells: NoisyCells) -> "CellRace":
         """Send every cell down every tree.
 
         Raises
         ------
+        RowSpaceError
+            If the release does not determine the forest's leaves.
         MemoryCapError
             If the leaves of all cells in all trees are too many.
         """
-        sizes, n = forest.domain.sizes, forest.domain.size
+        n, classes = cells.values.shape
         check_allocation("leaves of all cells", (n, 2 * forest.n_trees))
-        codes = np.stack(np.unravel_index(np.arange(n), sizes), axis=1).astype(np.int32)
-        leaves = forest.apply(codes)
+        leaves = forest.apply(cells.codes)
         ends = np.arange(0, leaves.size + 1, forest.n_trees)
         reached = sparse.csr_array(
             (np.ones(leaves.size), leaves.ravel(), ends), shape=(n, forest.n_leaves)
         )
-        noise = noise_of_release(forest, release)
-        empty = NoisyLeaves(forest, np.zeros((forest.n_leaves, release.n_classes)), noise)
-        scale = evidence_scale([(tuple(range(len(sizes))), forest)])
+        noise = noise_of_release(forest, cells.release)
+        empty = NoisyLeaves(forest, np.zeros((forest.n_leaves, classes)), noise)
+        scale = evidence_scale([(tuple(range(forest.domain.n_attributes)), forest)])
         return cls(empty, sparse.csr_array(reached.T), reached, scale)
 
     def labels(

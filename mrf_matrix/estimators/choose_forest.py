@@ -28,14 +28,17 @@ Rule = tuple[NoiseAwareVoting, Shrinkage]
 RULES: tuple[Rule, ...] = (
     ("weight", "none"),
     ("product", "none"),
+    ("shares", "votes"),
+    ("shares", "leaves"),
     ("posterior", "votes"),
-    ("posterior", "leaves"),
-    ("odds", "votes"),
 )
 """Votings and shrinkages that are tried unless asked for."""
 
-FALLBACK: Rule = ("posterior", "leaves")
+FALLBACK: Rule = ("shares", "leaves")
 """The rule that carries least noise: kept, at a middle depth, where scores do not tell better."""
+
+THINNED = 0.25
+"""γ where no noise was added: four records in five are trained on."""
 
 MAX_DEPTH = 5
 """Deepest trees that are tried unless asked for."""
@@ -51,7 +54,7 @@ def choose_forest(
     votings: Sequence[str] | None = None,
     shrinkages: Sequence[str] | None = None,
     n_draws: int = 10,
-    gamma: float = 0.5,
+    gamma: float | None = None,
     caution: float = 1.0,
     random_state: Any = 0,
 ) -> ForestChoice:
@@ -81,12 +84,13 @@ def choose_forest(
     votings, shrinkages : sequence of str, optional
         All pairs of these are tried; `RULES` by default.
     n_draws : int, default=10
-    gamma : float, default=0.5
+    gamma : float, optional
         Variance of what is added, as a multiple of the release's own. Small ones train on almost
-        the same cells, but score on noisier ones.
+        the same cells, but score on noisier ones. By default 1, where scores are unbiased under
+        any law of the noise, and 1/4 where there is none.
     caution : float, default=1
         The best score is taken if it beats the fallback, a forest in the middle of those tried
-        under posterior voting with shrunk leaves, by more than so many standard errors of the
+        under "shares" voting with shrunk leaves, by more than so many standard errors of the
         difference; otherwise the fallback is. 0 always takes the best score.
     random_state : None, int or Generator, default=0
         Draws trees and ω: public coins, no matter of privacy.
@@ -123,17 +127,19 @@ def choose_forest(
     """
     seeds = np.random.default_rng(random_state)
     draws = positive("n_draws", n_draws)
-    checked_positive("gamma", gamma)
     if not caution >= 0:
         raise ValueError(f"caution={caution!r}: expected a number of standard errors, 0 or more.")
     rules = _rules(votings, shrinkages)
     cells = noisy_cells(release)
+    if gamma is None:
+        gamma = THINNED if release.noise == "none" else 1.0
+    checked_positive("gamma", gamma)
     tried = _forests(release, domain, forests, depths, n_trees, seeds)
     tables = [cells.split(gamma, seeds) for _ in range(draws)]
     labels: list[Labels] = []
     naive: list[float] = []
     for forest in tried:
-        race = CellRace.of(forest, release)
+        race = CellRace.of(forest, cells)
         naive += [_score(cells.values, one) for one in race.labels(cells.values, 1.0, rules)]
         found = [race.labels(train, 1 + gamma, rules) for train, _ in tables]
         labels += [np.stack([draw[i] for draw in found]) for i in range(len(rules))]

@@ -1,8 +1,8 @@
 r"""Two tables from one noisy table: one to train on, one to test on, with unrelated errors.
 
 A release gives unbiased cells ``y`` of covariance Σ: the noise's, which is known exactly, and the
-sampling of the records, which under Poisson counts has the variance λ of each cell. With
-``ω ~ N(0, Σ)`` drawn afresh and any γ > 0 ::
+sampling of the records, which under Poisson counts has the variance λ of each cell. With fresh
+``ω`` of covariance Σ and any γ > 0 ::
 
     train = y + √γ ω          cov(train, test) = Σ - Σ = 0
     test  = y - ω / √γ        E[train] = E[test] = E[y]
@@ -11,9 +11,10 @@ so that whatever labels l are learned from `train`, ``Σ_x test[x, l(x)] / N`` e
 optimism how often they are right on fresh records, for training on a table whose errors are
 ``1 + γ`` times as large (Oliveira, Lei and Tibshirani, "Unbiased risk estimation in the normal
 means problem via coupled bootstrap techniques", 2021; data fission and data thinning are its
-relatives).
-With Gaussian errors the tables are independent and the estimate exactly unbiased; with discrete
-Laplace noise they are uncorrelated, and near to it where leaves add up several cells.
+relatives). With normal errors and ω the tables are independent, and the estimate is unbiased for
+any γ. Laplace noise is not normal; but with ω of the very law of the errors and γ = 1 the two may
+be exchanged, so that ``E[test | train] = E[y]`` whatever that law: this is what is drawn then.
+Only λ is estimated.
 
 Where no noise was added, whole counts are split by exact binomial thinning instead: every record
 goes to `train` with probability ``1 / (1 + γ)``.
@@ -26,19 +27,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.least_squares import estimated_cells
-from strategies.operators import Identity, RowSpaceError, check_allocation
+from mrf_matrix.mechanisms.least_squares import estimated_cells, recovered_squares
+from strategies.merging import can_merge, merge_columns
+from strategies.operators import (
+    Identity,
+    MemoryCapError,
+    Operator,
+    RowSpaceError,
+    check_allocation,
+)
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyCells:
-    """A release's estimates of all cells.
+    """A release's estimates of all cells, or of the groups of cells that it tells apart.
 
     Attributes
     ----------
     release : Release
+    codes : ndarray of shape (n, d)
+        Each cell, or the first cell of each group.
+    matrix : Operator of shape (m, n)
+        What recovers them from the answers.
     values : ndarray of shape (n, k)
         Unbiased.
     noise : ndarray of shape (n,)
@@ -48,6 +60,8 @@ class NoisyCells:
     """
 
     release: Release
+    codes: NDArray[np.int32]
+    matrix: Operator
     values: Array
     noise: Array
     sampling: Array
@@ -69,9 +83,13 @@ class NoisyCells:
             kept = generator.binomial(np.rint(self.values).astype(np.int64), share)
             return kept / share, (self.values - kept) / (1 - share)
         shape = (self.release.matrix.shape[0], self.values.shape[1])
-        draws = generator.normal(scale=np.sqrt(self.release.variance), size=shape)
-        omega = _cells(self.release, draws)
-        omega += np.sqrt(self.sampling) * generator.standard_normal(self.values.shape)
+        if gamma == 1:
+            draws = self.release.law.research(shape, generator).astype(np.float64)
+            sample = generator.poisson(self.sampling) - self.sampling
+        else:
+            draws = generator.normal(scale=np.sqrt(self.release.variance), size=shape)
+            sample = np.sqrt(self.sampling) * generator.standard_normal(self.values.shape)
+        omega = _cells(self.matrix, draws) + sample
         return self.values + np.sqrt(gamma) * omega, self.values - omega / np.sqrt(gamma)
 
 
@@ -91,23 +109,38 @@ def noisy_cells(release: Any) -> NoisyCells:
         raise TypeError(
             f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
         )
-    n = release.matrix.shape[1]
-    check_allocation("estimates of the cells", (n, 4 * release.n_classes))
-    cells = Identity(n, release.sizes)
+    recovery = release.mechanism.rounded.recovery
+    check_allocation("estimates of the cells", (recovery.shape[1], 4 * release.n_classes))
+    if not can_merge(recovery):
+        raise MemoryCapError(
+            f"release: the {recovery.shape[1]} cells of its domain are too many to score forests "
+            f"on one by one. Expected a smaller domain."
+        )
+    merging = merge_columns(recovery)
+    matrix = merging.apply(recovery)
     try:
-        values, noise = release.ask(cells), release.row_variances(cells)
+        noise = release.variance * recovered_squares(Identity(merging.n_groups), matrix)
     except RowSpaceError as error:
         raise RowSpaceError(
             f"release does not determine the single cells of its domain, on which forests are "
             f"scored without optimism: expected a release of cells, such as strategy='identity' "
             f"({error})"
         ) from error
-    return NoisyCells(release, values, noise, _sampling_variances(values, noise))
+    values = _cells(matrix, release.answers.astype(np.float64))
+    if release.noise == "none":
+        values = np.rint(values)
+    first = np.unravel_index(merging.grouping.representatives, release.sizes)
+    codes = np.stack(first, axis=1).astype(np.int32)
+    return NoisyCells(release, codes, matrix, values, noise, _sampling_variances(values, noise))
 
 
-def _cells(release: Release, answers: Array) -> Array:
-    found = estimated_cells(release.mechanism.rounded.recovery, answers)
-    assert found is not None  # the cells themselves were asked before
+def _cells(matrix: Operator, answers: Array) -> Array:
+    found = estimated_cells(matrix, answers)
+    if found is None:
+        raise MemoryCapError(
+            f"release: its strategy of shape {matrix.shape} is too large to recover cells from. "
+            f"Expected a smaller domain, or strategy='identity'."
+        )
     return found
 
 

@@ -6,11 +6,11 @@ voting        a leaf adds                                         a record's vot
 "hard"        one vote for its largest class                      summed over trees
 "weight"      its class counts                                    summed
 "product"     ``log p(leaf | class)``, smoothed                   summed, scaled, plus log prior
-"posterior"   its class shares under the known noise              summed
-"odds"        ``log p(class | leaf) / p(class)``, noise known     summed, scaled, plus log prior
+"shares"      its class shares under the known noise              summed
+"posterior"   ``log p(class | leaf) / p(class)``, noise known     summed, scaled, plus log prior
 ============  ==================================================  ==============================
 
-Scaled: see `leaf_evidence`. Under "posterior" and "odds" a leaf's shares are shrunk toward its
+Scaled: see `leaf_evidence`. Under "shares" and "posterior" a leaf's shares are shrunk toward its
 ancestors' and the root's toward equal classes, by how much of them can be noise: a leaf without
 signal says what its parent says, and adds nothing to the odds.
 """
@@ -34,7 +34,7 @@ from mrf_matrix.estimators.voting import NoiseAwareVoting, forest_votes, leaf_vo
 from mrf_matrix.planning.ensembles import Ensemble
 
 Array = NDArray[np.float64]
-IN_LOGS = ("product", "odds")
+IN_LOGS = ("product", "posterior")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +63,11 @@ def what_leaves_say(
     voting : str
         See the table above.
     shrinkage : {"none", "votes", "leaves"}
-        "none" leaves values as they are; "posterior" and "odds", which cannot do without, take
+        "none" leaves values as they are; "shares" and "posterior", which cannot do without, take
         "votes" then.
     """
     forest = leaves.forest
-    if shrinkage == "none" and voting in ("posterior", "odds"):
+    if shrinkage == "none" and voting in ("shares", "posterior"):
         shrinkage = "votes"
     if shrinkage == "none":
         values = shares = leaves.values
@@ -75,13 +75,15 @@ def what_leaves_say(
         shrunk = leaves.shrunk(shrinkage)
         values, shares = shrunk.values, shrunk.shares
     totals = values.sum(axis=0) / forest.n_trees
-    if voting == "posterior":
+    if voting == "shares":
         return LeafSays(shares, totals)
-    if voting == "odds":
+    if voting == "posterior":
         return LeafSays(odds_logs(shares, class_prior(totals, noisy=True)), totals)
     if voting == "product":
         return LeafSays(product_logs(forest, values), totals)
-    return LeafSays(leaf_votes(shares if voting == "hard" else values, voting), totals)
+    if voting == "hard":  # shares tell where a leaf has no records at all
+        values = np.where(values.sum(axis=1, keepdims=True) > 0, values, shares)
+    return LeafSays(leaf_votes(values, voting), totals)
 
 
 def ensemble_votes(

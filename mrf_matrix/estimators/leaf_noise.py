@@ -80,6 +80,10 @@ class NoisyLeaves:
     values: Array
     origin: LeafNoise | Release | float | None
 
+    def __post_init__(self) -> None:
+        # one layout, so that sums have one order and files predict the same to the last digit
+        object.__setattr__(self, "values", np.ascontiguousarray(self.values))
+
     @cached_property
     def noise(self) -> LeafNoise:
         """The noise: exact, known without data.

@@ -65,7 +65,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
     strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
         Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
         "matrix".
-    voting : {"hard", "weight", "product", "posterior", "odds"}, default="hard"
+    voting : {"hard", "weight", "product", "shares", "posterior"}, default="hard"
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
         The others know the noise or multiply, see `mrf_matrix.estimators.ensemble_votes`.
         Changing it after `fit` costs nothing. Not used with ``max_depth="auto"``.

@@ -46,8 +46,9 @@ class NoiseAwareForest(VoteIntervals, ForestClassifier):
         -------
         ndarray of shape (b, k)
             In the order of `classes_`. Posterior probabilities under the known noise for
-            "posterior" and "odds", naive-Bayes posteriors for "product", and shares of votes,
-            which are no calibrated probabilities, for "hard" and "weight".
+            "posterior", as in naive Bayes for "product"; for "shares" the leaves' class shares,
+            on average, which are less sure than they may be; for "hard" and "weight" shares of
+            votes, which are no probabilities.
         """
         votes = self._votes(X)
         return shares_of_votes(votes, self.voting_and_shrinkage()[0])

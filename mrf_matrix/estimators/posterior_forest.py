@@ -68,6 +68,8 @@ class PosteriorForestClassifier(PosteriorVotes):
         Blocks that were measured.
     forest_ : Forest
         Their trees, and the tree of class totals.
+    measurement_ : BlockMeasurement
+        Their weights and the mechanism.
     release_ : Release
         The noisy measurement: all that was learned from the records.
     posterior_ : ProductPosterior
@@ -179,6 +181,7 @@ class PosteriorForestClassifier(PosteriorVotes):
         self.domain_ = domain
         self.classes_, order = sorted_classes(domain)
         self.design_, self.forest_, self.release_ = plan.design, plan.forest, release
+        self.measurement_ = plan
         tables, totals = tables_of(plan, release, order)
         self.posterior_ = product_posterior(tables, domain.ordered, totals)
         self.privacy_report_ = posterior_report(plan, release, records).over(self.domain)

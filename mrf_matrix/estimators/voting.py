@@ -17,7 +17,7 @@ from mrf_matrix.forests import Forest
 
 Voting = Literal["hard", "weight"]
 VOTINGS: tuple[str, ...] = get_args(Voting)
-NoiseAwareVoting = Literal["hard", "weight", "product", "posterior", "odds"]
+NoiseAwareVoting = Literal["hard", "weight", "product", "shares", "posterior"]
 NOISE_AWARE_VOTINGS: tuple[str, ...] = get_args(NoiseAwareVoting)
 Array = NDArray[np.float64]
 

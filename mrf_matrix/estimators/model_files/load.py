@@ -12,10 +12,12 @@ from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.leaf_noise import LeafNoise, check_shrinkage
 from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.forest_arrays import FOREST_ARRAYS, checked_forest
+from mrf_matrix.estimators.model_files.posterior_file import POSTERIOR_FORMAT, posterior_of
 from mrf_matrix.estimators.model_files.released_forest import (
     ReleasedEnsemble,
     ReleasedForestClassifier,
 )
+from mrf_matrix.estimators.model_files.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.model_files.report import report_of
 from mrf_matrix.estimators.model_files.save import (
     FLOATS,
@@ -49,7 +51,7 @@ LARGEST_VALUE = 1e100
 
 def load_model(
     path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES
-) -> ReleasedForestClassifier:
+) -> ReleasedForestClassifier | ReleasedPosteriorForestClassifier:
     """Return the forest of a model file, ready to predict.
 
     The file may come from anyone: nothing in it is executed, sizes are checked before memory is
@@ -73,7 +75,10 @@ def load_model(
     where = fspath(path)
     try:
         with Path(path).open("rb") as file:
-            return _model(Container(file, "model", max_bytes))
+            container = Container(file, "model", max_bytes)
+            if container.data.get("format") == POSTERIOR_FORMAT:
+                return posterior_of(container)
+            return _model(container)
     except ModelFileError as error:
         raise ModelFileError(f"{where}: {error}") from error
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:

@@ -11,20 +11,25 @@ from mrf_matrix.estimators.allocation import TrainedEnsemble
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.forest_arrays import FOREST_ARRAYS
+from mrf_matrix.estimators.model_files.posterior_file import PosteriorModel, posterior_content
 from mrf_matrix.estimators.model_files.released_forest import (
     ReleasedEnsemble,
     ReleasedForestClassifier,
 )
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.files import ContainerError, write_container
+from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.model"
 SCHEMA_VERSION = 2
 INTEGERS, FLOATS = "<i4", "<f8"
 
 
+MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
+
+
 def save_model(
-    model: MatrixForestClassifier | ReleasedForestClassifier,
+    model: MatrixModel | PosteriorModel,
     path: "str | PathLike[str]",
     *,
     allow_nonprivate: bool = False,
@@ -32,13 +37,13 @@ def save_model(
     """Write a fitted forest to a file that `load_model` reads.
 
     The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, the
-    variances of their noise, voting and privacy report. It holds no record, no raw count, no
-    seed, and no strategy.
+    variances of their noise, voting and privacy report; of a posterior forest the release and its
+    blocks, from which all else follows. It holds no record, no raw count and no seed.
 
     Parameters
     ----------
-    model : MatrixForestClassifier
-        Fitted.
+    model : MatrixForestClassifier or PosteriorForestClassifier
+        Fitted, or from a file.
     path : str or path
         By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
     allow_nonprivate : bool, default=False
@@ -65,10 +70,10 @@ def save_model(
     >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
     True
     """
-    if not isinstance(model, MatrixForestClassifier | ReleasedForestClassifier):
+    if not isinstance(model, MatrixModel | PosteriorModel):
         raise TypeError(
-            f"model is a {type(model).__name__}: expected a fitted MatrixForestClassifier, the "
-            f"one whose model files are known."
+            f"model is a {type(model).__name__}: expected a fitted MatrixForestClassifier or "
+            f"PosteriorForestClassifier, those whose model files are known."
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
@@ -78,6 +83,15 @@ def save_model(
             f"model is no private release: {doubt}. Expected a fit with exact noise and a finite "
             f"budget over a public domain, or allow_nonprivate=True."
         )
+    try:
+        content = posterior_content(model) if isinstance(model, PosteriorModel) else _content(model)
+        write_container(Path(path), "model", *content)
+    except (ContainerError, OperatorFileError) as error:
+        raise ModelFileError(str(error)) from error
+
+
+def _content(model: MatrixModel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the JSON and the arrays of a fitted matrix forest."""
     voting, shrinkage = model.voting_and_shrinkage()
     arrays: dict[str, Any] = {}
     described = []
@@ -106,27 +120,22 @@ def save_model(
         "ensembles": described,
         "report": model.privacy_report_.to_dict(),
     }
-    try:
-        write_container(Path(path), "model", content, arrays)
-    except ContainerError as error:
-        raise ModelFileError(str(error)) from error
+    return content, arrays
 
 
-def doubt_of(model: MatrixForestClassifier | ReleasedForestClassifier) -> str | None:
+def doubt_of(model: MatrixModel | PosteriorModel) -> str | None:
     """Return why a fitted model is no private release; None if it is one."""
     if isinstance(model.domain, str):
         return "its domain was read off the records"
     if model.privacy_report_.noise != "exact":
         return model.privacy_report_.statement
-    for one in _ensembles(model):
+    for one in () if isinstance(model, PosteriorModel) else _ensembles(model):
         if one.forest.data_dependent and one.forest.budget_spent is None:
             return "its trees were learned from records without a budget"
     return None
 
 
-def _ensembles(
-    model: MatrixForestClassifier | ReleasedForestClassifier,
-) -> Sequence[TrainedEnsemble | ReleasedEnsemble]:
+def _ensembles(model: MatrixModel) -> Sequence[TrainedEnsemble | ReleasedEnsemble]:
     return model.ensembles_
 
 

@@ -18,8 +18,8 @@ DESIGNS = {
     "binary": {"splits": "binary", "max_depth": 3},
     "weight votes": {"voting": "weight"},
     "product votes": {"voting": "product"},
-    "posterior votes": {"voting": "posterior", "shrinkage": "leaves"},
-    "odds per tree": {"voting": "odds", "allocation": "per_tree", "n_ensembles": 2},
+    "posterior votes": {"voting": "shares", "shrinkage": "leaves"},
+    "odds per tree": {"voting": "posterior", "allocation": "per_tree", "n_ensembles": 2},
     "per tree": {"allocation": "per_tree"},
     "disjoint": {"allocation": "disjoint"},
     "Gaussian": {"epsilon": None, "rho": 0.5},
@@ -106,7 +106,7 @@ def test_a_file_of_the_first_schema_is_read_and_knows_no_noise(tmp_path):
     assert np.array_equal(loaded.predict(X), model.predict(X))
     loaded.set_params(voting="product").predict(X)
     with pytest.raises(ValueError, match="noise of the leaf values is not known"):
-        loaded.set_params(voting="posterior").predict(X)
+        loaded.set_params(voting="shares").predict(X)
     save_model(loaded.set_params(voting="hard"), tmp_path / "again")
     assert np.array_equal(load_model(tmp_path / "again").predict(X), model.predict(X))
 
