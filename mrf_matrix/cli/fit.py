@@ -16,6 +16,19 @@ from mrf_matrix.cli.screen import console
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
 
+OF_MATRIX = (
+    "trees",
+    "depth",
+    "splits",
+    "ensembles",
+    "max_features",
+    "strategy",
+    "voting",
+    "time_limit",
+)
+OF_POSTERIOR = ("records", "blocks")
+"""Options of one method only."""
+
 DOMAIN_FILE = """\b
 A domain file says which records exist at all, and is public:
 {
@@ -40,6 +53,21 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 @click.option("--target", help="Column of the classes, if the domain file does not say it.")
 @click.option("--epsilon", callback=exact_number, help="Pure-DP budget: 1, 0.5, 1/3. [default: 1]")
 @click.option("--rho", callback=exact_number, help="zCDP budget instead, with Gaussian noise.")
+@click.option(
+    "--method",
+    type=click.Choice(["matrix", "posterior"]),
+    default="matrix",
+    show_default=True,
+    help="matrix: random trees over a strategy for all of them. posterior: tables of few blocks of "
+    "attributes, chosen without data, labelled by their posterior under the known noise; of the "
+    "options on trees and strategy it takes none.",
+)
+@click.option(
+    "--records",
+    type=click.IntRange(min=0),
+    help="Number of records, if it is public: posterior weighs the noise against it.",
+)
+@click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")
 @click.option("--trees", default=128, show_default=True, help="Trees in the forest.")
 @click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
 @click.option(
@@ -104,6 +132,7 @@ def command(
     from mrf_matrix.estimators import save_model
     from mrf_matrix.mechanisms import PrivacyLedger, as_budget
 
+    check_options(settings["method"])
     check_output(output, overwrite)
     domain = domain_of(domain_file, target)
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
@@ -113,7 +142,7 @@ def command(
         ledger.check(budget, f"fit of {output.name}", neighboring=model.neighboring)
     records = load_dataset(data, domain, extra="ignore")
     model.set_params(domain=records.domain)
-    waiting = console(stderr=True).status("Selecting a strategy and measuring the records")
+    waiting = console(stderr=True).status("Choosing what to measure, and measuring the records")
     with nullcontext() if as_json else waiting:
         model.fit(records.X, records.y)
     save_model(model, output)
@@ -130,12 +159,20 @@ def command(
 
 def classifier(settings: dict[str, Any], ledger: Any) -> Any:
     """Return the classifier of the options, without a domain yet."""
-    from mrf_matrix.estimators import MatrixForestClassifier
+    from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
 
     epsilon, rho = settings["epsilon"], settings["rho"]
+    common = {
+        "epsilon": 1 if epsilon is None and rho is None else epsilon,
+        "rho": rho,
+        "neighboring": settings["neighboring"],
+        "random_state": settings["seed"],
+        "ledger": ledger,
+    }
+    if settings["method"] == "posterior":
+        blocks = "auto" if settings["blocks"] is None else settings["blocks"]
+        return PosteriorForestClassifier(n_records=settings["records"], n_blocks=blocks, **common)
     return MatrixForestClassifier(
-        epsilon=1 if epsilon is None and rho is None else epsilon,
-        rho=rho,
         n_trees=settings["trees"],
         max_depth=settings["depth"],
         splits=settings["splits"],
@@ -143,11 +180,20 @@ def classifier(settings: dict[str, Any], ledger: Any) -> Any:
         max_features=settings["max_features"],
         strategy=settings["strategy"],
         voting=settings["voting"],
-        neighboring=settings["neighboring"],
         time_limit=settings["time_limit"],
-        random_state=settings["seed"],
-        ledger=ledger,
+        **common,
     )
+
+
+def check_options(method: str) -> None:
+    """Refuse options that the method does not know, before anything is read or spent."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    strange = OF_MATRIX if method == "posterior" else OF_POSTERIOR
+    given = [name for name in strange if context.get_parameter_source(name) is not default]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise click.ClickException(f"{options}: no option of --method {method}. Leave it out.")
 
 
 def domain_of(file: Path | None, target: str | None) -> "Domain | None":

@@ -21,7 +21,11 @@ from mrf_matrix.cli.screen import console
     type=click.Path(dir_okay=False, path_type=Path),
     help="CSV file to write [default: standard output].",
 )
-@click.option("--proba", is_flag=True, help="Add each class's share of the votes.")
+@click.option(
+    "--proba",
+    is_flag=True,
+    help="Add each class's share of the votes, or its probability where the model knows it.",
+)
 @click.option(
     "--voting",
     type=click.Choice(["hard", "weight"]),
@@ -39,6 +43,11 @@ def command(model: Path, data: str, output: Path | None, proba: bool, voting: st
 
     forest = load_model(model)
     if voting is not None:
+        if "voting" not in forest.get_params(deep=False):
+            raise click.ClickException(
+                f"--voting {voting}: {model} holds a posterior forest, which has one rule only. "
+                f"Leave it out."
+            )
         forest.set_params(voting=voting)
     records = columns_of(data, forest.domain_)
     labels = forest.predict(records)

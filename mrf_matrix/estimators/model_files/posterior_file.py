@@ -130,7 +130,8 @@ def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 def _check_finite(model: ReleasedPosteriorForestClassifier) -> None:
     """Refuse answers, absurd but possible, from which no number follows."""
-    posterior = model.posterior_
+    with np.errstate(all="ignore"):  # what overflows is found below
+        posterior = model.posterior_
     found = [posterior.totals.values, *(fit.class_terms for fit in posterior.fits)]
     found += [fit.covariance for fit in posterior.fits]
     found += [one.logs for one in posterior.interactions]

@@ -120,6 +120,46 @@ def test_voting_can_be_changed_when_predicting(files):
     ]
 
 
+def test_a_posterior_forest_is_fitted_saved_and_predicts(files):
+    done = run(
+        "fit", files / "records.csv", "--domain", files / "domain.json", "--method", "posterior",
+        "--records", 500, "--blocks", 3, "--rho", "0.5", "--seed", 0, "--output",
+        files / "model.mrf",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "tables of 3 blocks" in done.output
+    assert "the public number of records 500" in " ".join(done.output.split())
+    assert str(len(DATA.y)) not in done.output
+    model = load_model(files / "model.mrf")
+    done = run("predict", files / "model.mrf", files / "records.csv", "--proba")
+    assert done.exit_code == 0, done.output
+    _, *body = rows(done.stdout)
+    assert [row[0] for row in body] == [str(label) for label in model.predict(DATA.X).tolist()]
+    shares = np.array([row[1:] for row in body], dtype=float)
+    assert np.array_equal(shares, model.predict_proba(DATA.X))
+    done = run("predict", files / "model.mrf", "monks_1", "--voting", "weight")
+    assert done.exit_code == 1
+    assert "one rule only" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "posterior", "--trees", "8"], "--trees: no option of --method posterior"),
+        (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
+        (["--records", "500"], "--records: no option of --method matrix"),
+        (["--method", "posterior", "--blocks", "0"], "0"),
+        (["--method", "posterior", "--records", "-1"], "-1"),
+        (["--method", "magic"], "magic"),
+    ],
+)
+def test_options_of_another_method_are_refused(files, arguments, message):
+    done = run("fit", "monks_1", "--output", files / "model.mrf", *arguments)
+    assert done.exit_code != 0
+    assert message in done.output
+    assert not (files / "model.mrf").exists()
+
+
 def test_the_target_may_be_named_on_the_command_line(files):
     record = DATA.domain.to_dict()
     record["attributes"].append(record["target"])
