@@ -25,7 +25,7 @@ from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
 from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import check_noise_aware_voting
 from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.planning.ensembles import positive
+from mrf_matrix.planning.ensembles import Ensemble, positive
 
 
 class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
@@ -46,9 +46,9 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
     rho : float, int or Fraction, optional
         zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
     n_trees, max_depth, splits
-        The random trees of all ensembles together, see `RandomTrees`. Ignored when ``forest`` is
-        given. With ``max_depth="auto"`` the cells of the domain are measured, and depth, voting
-        and shrinkage are chosen from the release alone, see `choose_forest`.
+        The random trees of all ensembles, see `RandomTrees`; ignored when ``forest`` is given.
+        With ``max_depth="auto"`` the cells of the domain are measured, and depth, voting and
+        shrinkage are chosen from the release alone, see `choose_forest`.
     forest : Forest or path source, or a list of one for each ensemble, optional
         A public forest, or a source with ``grow(domain, random_state)``.
     n_ensembles : int, default=1
@@ -60,8 +60,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
     budget_shares : list of positive numbers, optional
         Shares of the budget, one for each ensemble; equal when not given.
     allocation : {"matrix", "per_tree", "disjoint"}, default="matrix"
-        "matrix": this library's mechanism. "per_tree": Laplace (Gaussian) noise on every tree's
-        leaves. "disjoint": each record trains one tree only, drawn by its own coin.
+        "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
+        leaves; "disjoint": each record trains one tree only, drawn by its own coin.
     strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
         Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
         "matrix".
@@ -78,7 +78,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         The neighbouring relation of the claim.
     noise : {"exact", "research"}, default="exact"
         "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
-        seedable by ``noise_state``; not a private release.
+        not a private release.
     noise_state : int or Generator, optional
         Seed of research noise.
     time_limit : float, default=8.0
@@ -88,8 +88,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
     ledger : PrivacyLedger, optional
         Charged once by every `fit`, after all checks and before the records are measured.
     random_state : int, RandomState or None, default=None
-        Seed of the public structure: attributes and trees. The coins of "disjoint" follow it
-        with research noise only; a private release throws fresh ones.
+        Seed of the public structure. The coins of "disjoint" follow it with research noise only;
+        a private release throws fresh ones.
 
     Attributes
     ----------
@@ -213,16 +213,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         self.__dict__.pop("choice_", None)
         private = not bill.budget.is_infinite
         ensembles = self._design().grow(domain, structure, use="release" if private else "study")
-        trainings = allocate(
-            ensembles,
-            self.allocation,
-            budget_shares_of(bill.budget, self.budget_shares, len(ensembles)),
-            structure,
-            strategy=self.strategy,
-            neighboring=self.neighboring,
-            time_limit=self.time_limit,
-            n_jobs=self.n_jobs,
-        )
+        trainings = self._train(ensembles, structure)
         codes, labels = encode(domain, X, y)
         bill.charge()
         stream = noise_stream(self.noise, self.noise_state)
@@ -246,9 +237,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         )
         codes, labels = encode(domain, X, y)
         bill.charge()
-        self.domain_ = domain
-        self.classes_, order = sorted_classes(domain)
         stream = noise_stream(self.noise, self.noise_state)
+        self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
         training, trained, self.choice_ = design.train(
             codes, labels, order, noise=self.noise, noise_state=stream, random_state=structure
         )
@@ -289,6 +279,18 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             neighboring=self.neighboring,
             noise=self.noise,
             noise_state=self.noise_state,
+        )
+
+    def _train(self, ensembles: Sequence[Ensemble], structure: Any) -> tuple[Training, ...]:
+        return allocate(
+            ensembles,
+            self.allocation,
+            budget_shares_of(self._bill().budget, self.budget_shares, len(ensembles)),
+            structure,
+            strategy=self.strategy,
+            neighboring=self.neighboring,
+            time_limit=self.time_limit,
+            n_jobs=self.n_jobs,
         )
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
