@@ -1,6 +1,11 @@
 """scikit-learn classifiers over private forests, and the study that compares them."""
 
 from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
+from mrf_matrix.estimators.calibration import (
+    Reliability,
+    expected_calibration_error,
+    reliability,
+)
 from mrf_matrix.estimators.choose_forest import choose_forest
 from mrf_matrix.estimators.comparison import Comparison, Score, Summary
 from mrf_matrix.estimators.comparison_forest import ComparisonForestClassifier
@@ -52,6 +57,7 @@ __all__ = [
     "PureForestClassifier",
     "ReleasedForestClassifier",
     "ReleasedPosteriorForestClassifier",
+    "Reliability",
     "Score",
     "SimplifiedBreimanForestClassifier",
     "SmoothSensitivityForestClassifier",
@@ -59,10 +65,12 @@ __all__ = [
     "Summary",
     "choose_forest",
     "compare",
+    "expected_calibration_error",
     "from_design",
     "from_release",
     "load_model",
     "load_release",
+    "reliability",
     "save_model",
     "save_release",
 ]

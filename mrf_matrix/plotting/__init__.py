@@ -6,6 +6,7 @@ from mrf_matrix.plotting.error_by_leaf import LeafErrorDisplay
 from mrf_matrix.plotting.error_curve import ErrorCurveDisplay
 from mrf_matrix.plotting.matrices import MatrixDisplay
 from mrf_matrix.plotting.pareto import ParetoDisplay
+from mrf_matrix.plotting.reliability import ReliabilityDisplay
 from mrf_matrix.plotting.strategy_bounds import StrategyBoundDisplay
 from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay
 
@@ -16,6 +17,7 @@ __all__ = [
     "LeafErrorDisplay",
     "MatrixDisplay",
     "ParetoDisplay",
+    "ReliabilityDisplay",
     "StrategyBoundDisplay",
     "StrategyErrorDisplay",
 ]

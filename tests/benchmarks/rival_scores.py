@@ -7,27 +7,6 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-BINS = 15
-
-
-def expected_calibration_error(shares: np.ndarray, truth: np.ndarray, bins: int = BINS) -> float:
-    """Return the mean gap between confidence and accuracy over equal bins of confidence.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (b, k)
-        Predicted probabilities.
-    truth : ndarray of shape (b,)
-        Class codes.
-    bins : int
-        Bins of the largest probability over (0, 1].
-    """
-    confidence = shares.max(axis=1)
-    right = shares.argmax(axis=1) == truth
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(place, weights=right - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(truth))
-
 
 def summary(runs: list[dict]) -> dict:
     """Return mean and standard error of the accuracy, and every run.

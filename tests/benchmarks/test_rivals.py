@@ -18,9 +18,10 @@ import pytest
 from rich.console import Console
 from rival_data import NAMES, RivalData, available, load, split
 from rival_methods import DRAWS_OF_A_SPLIT, FOREIGN, OURS, WITHOUT_PRIVACY
-from rival_scores import expected_calibration_error, record, summary, table
+from rival_scores import record, summary, table
 
 from mrf_matrix import Domain
+from mrf_matrix.estimators import expected_calibration_error
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 RUNS = {
@@ -45,7 +46,7 @@ def score(shares: np.ndarray, truth: np.ndarray, split_number: int, seed: int) -
         "split": split_number,
         "seed": seed,
         "accuracy": float(np.mean(shares.argmax(axis=1) == truth)),
-        "ece": expected_calibration_error(shares, truth),
+        "ece": expected_calibration_error(truth, shares),
     }
 
 

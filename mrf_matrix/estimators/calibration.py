@@ -1,0 +1,133 @@
+r"""How far predicted probabilities are from what happens: reliability by bins of confidence.
+
+Of the records whose label is predicted with a probability of about .8, four of five should have
+that label. Confidence is the largest predicted probability of a record; bins divide [0, 1] equally.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Confidence and accuracy of each bin that has records.
+
+    Attributes
+    ----------
+    confidence : ndarray of shape (m,)
+        Mean confidence.
+    accuracy : ndarray of shape (m,)
+        Share of records with the predicted label.
+    counts : ndarray of int, shape (m,)
+        Records.
+    """
+
+    confidence: Array
+    accuracy: Array
+    counts: NDArray[np.int64]
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error."""
+        gaps = np.abs(self.accuracy - self.confidence)
+        return float((self.counts * gaps).sum() / self.counts.sum())
+
+
+def reliability(y: Any, proba: Any, n_bins: int = 15, *, classes: Any = None) -> Reliability:
+    """Return confidence and accuracy by bins of confidence.
+
+    Parameters
+    ----------
+    y : array of shape (b,)
+        The records' classes.
+    proba : array of shape (b, k)
+        Predicted probabilities; rows sum to 1. Of equal ones the first counts as predicted.
+    n_bins : int, default=15
+        Equal bins of [0, 1].
+    classes : array of shape (k,), optional
+        The class of each column, such as ``classifier.classes_``; 0 to k - 1 by default.
+
+    Returns
+    -------
+    Reliability
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, rows are no probabilities, or there is no record or bin.
+    """
+    shares = _probabilities(proba)
+    truth = np.asarray(y)
+    names = np.arange(shares.shape[1]) if classes is None else np.asarray(classes)
+    if truth.shape != shares.shape[:1] or names.shape != shares.shape[1:]:
+        raise ValueError(
+            f"y has shape {truth.shape} and classes {names.shape}: expected {shares.shape[:1]} and "
+            f"{shares.shape[1:]}, for proba of shape {shares.shape}."
+        )
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
+        raise ValueError(f"n_bins={n_bins!r}: expected a positive whole number.")
+    confidence = shares.max(axis=1)
+    right = names[shares.argmax(axis=1)] == truth
+    place = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)
+    counts = np.bincount(place, minlength=n_bins)
+    there = counts > 0
+    sums = (np.bincount(place, weights=w, minlength=n_bins) for w in (confidence, right))
+    mean_confidence, accuracy = (total[there] / counts[there] for total in sums)
+    return Reliability(mean_confidence, accuracy, counts[there])
+
+
+def expected_calibration_error(
+    y: Any, proba: Any, n_bins: int = 15, *, classes: Any = None
+) -> float:
+    r"""Return the mean gap between confidence and accuracy.
+
+    .. math::
+
+        \mathrm{ECE} = \sum_{m} \frac{|B_m|}{b}\,
+            \bigl| \operatorname{accuracy}(B_m) - \operatorname{confidence}(B_m) \bigr|,
+
+    the bins :math:`B_m` dividing confidence equally (Naeini, Cooper and Hauskrecht, 2015). With few
+    records a bin, chance alone makes it larger than 0.
+
+    Parameters
+    ----------
+    y, proba, n_bins, classes
+        See `reliability`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        See `reliability`.
+
+    Examples
+    --------
+    >>> sure = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    >>> expected_calibration_error([0, 1, 1, 1], sure)
+    0.25
+    """
+    return reliability(y, proba, n_bins, classes=classes).error
+
+
+def _probabilities(proba: Any) -> Array:
+    shares = np.asarray(proba, dtype=np.float64)
+    if shares.ndim != 2 or 0 in shares.shape:
+        raise ValueError(
+            f"proba has shape {shares.shape}: expected (records, classes), at least one of each, "
+            f"as from predict_proba."
+        )
+    sums = shares.sum(axis=1)
+    if not (bool((shares >= -TOLERANCE).all()) and bool((np.abs(sums - 1) <= TOLERANCE).all())):
+        raise ValueError("proba: expected probabilities, rows of which sum to 1.")
+    return shares
