@@ -8,12 +8,19 @@ relative noise variance
 
     r_U = \frac{\sigma_B^2 n_B / n_U + m_U}{m_U^2}, \qquad m_U = \frac{N}{k\, n_U},
 
-so that the release is expected to explain :math:`V = \sum_U \phi_U \tau_U^2 / (\tau_U + r_U)` of
-the variance of the log odds (:math:`\phi_U = \prod_{i \in U} (1 - 1/n_i)`), and normal log odds of
-that variance label :math:`\Phi(\sqrt{V/2})` of the records right (Bayesian experimental design).
-Few coarse blocks carry little noise each, many attributes carry more signal: the largest mean value
-over attributes of random relevance wins. Pure DP pays :math:`\sigma_B \propto t` for t blocks,
-zCDP :math:`\sqrt t`.
+and the posterior shrinks them by :math:`\kappa_U = \bar\tau_U / (\bar\tau_U + r_U)`, for it knows
+their usual variance :math:`\bar\tau_U` better than their own. The shrunk effects explain
+
+.. math::
+
+    V = \frac{(\sum_U \phi_U \kappa_U \tau_U)^2}{\sum_U \phi_U \kappa_U^2 (\tau_U + r_U)},
+    \qquad \phi_U = \prod_{i \in U} (1 - 1/n_i),
+
+of the variance of the log odds, and normal log odds of that variance label
+:math:`\Phi(\sqrt{V/2})` of the records right (Bayesian experimental design). Few coarse blocks
+carry little noise each, many attributes carry more signal: the largest mean value over attributes
+of random relevance wins. Pure DP pays :math:`\sigma_B \propto t` for t blocks, zCDP
+:math:`\sqrt t`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,11 +40,11 @@ Array = NDArray[np.float64]
 TOTALS_SHARE = 0.1
 """Share of the budget (of its square under zCDP) that the class totals get."""
 
-EFFECTS = (0.3, 0.05, 0.01)
+EFFECTS = (0.3, 0.1, 0.03)
 """Usual variance of the effects of one attribute, of a pair and of a triple."""
 
-RELEVANCE_SHAPE = 0.5
-DRAWS = 32
+RELEVANCE_SHAPE = 0.8
+DRAWS = 64
 FEW_CELLS = 2048
 MOST_CELLS = 2**15
 TELLING_NOISE = 0.5
@@ -174,15 +181,18 @@ def _value(
     relevance: Array,
 ) -> float:
     """Return the mean expected share of right labels over draws of the attributes' relevance."""
-    explained = np.zeros(len(relevance))
+    told, spent = np.zeros(len(relevance)), np.zeros(len(relevance))
     for block in blocks:
         cells = prod(sizes[i] for i in block)
-        for order, effect in enumerate(EFFECTS[: len(block)], start=1):
+        for order, usual in enumerate(EFFECTS[: len(block)], start=1):
             parts = np.array(list(combinations(block, order)))
             fans = np.asarray(sizes, dtype=np.float64)[parts]
             expected = max(n_records, 1) / n_classes / fans.prod(axis=1)
             noise = (variance * cells / fans.prod(axis=1) + expected) / expected**2
-            spread = effect * relevance[:, parts].prod(axis=2) ** (1 / order)
-            gain = (1 - 1 / fans).prod(axis=1) * spread**2 / (spread + noise)
-            explained += gain.sum(axis=1)
+            spread = usual * relevance[:, parts].prod(axis=2) ** (1 / order)
+            shrunk = usual / (usual + noise)
+            weight = (1 - 1 / fans).prod(axis=1)
+            told += (weight * shrunk * spread).sum(axis=1)
+            spent += (weight * shrunk**2 * (spread + noise)).sum(axis=1)
+    explained = told**2 / np.maximum(spent, 1e-300)
     return float(norm.cdf(np.sqrt(explained / 2)).mean())
