@@ -97,14 +97,14 @@ class ReliabilityDisplay:
 
     def plot(self, ax: Any = None) -> "ReliabilityDisplay":
         """Draw one curve for each classifier, beside those that the axes hold already."""
-        ax = new_axes(ax, figsize=(5.6, 5.2))
+        ax = new_axes(ax, figsize=(7.6, 4.4))
         before = sum(line.get_gid() == CURVE for line in ax.lines)
         if not before:
             ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="calibrated")
         for number, (name, curve) in enumerate(self.curves.items(), start=before):
             colour = COLOURS[number % len(COLOURS)]
             label = f"{name} (ECE {curve.error:.3f})"
-            ax.plot(curve.confidence, curve.accuracy, color=colour, linewidth=1.2, gid=CURVE)
+            ax.plot(curve.confidence, curve.accuracy, color=colour, alpha=0.6, gid=CURVE)
             ax.scatter(
                 curve.confidence,
                 curve.accuracy,
@@ -119,7 +119,7 @@ class ReliabilityDisplay:
         ax.set_aspect("equal")
         ax.set_xlabel("predicted probability of the label (mean of a bin)")
         ax.set_ylabel("share of right labels")
-        legend = ax.legend(loc="upper left", frameon=False, fontsize=9)
+        legend = ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
         for handle in legend.legend_handles[1:]:
             handle.set_sizes([40.0])  # areas mean something in the axes only
         tidy(ax)
