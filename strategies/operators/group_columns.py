@@ -63,16 +63,14 @@ def _members(
     held, cells = [], []
     for start in range(0, len(codes), step):
         block = codes[start : start + step]
-        row, cell = _meet(tables, block[:, telling], len(rows))
+        row, cell = _meet(tables, block[:, telling])
         held.append(rows[row])
         cells.append(cell + start)
     empty = [np.zeros(0, np.int64)]
     return np.concatenate(held or empty), np.concatenate(cells or empty)
 
 
-def _meet(
-    tables: list[Bits], codes: NDArray[np.integer[Any]], n_rows: int
-) -> tuple[Integers, Integers]:
+def _meet(tables: list[Bits], codes: NDArray[np.integer[Any]]) -> tuple[Integers, Integers]:
     """Return the only row of every cell that has one, and these cells."""
     if not tables:  # one row, which holds every cell
         return np.zeros(len(codes), np.int64), np.arange(len(codes))

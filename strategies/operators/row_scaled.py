@@ -1,6 +1,7 @@
 """A structure whose rows are each times a number of their own."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,20 +103,33 @@ class RowScaled(Operator):
         return float(bound) if norm == "l1" else float(np.sqrt(bound))
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
-        """Tell whether n is within reach, so that no bound by disjoint groups is needed."""
-        return self._group_bound(norm) is None
+        """Tell whether n is within reach, or every cell meets the same weights."""
+        return self._is_even or self._group_bound(norm) is None
 
     def integer_sensitivity(self, norm: Norm) -> int:
         """Return the exact integer sensitivity, or a bound above it where n is out of reach."""
         bound = self._group_bound(norm)
         return super().integer_sensitivity(norm) if bound is None else int(bound)
 
+    @cached_property
+    def _is_even(self) -> bool:
+        """Whether groups partition the domain and weigh alike within: the bound is exact then."""
+        from strategies.operators.row_kronecker import RowKronecker
+
+        inner = self.inner
+        if not isinstance(inner, RowKronecker) or not inner.is_partition or inner.groups is None:
+            return False
+        weights = np.abs(self.weights)
+        least = np.full(int(inner.groups.max()) + 1, np.inf)
+        np.minimum.at(least, inner.groups, weights)
+        return bool((weights == least[inner.groups]).all())
+
     def _group_bound(self, norm: Norm) -> float | None:
         """Sum over groups of disjoint rows of the largest weight: every column meets one each."""
         from strategies.operators.row_kronecker import RowKronecker
 
         inner = self.inner
-        if not isinstance(inner, RowKronecker) or inner.is_enumerable:
+        if not isinstance(inner, RowKronecker) or (inner.is_enumerable and not self._is_even):
             return None
         powers = np.abs(self.weights) if norm == "l1" else self.weights**2
         check_range(float(np.abs(self.weights).max(initial=0)) ** 2 * len(powers))
