@@ -29,7 +29,7 @@ class BlockTable:
     Raises
     ------
     ValueError
-        If the shapes do not fit, or the variance is negative.
+        If the shapes do not fit, a value is not finite, or the variance is negative.
     """
 
     attributes: tuple[int, ...]
@@ -49,8 +49,10 @@ class BlockTable:
                 f"values has {len(values)} rows: expected {prod(self.sizes)}, a row for each cell "
                 f"of sizes {self.sizes}."
             )
-        if not self.variance >= 0:
-            raise ValueError(f"variance={self.variance!r}: expected a non-negative number.")
+        if not np.isfinite(values).all():
+            raise ValueError("values holds NaN or infinity: expected finite numbers.")
+        if not 0 <= self.variance < np.inf:
+            raise ValueError(f"variance={self.variance!r}: expected a finite non-negative number.")
         object.__setattr__(self, "values", values)
 
     @property
