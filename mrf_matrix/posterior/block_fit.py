@@ -4,12 +4,14 @@ Cell x of a block with attributes i has in class c the expected count
 
 .. math::
 
-    \mu_c(x) = N_c \exp\Bigl(b_c + \sum_i \alpha_i(x_i) + f_{ic}(x_i)\Bigr) / n_B
+    \mu_c(x) = N_c e^{b_c} \prod_i p_{ic}(x_i), \qquad
+        p_{ic}(u) = \frac{e^{\alpha_i(u) + f_{ic}(u)}}{\sum_v e^{\alpha_i(v) + f_{ic}(v)}},
 
 and the noisy count :math:`y_c(x)` has variance :math:`\mu_c(x)` (records are drawn) plus the known
-noise variance. :math:`\alpha_i` says how common a code is, :math:`f_{ic}` how a class departs from
-that, and the intercepts :math:`b_c` take up what the class totals' own error leaves over: without
-them that error would be explained by effects.
+noise variance v: the quasi-likelihood is :math:`(y + v) \log(\mu + v) - \mu`. :math:`\alpha_i` says
+how common a code is, :math:`f_{ic}` how a class departs from that, and the intercepts :math:`b_c`
+take up what the class totals' own error leaves over: without them that error would be explained by
+effects. The shares of a class sum to one, so that skewed attributes need no intercept.
 """
 
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import log_softmax
 
 from mrf_matrix.posterior.block_table import BlockTable
 from mrf_matrix.posterior.class_totals import ClassTotals
@@ -75,11 +78,28 @@ class BlockModel:
         spread = self.totals.error / self.totals.values + LEAST_INTERCEPT
         return np.asarray(1.0 / np.minimum(spread, WIDEST_INTERCEPT) ** 2)
 
+    def shares(self, fit: "BlockFit") -> Array:
+        """Return the share of a class's records with each code of each attribute, shape (k, P)."""
+        return np.concatenate([np.exp(logs) for logs in self._log_shares(fit)], axis=1)
+
+    def evidence(self, fit: "BlockFit") -> Array:
+        r"""Return what a cell says of the classes, shape (n_B, k).
+
+        :math:`\sum_i \log p_{ic}(x_i) - \alpha_i(x_i)`: the log likelihood, but for what all
+        classes share.
+        """
+        logs = np.concatenate(self._log_shares(fit), axis=1) - fit.common
+        return np.asarray(self.design[:, :-1] @ logs.T)
+
     def expected(self, fit: "BlockFit") -> Array:
         """Return the expected counts, shape (n_B, k)."""
-        logs = self.design @ fit.class_terms.T + (self.design[:, :-1] @ fit.common)[:, None]
-        logs += np.log(self.totals.values / self.table.n_cells)
+        logs = self.evidence(fit) + (self.design[:, :-1] @ fit.common)[:, None]
+        logs += np.log(self.totals.values) + fit.class_terms[:, -1]
         return np.asarray(np.exp(np.clip(logs, -20.0, np.log(self.totals.values.sum()) + 1.0)))
+
+    def _log_shares(self, fit: "BlockFit") -> list[Array]:
+        logs = np.split(fit.common + fit.class_terms[:, :-1], self.starts[1:-1], axis=1)
+        return [np.asarray(log_softmax(part, axis=1)) for part in logs]
 
     def prior_precision(self, relevance: Array) -> Array:
         """Return the prior precision of one class's terms, shape (P + 1, P + 1), intercept 0."""
@@ -126,39 +146,83 @@ class BlockFit:
 
 
 def newton_step(model: BlockModel, fit: BlockFit, relevance: Array) -> BlockFit:
-    """Return the fit after one Gauss-Newton step towards the posterior mode.
+    """Return the fit after one step towards the posterior mode, and the covariance before it.
+
+    The covariance is of the expected information. Where noise makes counts lower than expected,
+    the observed information is larger, and steps by the expected one would overshoot and never
+    settle: the step's curvature has what is positive of the difference added.
 
     The largest array is the covariance, ``(P + k (P + 1))²``, beside the design's non-zeros.
     """
     table, width = model.table, model.n_codes + 1
     expected = model.expected(fit)
     spread = table.variance + expected + 1e-12
+    slopes = (table.values - expected) * expected / spread
     weights = expected**2 / spread
-    slopes = model.design.T @ ((table.values - expected) * expected / spread)
+    beyond = np.maximum(-slopes, 0.0) * table.variance / spread
+    shares = np.pad(model.shares(fit), [(0, 0), (0, 1)])
     order = width - 1 + table.n_classes * width
     curvature = np.zeros((order, order))
+    excess = np.zeros((order, order))
     gradient = np.zeros(order)
     common = slice(0, width - 1)
     prior = model.prior_precision(relevance)
     for c, terms in enumerate(fit.class_terms):
         here = slice(width - 1 + c * width, width - 1 + (c + 1) * width)
-        own = (model.design.T @ (model.design * weights[:, c : c + 1])).toarray()
-        curvature[common, common] += own[:-1, :-1]
-        curvature[common, here] = own[:-1]
-        curvature[here, common] = own[:-1].T
+        slope = model.design.T @ slopes[:, c]
+        excess_here = _information(model, beyond[:, c], shares[c])
+        excess_here += max(slope[-1], 0.0) * _share_covariance(model, shares[c])
+        slope -= shares[c] * slope[-1]
         precision = prior.copy()
         precision[-1, -1] = model.intercept_precision[c]
-        curvature[here, here] = own + precision
-        gradient[common] += slopes[:-1, c]
-        gradient[here] = slopes[:, c] - precision @ terms
+        _add(curvature, _information(model, weights[:, c], shares[c]), here)
+        _add(excess, excess_here, here)
+        curvature[here, here] += precision
+        gradient[common] += slope[:-1]
+        gradient[here] = slope - precision @ terms
     curvature[common, common] += np.eye(width - 1)
     gradient[common] -= fit.common
-    covariance = np.linalg.inv(curvature)
-    step = np.clip(covariance @ gradient, -LONGEST_STEP, LONGEST_STEP)
-    terms = fit.class_terms + step[width - 1 :].reshape(fit.class_terms.shape)
+    step = np.asarray(np.linalg.solve(curvature + excess, gradient), dtype=np.float64)
+    return _moved(fit, step, np.asarray(np.linalg.inv(curvature), dtype=np.float64))
+
+
+def _information(model: BlockModel, weights: Array, shares: Array) -> Array:
+    """Return ``(D - 1 pᵀ)ᵀ W (D - 1 pᵀ)``, D the design, p the shares of a class's codes.
+
+    A code's term also lowers the shares of the attribute's other codes: the derivatives of the
+    log counts are the design less its means. Its last column is ones.
+    """
+    gram = (model.design.T @ (model.design * weights[:, None])).toarray()
+    cross = np.outer(gram[:, -1], shares)
+    return np.asarray(gram - cross - cross.T + gram[-1, -1] * np.outer(shares, shares))
+
+
+def _share_covariance(model: BlockModel, shares: Array) -> Array:
+    """Return minus the second derivative of the log counts, the same in every cell."""
+    second = np.zeros((len(shares), len(shares)))
+    for start, size in zip(model.starts, model.table.sizes, strict=False):
+        here = slice(start, start + size)
+        second[here, here] = np.diag(shares[here]) - np.outer(shares[here], shares[here])
+    return second
+
+
+def _add(whole: Array, own: Array, here: slice) -> None:
+    """Add one class's information of the common terms and of its own to that of all terms."""
+    common = slice(0, len(own) - 1)
+    whole[common, common] += own[:-1, :-1]
+    whole[common, here] += own[:-1]
+    whole[here, common] += own[:-1].T
+    whole[here, here] += own
+
+
+def _moved(fit: BlockFit, step: Array, covariance: Array) -> BlockFit:
+    """Return the fit one step on, shortened until no entry moves more than `LONGEST_STEP`."""
+    step = step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
+    n_codes = len(fit.common)
+    terms = fit.class_terms + step[n_codes:].reshape(fit.class_terms.shape)
     return BlockFit(
-        np.asarray(np.clip(fit.common + step[: width - 1], -LARGEST_LOG, LARGEST_LOG)),
+        np.asarray(np.clip(fit.common + step[:n_codes], -LARGEST_LOG, LARGEST_LOG)),
         np.clip(terms, -LARGEST_LOG, LARGEST_LOG),
-        np.asarray(covariance, dtype=np.float64),
+        covariance,
         float(np.abs(step).max()),
     )

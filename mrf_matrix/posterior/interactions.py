@@ -4,7 +4,7 @@ The residual :math:`R = y - \mu` is split into the orthogonal components of the 
 variance, :math:`R = \sum_U R_U`, one for each set U of the block's attributes. Component U has
 :math:`d_U = k \prod_{i \in U} (n_i - 1)` degrees of freedom; under noise alone the mean of its
 squares is the mean variance v of the entries (known noise, and the drawing of records). What it
-has above that, less one half standard error of noise, is signal:
+has above that, less one standard error of noise (c = 1), is signal:
 
 .. math::
 

@@ -1,15 +1,16 @@
 r"""Effects of single attributes from all blocks, each shrunk by what the release says of it.
 
-The variance :math:`\tau_i` of an attribute's effects is learned by expectation-maximisation
-between Newton steps (empirical Bayes; Dempster, Laird and Rubin, 1977):
+The variance :math:`\tau_i` of an attribute's effects is learned by fixed-point steps of the
+evidence between Newton steps (empirical Bayes; MacKay, 1992):
 
 .. math::
 
-    \tau_i \leftarrow \frac{\sum_c f_{ic}^\top K^+ f_{ic} + \operatorname{tr}(K^+ C_{ic})
-        + \nu \bar\tau}{(n_i - 1) k + \nu},
+    \tau_i \leftarrow \frac{\sum_c f_{ic}^\top K^+ f_{ic} + \nu \bar\tau}{\gamma_i + \nu}, \qquad
+    \gamma_i = k (n_i - 1) - \sum_c \operatorname{tr}(K^+ C_{ic}) / \tau_i,
 
-where C is the posterior covariance and :math:`\bar\tau` the same ratio over all attributes. Where
-noise drowns an attribute, its effects shrink to nothing and it casts no vote.
+where C is the posterior covariance, :math:`\gamma_i` the number of effects that the release
+determines, and :math:`\bar\tau` the same ratio over all attributes. Where noise drowns an
+attribute, its effects shrink to nothing and it casts no vote.
 """
 
 from collections.abc import Sequence
@@ -62,7 +63,7 @@ def fit_main_effects(
             newton_step(model, fit, relevance)
             for model, fit, relevance in zip(models, fits, relevances, strict=True)
         ]
-        if max((fit.moved for fit in fits), default=0.0) < SMALL_STEP:
+        if step > FREE_STEPS and max(fit.moved for fit in fits) < SMALL_STEP:
             break
         if step >= FREE_STEPS:
             relevances = _relevances(models, fits, relevances)

@@ -2,11 +2,11 @@ r"""The posterior of a record's class, from one release of disjoint blocks of at
 
 .. math::
 
-    \log p(c \mid x) = \log N_c + \lambda \sum_B \Bigl( \sum_{i \in B} f_{ic}(x_i)
+    \log p(c \mid x) = \log N_c + \lambda \sum_B \Bigl( \sum_{i \in B} \log p_{ic}(x_i)
         + g_{Bc}(x_B) \Bigr) + \text{const}
 
-Blocks vote by product. Main effects f (naive Bayes, where each block is a single attribute) and
-interactions g are shrunk by the known noise; a block that noise drowns adds nothing.
+Blocks vote by product. Shares p of main effects (naive Bayes, where each block is a single
+attribute) and interactions g are shrunk by the known noise; a block that noise drowns adds nothing.
 """
 
 from collections.abc import Sequence
@@ -56,8 +56,7 @@ class ProductPosterior:
         evidence = np.zeros((len(codes), len(self.totals.values)))
         for model, fit, beyond in zip(self.models, self.fits, self.interactions, strict=True):
             cells = model.table.cells(codes)
-            effects = model.design[:, :-1] @ fit.class_terms[:, :-1].T + beyond.logs
-            evidence += effects[cells]
+            evidence += (model.evidence(fit) + beyond.logs)[cells]
         return np.asarray(np.log(self.totals.values) + self.trust * evidence)
 
     def margin_variances(self, codes: Codes, first: NDArray[Any], second: NDArray[Any]) -> Array:
@@ -121,11 +120,23 @@ def product_posterior(
     Raises
     ------
     ValueError
-        If there are no tables, or they overlap.
+        If there are no tables, they overlap or count other classes, an attribute has no entry in
+        ``ordered``, or ``measured_totals`` is no block of no attributes.
     """
     if not tables:
         raise ValueError("tables is empty: expected at least one block of attributes.")
     check_blocks(tables, tables[0].n_classes)
+    last = max(i for table in tables for i in (-1, *table.attributes))
+    if last >= len(ordered):
+        raise ValueError(
+            f"ordered has {len(ordered)} entries: expected one for each attribute of the domain, "
+            f"and a block holds attribute {last}."
+        )
+    if measured_totals is not None and measured_totals.values.shape != (1, tables[0].n_classes):
+        raise ValueError(
+            f"measured_totals has values of shape {measured_totals.values.shape}: expected (1, k), "
+            f"the totals of the {tables[0].n_classes} classes."
+        )
     totals = class_totals(tables, measured_totals)
     models, fits = fit_main_effects(tables, totals, ordered)
     interactions = tuple(
@@ -143,14 +154,30 @@ def _contrast_variances(
     second: NDArray[Any],
 ) -> Array:
     """Return the variance of main-effect log odds between two classes in some cells."""
-    width = model.n_codes + 1
-    columns = model.design.indices.reshape(model.table.n_cells, -1)[cells, :-1]
-    one = len(fit.common) + first[:, None] * width + columns
-    two = len(fit.common) + second[:, None] * width + columns
-    rows = np.concatenate([one, two], axis=1)
-    signs = np.concatenate([np.ones_like(one), -np.ones_like(two)], axis=1)
-    total = np.zeros(len(cells))
-    for left in range(rows.shape[1]):
-        covariances = fit.covariance[rows[:, left][:, None], rows]
-        total += signs[:, left] * (signs * covariances).sum(axis=1)
-    return np.maximum(total, 0.0)
+    variances = np.zeros(len(cells))
+    classes = np.unique(np.stack([first, second]), axis=1)
+    for one, two in classes.T.tolist():
+        here = (first == one) & (second == two)
+        variances[here] = _pair_variances(model, fit, cells[here], one, two)
+    return np.maximum(variances, 0.0)
+
+
+def _pair_variances(
+    model: BlockModel, fit: BlockFit, cells: NDArray[Any], one: int, two: int
+) -> Array:
+    """Return the variance of ``g · terms`` with g the gradient of the log odds in each cell.
+
+    g is ``D_x - m_one`` for the effects of class one, ``m_two - D_x`` for those of class two, and
+    ``m_two - m_one`` for what is common, m the shares of the codes: affine in the cell's row D_x.
+    """
+    n_codes = model.n_codes
+    means = model.shares(fit)
+    starts = [0, n_codes + one * (n_codes + 1), n_codes + two * (n_codes + 1)]
+    rows = np.concatenate([np.arange(start, start + n_codes) for start in starts])
+    covariance = fit.covariance[np.ix_(rows, rows)]
+    still = np.concatenate([means[two] - means[one], -means[one], means[two]])
+    moving = covariance[:, n_codes : 2 * n_codes] - covariance[:, 2 * n_codes :]
+    square = moving[n_codes : 2 * n_codes] - moving[2 * n_codes :]
+    design = model.design[cells, :-1]
+    spread = np.asarray(design.multiply(design @ square).sum(axis=1)).ravel()
+    return np.asarray(spread + 2 * (design @ (still @ moving)) + still @ covariance @ still)
