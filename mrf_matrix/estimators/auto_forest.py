@@ -16,6 +16,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.allocation import TrainedEnsemble, Training
 from mrf_matrix.estimators.answering import Answering
 from mrf_matrix.estimators.choose_forest import MAX_DEPTH, choose_forest, splittable_count
+from mrf_matrix.estimators.coupled_bootstrap import cell_recovery
 from mrf_matrix.estimators.forest_choice import ForestChoice
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, calibrate, count_cells
@@ -113,6 +114,7 @@ def auto_design(
     """
     matrix = cells_with_totals(domain, class_share)
     mechanism = calibrate(matrix, budget, neighboring=neighboring)
+    cell_recovery(mechanism, domain.sizes)  # refuses now what could not be scored later
     check_allocation("leaves of all cells", (domain.size, 2 * n_trees))
     deepest = max(1, min(splittable_count(domain), MAX_DEPTH))
     forests = tuple(

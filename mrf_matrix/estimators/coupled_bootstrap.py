@@ -26,14 +26,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.compilation import query_matrix
+from mrf_matrix.mechanisms import Mechanism, Release
 from mrf_matrix.mechanisms.least_squares import estimated_cells, recovered_squares
 from strategies.merging import can_merge, merge_columns
 from strategies.operators import (
     Identity,
+    Marginals,
     MemoryCapError,
     Operator,
     RowSpaceError,
+    Scaled,
     check_allocation,
 )
 
@@ -109,29 +112,65 @@ def noisy_cells(release: Any) -> NoisyCells:
         raise TypeError(
             f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
         )
-    recovery = release.mechanism.rounded.recovery
-    check_allocation("estimates of the cells", (recovery.shape[1], 4 * release.n_classes))
-    if not can_merge(recovery):
-        raise MemoryCapError(
-            f"release: the {recovery.shape[1]} cells of its domain are too many to score forests "
-            f"on one by one. Expected a smaller domain."
-        )
-    merging = merge_columns(recovery)
-    matrix = merging.apply(recovery)
+    check_allocation("estimates of the cells", (release.matrix.shape[1], 4 * release.n_classes))
+    matrix, numbers, noise = cell_recovery(release.mechanism, release.sizes)
+    values = _cells(matrix, release.answers.astype(np.float64))
+    if release.noise == "none":
+        values = np.rint(values)
+    codes = np.stack(np.unravel_index(numbers, release.sizes), axis=1).astype(np.int32)
+    return NoisyCells(release, codes, matrix, values, noise, _sampling_variances(values, noise))
+
+
+def cell_recovery(
+    mechanism: Mechanism, sizes: tuple[int, ...]
+) -> tuple[Operator, NDArray[np.int64], Array]:
+    """Return how cells, or groups of cells, will be recovered: nothing of it needs the records.
+
+    Returns
+    -------
+    matrix : Operator of shape (m, g)
+        The measured matrix over the groups that it tells apart.
+    numbers : ndarray of shape (g,)
+        Number of the first cell of each group, in C order.
+    noise : ndarray of shape (g,)
+        Exact variance of each group's noise in every class.
+
+    Raises
+    ------
+    RowSpaceError, MemoryCapError
+        As `noisy_cells`.
+    """
+    matrix, numbers = _groups(mechanism.rounded.recovery)
+    cells: Operator = Identity(len(numbers))
+    if matrix is mechanism.rounded.recovery and _is_symmetric(matrix):  # one cell speaks for all
+        cells = query_matrix(np.zeros((1, len(sizes)), dtype=np.int32), sizes)
     try:
-        noise = release.variance * recovered_squares(Identity(merging.n_groups), matrix)
+        noise = mechanism.law.variance * recovered_squares(cells, matrix)
     except RowSpaceError as error:
         raise RowSpaceError(
             f"release does not determine the single cells of its domain, on which forests are "
             f"scored without optimism: expected a release of cells, such as strategy='identity' "
             f"({error})"
         ) from error
-    values = _cells(matrix, release.answers.astype(np.float64))
-    if release.noise == "none":
-        values = np.rint(values)
-    first = np.unravel_index(merging.grouping.representatives, release.sizes)
-    codes = np.stack(first, axis=1).astype(np.int32)
-    return NoisyCells(release, codes, matrix, values, noise, _sampling_variances(values, noise))
+    return matrix, numbers, np.broadcast_to(noise, (len(numbers),))
+
+
+def _is_symmetric(matrix: Operator) -> bool:
+    """Tell whether any cell can be taken for any other: codes of an attribute are all alike."""
+    return isinstance(matrix.inner if isinstance(matrix, Scaled) else matrix, Identity | Marginals)
+
+
+def _groups(recovery: Operator) -> tuple[Operator, NDArray[np.int64]]:
+    """Return the matrix over groups of equal columns, and the first cell of each."""
+    if _is_symmetric(recovery):  # tells all cells apart, or determines none
+        return recovery, np.arange(recovery.shape[1])
+    if not can_merge(recovery):
+        raise MemoryCapError(
+            f"release: the {recovery.shape[1]} cells of its domain are too many to score forests "
+            f"on one by one. Expected a smaller domain."
+        )
+    merging = merge_columns(recovery)
+    return merging.apply(recovery), merging.grouping.representatives
 
 
 def _cells(matrix: Operator, answers: Array) -> Array:

@@ -136,3 +136,13 @@ def test_a_domain_too_large_to_enumerate_is_refused_before_anything_is_spent():
     with pytest.raises(MemoryCapError), memory_cap(5000):
         auto(ledger=ledger).fit(MONKS.X, MONKS.y)
     assert not ledger.charges
+
+
+def test_domains_that_cannot_be_densified_are_served_by_structure():
+    """19683 cells with class totals: no array of cells squared."""
+    data = load_dataset("tic_tac_toe")
+    model = MatrixForestClassifier(data.domain, max_depth="auto", n_trees=2, random_state=0)
+    with memory_cap(2**24):
+        model.fit(data.X, data.y)
+    assert model.release_.matrix.shape[1] == 3**9
+    assert model.predict(data.X).shape == data.y.shape
