@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.forests import BlockTrees, Forest
 from mrf_matrix.forests.block_trees import Block
-from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, calibrate, neighboring_factor
+from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, calibrate
+from mrf_matrix.mechanisms.neighboring import squared_factor
 from mrf_matrix.planning.block_design import BlockDesign, choose_blocks, row_weights
 from mrf_matrix.posterior import BlockTable
 from strategies.operators import RowScaled, check_allocation
@@ -85,14 +86,14 @@ def planned_measurement(
     ValueError
         If a parameter is out of range.
     """
-    factor = neighboring_factor(neighboring)
+    factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
     design = choose_blocks(
         domain.sizes,
         domain.n_classes,
         budget,
         ASSUMED_RECORDS if n_records is None else n_records,
         structure,
-        squared_factor=float(factor) ** 2,
+        squared_factor=factor,
         n_blocks=n_blocks,
     )
     made = block_measurement(
@@ -129,12 +130,15 @@ def block_measurement(
     ValueError
         If the blocks are none of the domain.
     MemoryCapError
-        If the covariance of a block's effects, which prediction needs, would not fit.
+        If the covariance of a block's effects or the components of its residual, which prediction
+        needs, would not fit.
     """
     for block in blocks:
         codes = sum(domain.sizes[i] for i in block)
         order = codes + domain.n_classes * (codes + 1)
         check_allocation(f"covariance of the effects of attributes {list(block)}", (order, order))
+        components = prod(domain.sizes[i] + 1 for i in block)
+        check_allocation(f"components of attributes {list(block)}", (components, domain.n_classes))
     forest = BlockTrees(blocks).grow(domain)
     rows = np.full(forest.n_leaves, weights[0], dtype=np.float64)
     rows[-1] = weights[1]

@@ -99,13 +99,20 @@ def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: i
     sizes : sequence of int
         Sizes of all the domain's attributes.
     n_blocks : int
-        Number of blocks, at most the number of attributes.
+        Most blocks; no more than there are attributes are made.
+
+    Raises
+    ------
+    ValueError
+        If ``n_blocks`` is less than 1.
 
     Examples
     --------
     >>> balanced_blocks([0, 1, 2], [2, 2, 4], 2)
     [(2,), (0, 1)]
     """
+    if n_blocks < 1:
+        raise ValueError(f"n_blocks={n_blocks!r}: expected a whole number of at least 1.")
     blocks: list[list[int]] = [[] for _ in range(n_blocks)]
     weights = np.zeros(n_blocks)
     for i in sorted(attributes, key=lambda i: -sizes[i]):
@@ -119,4 +126,5 @@ def _paths(domain: Domain, block: Sequence[int]) -> np.ndarray[Any, np.dtype[np.
     sizes = [domain.sizes[i] for i in block]
     paths = np.full((prod(sizes), domain.n_attributes), -1, dtype=np.int32)
     paths[:, list(block)] = np.stack(np.unravel_index(np.arange(prod(sizes)), sizes), axis=1)
+    paths[:, [i for i in block if domain.sizes[i] == 1]] = -1  # there is nothing to split
     return paths

@@ -110,7 +110,7 @@ def _covariance(model: BlockModel, fit: BlockFit) -> tuple[float, float]:
     # Noise can make a class's counts in a block sum to anything: its total is known better.
     counts = table.values / model.totals.values
     products = effects.sum(axis=0) ** 2 - (effects**2).sum(axis=0)
-    means = np.einsum("xc,mxc->mc", counts, effects) / np.maximum(counts.sum(axis=0), 0.1)
+    means = np.einsum("xc,mxc->mc", counts, effects)
     squared_means = means.sum(axis=0) ** 2 - (means**2).sum(axis=0)
     shares = model.totals.shares
     covariance = float(shares @ ((counts * products).sum(axis=0) - squared_means))

@@ -1,0 +1,96 @@
+"""Trust in the sum of votes: what attributes share, measured without bias under noise."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix.posterior import BlockTable, ClassTotals, product_posterior
+from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
+from mrf_matrix.posterior.dependence import MOST_TRUST, _covariance
+from mrf_matrix.posterior.effect_prior import EffectPrior
+
+SHARES = np.array([[[0.5, 0.1], [0.1, 0.3]], [[0.1, 0.2], [0.3, 0.4]]])
+
+
+def a_pair(counts, variance):
+    table = BlockTable((0, 1), (2, 2), counts, variance)
+    return BlockModel(table, (EffectPrior(2, False),) * 2, ClassTotals(np.full(2, 1000.0), 1.0))
+
+
+def test_covariances_are_unbiased_under_noise():
+    counts = 1000 * SHARES.reshape(2, 4).T
+    model = a_pair(counts, 0.0)
+    fit = BlockFit.start(model)
+    for _ in range(10):
+        fit = newton_step(model, fit, np.array([0.3, 0.3]))
+    exact, _ = _covariance(model, fit)
+    expected = 0.0
+    effects = fit.class_terms - fit.class_terms.mean(axis=0)
+    for c in range(2):
+        one, two = effects[c, :2], effects[c, 2:4]
+        joint = SHARES[c]
+        product = (joint * np.outer(one, two)).sum()
+        expected += product - (joint.sum(axis=1) @ one) * (joint.sum(axis=0) @ two)
+    assert exact == pytest.approx(expected)  # two ordered pairs, half the records in each class
+    rng = np.random.default_rng(0)
+    for sigma in (50.0, 150.0, 400.0):  # noise of the sum up to 80 % of the class total
+        draws = [
+            _covariance(a_pair(counts + rng.normal(0, sigma, counts.shape), sigma**2), fit)
+            for _ in range(2000)
+        ]
+        values, variances = np.array(draws).T
+        error = values.std() / np.sqrt(len(values))
+        assert abs(values.mean() - exact) < 4 * error
+        assert error < exact / 10, "negative control: the test can see a bias"
+        assert 0.5 < values.var() / variances.mean() < 2.5
+
+
+def sets(duplicated, seed=0):
+    """Two blocks of two attributes; in each block independent in a class, or the same twice."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for block in range(2):
+        counts = np.zeros((2, 9))
+        for c in range(2):
+            share = rng.permutation([0.6, 0.3, 0.1]) if c else np.array([0.2, 0.3, 0.5])
+            joint = np.diag(share) if duplicated else np.outer(share, share)
+            counts[c] = 3000 * joint.ravel()
+        tables.append(BlockTable((2 * block, 2 * block + 1), (3, 3), counts.T, 1.0))
+    return product_posterior(tables, [False] * 4)
+
+
+def test_independent_attributes_are_trusted_and_duplicates_are_not():
+    independent, duplicated = sets(False).trust, sets(True).trust
+    assert 0.9 < independent < 1.1
+    assert duplicated < 0.75
+    assert duplicated < independent - 0.2
+
+
+def test_single_attributes_have_the_usual_trust_and_one_class_has_full():
+    rng = np.random.default_rng(0)
+    alone = [BlockTable((i,), (3,), 100 * rng.random((3, 2)), 1.0) for i in range(4)]
+    assert 0.8 < product_posterior(alone, [False] * 4).trust < 1
+    one = [BlockTable((i,), (3,), 100 * rng.random((3, 1)), 1.0) for i in range(4)]
+    assert product_posterior(one, [False] * 4).trust == 1
+
+
+@given(
+    sizes=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    k=st.integers(1, 4),
+    seed=st.integers(0, 2**31),
+    sigma=st.sampled_from([0.0, 1.0, 100.0, 1e6]),
+)
+@settings(max_examples=30, deadline=None)
+def test_trust_is_positive_and_bounded(sizes, k, seed, sigma):
+    rng = np.random.default_rng(seed)
+    cut = int(rng.integers(1, len(sizes) + 1))
+    tables = []
+    for block in (range(cut), range(cut, len(sizes))):
+        fans = tuple(sizes[i] for i in block)
+        if fans:
+            shape = (int(np.prod(fans)), k)
+            values = 30 * rng.random(shape) + rng.normal(0, sigma, shape)
+            tables.append(BlockTable(tuple(block), fans, values, sigma**2))
+    found = product_posterior(tables, [False] * len(sizes)).trust
+    assert 0 < found <= MOST_TRUST
