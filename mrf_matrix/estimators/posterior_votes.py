@@ -43,7 +43,8 @@ class PosteriorVotes(ForestClassifier):
         ndarray of shape (b, k)
             Probabilities, in the order of `classes_`.
         """
-        return self.posterior_.probabilities(self._codes(X))
+        codes = self._codes(X)  # tells first whether there is a posterior
+        return self.posterior_.probabilities(codes)
 
     def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return how far the leading class is ahead, and how sure that is.
