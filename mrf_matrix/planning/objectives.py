@@ -24,7 +24,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from mrf_matrix.forests import pure_forest_bound
-from mrf_matrix.planning.cluster_prior import ClusterPrior
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.expected_accuracy import (
     DataPrior,
@@ -57,9 +56,9 @@ class ExpectedLoss:
     Parameters
     ----------
     priors : tuple of DataPrior
-        Laws of data, taken with equal weight: by default smooth functions of evenly spread
-        records (`TargetPrior`) and classes that crowd in clusters (`ClusterPrior`).
-    n_targets : int, default=24
+        Laws of data, taken with equal weight: smooth functions of evenly spread records
+        (`TargetPrior`, the default), classes that crowd in clusters (`ClusterPrior`), your own.
+    n_targets : int, default=48
         Laws drawn from each.
     n_queries : int, default=128
         Imagined queries of each law.
@@ -68,8 +67,8 @@ class ExpectedLoss:
         are compared on the same imagined data.
     """
 
-    priors: tuple[DataPrior, ...] = field(default=(TargetPrior(), ClusterPrior()))
-    n_targets: int = 24
+    priors: tuple[DataPrior, ...] = field(default=(TargetPrior(),))
+    n_targets: int = 48
     n_queries: int = 128
     seed: int = 0
     name: str = "expected_loss"
