@@ -12,6 +12,7 @@ learned from the release.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class EffectPrior:
     size: int
     ordered: bool
 
-    @property
+    @cached_property
     def precision(self) -> Array:
         """Pseudo-inverse of K, shape (n, n)."""
         n = self.size
@@ -53,7 +54,7 @@ class EffectPrior:
         kernel = centre @ kernel @ centre
         return np.asarray(np.linalg.pinv(kernel * ((n - 1) / np.trace(kernel)), hermitian=True))
 
-    @property
+    @cached_property
     def constraint(self) -> Array:
         """What keeps effects centred, shape (n, n): not scaled by the learned variance."""
         return np.full((self.size, self.size), FIRM / self.size)
