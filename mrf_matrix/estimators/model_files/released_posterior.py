@@ -57,6 +57,7 @@ class ReleasedPosteriorForestClassifier(PosteriorVotes):
         self.release = release
         self.domain = domain
         self.report = report
+        self.privacy_report_ = report
 
     @property
     def measurement_(self) -> BlockMeasurement:
@@ -89,11 +90,6 @@ class ReleasedPosteriorForestClassifier(PosteriorVotes):
         _, order = sorted_classes(self.domain)
         tables, totals = tables_of(self.measurement, self.release, order)
         return product_posterior(tables, self.domain.ordered, totals)
-
-    @property
-    def privacy_report_(self) -> PrivacyReport:
-        """What the file claims."""
-        return self.report
 
     @property
     def n_features_in_(self) -> int:
