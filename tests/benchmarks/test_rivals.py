@@ -20,7 +20,7 @@ from rival_data import NAMES, RivalData, available, load, split
 from rival_methods import DRAWS_OF_A_SPLIT, FOREIGN, OURS, WITHOUT_PRIVACY
 from rival_scores import record, summary, table
 
-from mrf_matrix import Domain
+from mrf_matrix import Attribute, Domain
 from mrf_matrix.estimators import expected_calibration_error
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -56,9 +56,21 @@ def fits(draws: int, split_number: int) -> list[tuple[float, int]]:
     return [(epsilon, seed) for epsilon in EPSILONS for seed in seeds]
 
 
+def domain_of_codes(data: RivalData) -> Domain:
+    """Return the domain of codes; falling numbers stand for codes without an order."""
+    sizes = data.domain.sizes
+    attributes = [
+        Attribute(f"x{i}", size=size)
+        if ordered
+        else Attribute(f"x{i}", categories=(*range(size),)[::-1])
+        for i, (size, ordered) in enumerate(zip(sizes, data.ordered, strict=True))
+    ]
+    return Domain(attributes, Attribute("class", size=data.domain.n_classes))
+
+
 def measured(data: RivalData, factory, splits: int, draws: int, private: bool) -> dict[str, dict]:
     """Return the summaries of one of our methods by ε; "inf" for methods without privacy."""
-    domain = Domain.from_sizes(data.domain.sizes, n_classes=data.domain.n_classes)
+    domain = domain_of_codes(data)
     runs: dict[str, list[dict]] = {}
     for number in range(splits):
         train, test = split(data.name, number)
