@@ -124,23 +124,33 @@ class RowScaled(Operator):
         np.minimum.at(least, inner.groups, weights)
         return bool((weights == least[inner.groups]).all())
 
-    def _group_bound(self, norm: Norm) -> float | None:
-        """Sum over groups of disjoint rows of the largest weight: every column meets one each."""
+    def _group_bound(self, norm: Norm) -> float | int | None:
+        """Sum over groups of disjoint rows of the largest weight: every column meets one each.
+
+        An exact integer where the weights are integers. Squares enter the L2 norm alone.
+        """
         from strategies.operators.row_kronecker import RowKronecker
 
         inner = self.inner
         if not isinstance(inner, RowKronecker) or (inner.is_enumerable and not self._is_even):
             return None
+        if self.weights.dtype.kind == "i":
+            most = float(np.abs(self.weights.astype(np.float64)).max(initial=0.0))
+            check_range(most ** (1 if norm == "l1" else 2) * len(self.weights))
         powers = np.abs(self.weights) if norm == "l1" else self.weights**2
-        check_range(float(np.abs(self.weights).max(initial=0)) ** 2 * len(powers))
         if inner.groups is None:
-            return float(powers.sum())
+            return as_number(powers.sum())
         largest = np.zeros(int(inner.groups.max(initial=-1)) + 1, dtype=powers.dtype)
         np.maximum.at(largest, inner.groups, powers)
-        return float(largest.sum())
+        return as_number(largest.sum())
 
     def rounded(self, scale: int) -> Operator:
         """Return the operator with entries ``round(scale * A[i, j])``."""
         if self.inner.is_binary:
             return RowScaled(np.rint(self.weights * scale).astype(np.int64), self.inner)
         return super().rounded(scale)
+
+
+def as_number(value: Any) -> float | int:
+    """Return a NumPy number as Python's of its kind, so that integers stay exact."""
+    return int(value) if np.issubdtype(value.dtype, np.integer) else float(value)

@@ -165,3 +165,32 @@ def test_what_structures_prove():
     assert is_nonnegative(REAL["scaled rows"])
     assert is_nonnegative(REAL["marginals"])
     assert not is_nonnegative(Scaled(-1, Identity(2)))
+
+
+def deep_stumps(n_groups):
+    """Groups of disjoint pairs of rows over a domain beyond reach."""
+    sizes = (4, 5, 7, 5, 7, 6, 5, 2, 3, 3, 5, 8)
+    masks = [np.ones((2 * n_groups, size), dtype=bool) for size in sizes]
+    for pair in range(n_groups):
+        mask = masks[pair % len(sizes)]
+        mask[2 * pair, 1:], mask[2 * pair + 1, :1] = False, False
+    return RowKronecker.from_masks(masks, np.repeat(np.arange(n_groups), 2))
+
+
+def test_the_sum_of_entries_is_not_bounded_by_squares():
+    """A domain beyond reach, one tree of most of the weight: squares would exceed 2**62."""
+    weights = np.array([0.9, 0.9, 0.01, 0.02, 0.02, 0.02, 0.02, 0.01])
+    rounded = round_strategy(RowScaled(weights, deep_stumps(4)), "l1")
+    whole = np.asarray(rounded.matrix.weights)
+    assert float(whole.max()) ** 2 * len(whole) >= 2**62  # what used to be refused
+    assert rounded.sensitivity == sum(whole.reshape(4, 2).max(axis=1).tolist())
+
+
+@pytest.mark.parametrize(("norm", "power"), [("l1", 1), ("l2", 2)])
+def test_sums_over_groups_are_exact_integers(norm, power):
+    """Beyond 2**53, where floats would lose the last unit."""
+    weights = np.full(24, 2**27 + 1 if norm == "l2" else 2**53 + 1)
+    strategy = RowScaled(weights, deep_stumps(12))
+    assert strategy.integer_sensitivity(norm) == 12 * int(weights[0]) ** power
+    with pytest.raises(OverflowError, match="smaller scale"):
+        RowScaled(weights * 2**6, deep_stumps(12)).integer_sensitivity(norm)
