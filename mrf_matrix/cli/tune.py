@@ -54,7 +54,10 @@ def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the public structure.")
 @click.option("--time-limit", default=1.0, show_default=True, help="Seconds for each strategy.")
-@click.option("--max-seconds", type=float, help="Refuse designs that would take longer.")
+@click.option("--max-seconds", type=float, help="Begin no further design after this time.")
+@click.option(
+    "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
+)
 @click.option("--max-bytes", type=int, help="Refuse designs with a larger array.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes.")
 @click.option(
@@ -106,6 +109,7 @@ def command(
             space=space,
             time_limit=settings["time_limit"],
             max_seconds=settings["max_seconds"],
+            max_release_seconds=settings["max_release_seconds"],
             max_bytes=settings["max_bytes"],
             n_jobs=settings["jobs"],
             resume=settings["resume"],

@@ -96,6 +96,7 @@ def test_tune_prints_a_table_and_resumes(tmp_path):
         (["plan", "monks_1", "--features", "9"], "max_features"),
         (["plan", "monks_1", "--epsilon", "0"], "positive"),
         (["tune", "monks_1", "--depths", "9", "--splits", "multiway"], "no design was feasible"),
+        (["tune", "monks_1", *FEW, "--max-release-seconds", "1e-9"], "max_release_seconds"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, message, tmp_path):
