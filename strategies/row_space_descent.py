@@ -18,6 +18,7 @@ from scipy import linalg
 
 from strategies.descent import minimise
 from strategies.operators import Array
+from strategies.operators.singular_values import minimum_norm
 from strategies.p_identity_descent import REFUSED
 
 ROUNDS = (
@@ -50,7 +51,7 @@ class RowSpace:
     @classmethod
     def of(cls, factor: Array, basis: Array) -> "RowSpace":
         """Return the row space of a basis in which the workload's factor F (r, g) lies."""
-        inside = linalg.lstsq(basis.T, factor.T)[0].T
+        inside = minimum_norm(basis.T, factor.T).T
         return cls(basis, inside.T @ inside)
 
     def loss(self, mix: Array) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from strategies.operators import Array, Gram, Operator, fits
+from strategies.operators.singular_values import singular_values
 from strategies.problem import Problem
 
 TALL = 4
@@ -62,7 +63,7 @@ def factor_of_rows(rows: Array) -> Array:
     ...     [[-2.236068] * 3])
     True
     """
-    _, values, right = linalg.svd(rows, full_matrices=False, check_finite=False)
+    values, right = singular_values(rows)
     noise = NOISE * max(rows.shape) * np.finfo(float).eps * values[0]
     kept = values > noise
     return np.asarray(values[kept, None] * right[kept])

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from strategies.operators.singular_values import minimum_norm, singular_values
+
 if TYPE_CHECKING:
     from strategies.operators.operator import Operator
 
@@ -145,7 +147,7 @@ def triangular(matrix: Array) -> Array:
 
 def _spectrum(matrix: Array) -> tuple[Array, Array]:
     """Return the singular values above rounding, and their right vectors as columns."""
-    _, values, right = linalg.svd(matrix, full_matrices=False)
+    values, right = singular_values(matrix)
     rank = int(np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=0.0)))
     return values[:rank], right[:rank].T
 
@@ -166,4 +168,4 @@ def least_squares(matrix: Array, answers: Array) -> Array:
         basis, triangle = orthogonal(matrix)
         if has_full_rank(triangle):
             return np.asarray(linalg.solve_triangular(triangle, basis.T @ answers))
-    return np.asarray(linalg.lstsq(matrix, answers, cond=RANK_TOLERANCE)[0])
+    return minimum_norm(matrix, answers, RANK_TOLERANCE)
