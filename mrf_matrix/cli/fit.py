@@ -9,25 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import exact_number
+from mrf_matrix.cli.fit_options import check_options
+from mrf_matrix.cli.options import SHRINKAGES, VOTINGS, depth_or_auto, exact_number
 from mrf_matrix.cli.report_table import report_table
 from mrf_matrix.cli.screen import console
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
-
-OF_MATRIX = (
-    "trees",
-    "depth",
-    "splits",
-    "ensembles",
-    "max_features",
-    "strategy",
-    "voting",
-    "time_limit",
-)
-OF_POSTERIOR = ("records", "blocks")
-"""Options of one method only."""
 
 DOMAIN_FILE = """\b
 A domain file says which records exist at all, and is public:
@@ -69,7 +57,23 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 )
 @click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")
 @click.option("--trees", default=128, show_default=True, help="Trees in the forest.")
-@click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
+@click.option(
+    "--depth",
+    "--max-depth",
+    "depth",
+    default="4",
+    show_default=True,
+    callback=depth_or_auto,
+    help="Depth of a tree. auto: the cells of the domain are measured, and depth, voting and "
+    "shrinkage are chosen from the release alone.",
+)
+@click.option(
+    "--class-share",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.1,
+    show_default=True,
+    help="Share of the budget that --depth auto spends on the class totals.",
+)
 @click.option(
     "--splits",
     type=click.Choice(["multiway", "binary"]),
@@ -85,7 +89,15 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     show_default=True,
     help="Strategy family, or auto for the best of all.",
 )
-@click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard", show_default=True)
+@click.option("--voting", type=click.Choice(VOTINGS), default="hard", show_default=True)
+@click.option(
+    "--shrinkage",
+    type=click.Choice(SHRINKAGES),
+    default="none",
+    show_default=True,
+    help="Leaves shrunk toward their ancestors before they vote: as far as votes of all trees "
+    "need, or each leaf on its own.",
+)
 @click.option(
     "--neighboring",
     type=click.Choice(["add_remove", "replace_one"]),
@@ -132,7 +144,7 @@ def command(
     from mrf_matrix.estimators import save_model
     from mrf_matrix.mechanisms import PrivacyLedger, as_budget
 
-    check_options(settings["method"])
+    check_options(settings["method"], settings["depth"])
     check_output(output, overwrite)
     domain = domain_of(domain_file, target)
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
@@ -180,20 +192,11 @@ def classifier(settings: dict[str, Any], ledger: Any) -> Any:
         max_features=settings["max_features"],
         strategy=settings["strategy"],
         voting=settings["voting"],
+        shrinkage=settings["shrinkage"],
+        class_share=settings["class_share"],
         time_limit=settings["time_limit"],
         **common,
     )
-
-
-def check_options(method: str) -> None:
-    """Refuse options that the method does not know, before anything is read or spent."""
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    strange = OF_MATRIX if method == "posterior" else OF_POSTERIOR
-    given = [name for name in strange if context.get_parameter_source(name) is not default]
-    if given:
-        options = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise click.ClickException(f"{options}: no option of --method {method}. Leave it out.")
 
 
 def domain_of(file: Path | None, target: str | None) -> "Domain | None":

@@ -4,6 +4,10 @@ from fractions import Fraction
 
 import click
 
+VOTINGS = ("hard", "weight", "product", "shares", "posterior")
+SHRINKAGES = ("none", "votes", "leaves")
+"""As in `mrf_matrix.estimators`, which is not imported for a list of words."""
+
 
 def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list[float]:
     """Parse numbers separated by commas."""
@@ -28,3 +32,13 @@ def exact_number(
     if not 0 < number < float("inf"):
         raise click.BadParameter(f"{value!r}: expected a positive, finite number")
     return number
+
+
+def depth_or_auto(ctx: click.Context, param: click.Parameter, value: str) -> int | str:
+    """Parse a depth: a whole number, or "auto"."""
+    if value == "auto":
+        return value
+    try:
+        return int(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r}: expected a whole number, or auto") from error

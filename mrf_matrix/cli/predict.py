@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import click
 
 from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.options import VOTINGS
 from mrf_matrix.cli.screen import console
 
 
@@ -28,7 +29,7 @@ from mrf_matrix.cli.screen import console
 )
 @click.option(
     "--voting",
-    type=click.Choice(["hard", "weight"]),
+    type=click.Choice(VOTINGS),
     help="Voting rule instead of the model's: it costs no budget.",
 )
 @user_errors

@@ -5,7 +5,7 @@ which leaves are shrunk toward where cells drown in noise. Depth, voting and shr
 chosen from the release alone, by `choose_forest`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from mrf_matrix.estimators.answering import Answering
 from mrf_matrix.estimators.choose_forest import MAX_DEPTH, choose_forest, splittable_count
 from mrf_matrix.estimators.coupled_bootstrap import cell_recovery
 from mrf_matrix.estimators.forest_choice import ForestChoice
+from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, calibrate, count_cells
 from mrf_matrix.planning.ensembles import Ensemble
@@ -137,6 +138,15 @@ def cells_with_totals(domain: Domain, class_share: Any) -> Operator:
     everything = tuple(range(domain.n_attributes))
     share = float(class_share)
     return Marginals(domain.sizes, [(), everything], [share, 1 - share])
+
+
+def with_choice(report: PrivacyReport, choice: ForestChoice) -> PrivacyReport:
+    """Return the report with a note on what was chosen from the release."""
+    note = (
+        f"depth {choice.depth}, {choice.voting!r} voting and shrinkage {choice.shrinkage!r} were "
+        f"chosen among {len(choice.table)} candidates from this release alone, which costs nothing"
+    )
+    return replace(report, notes=(*report.notes, note))
 
 
 def check_left_alone(parameters: dict[str, Any]) -> None:

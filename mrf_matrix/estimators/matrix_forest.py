@@ -13,7 +13,7 @@ from mrf_matrix.estimators.allocation import (
     allocate,
     checked_allocation,
 )
-from mrf_matrix.estimators.auto_forest import AUTO, auto_design, check_left_alone
+from mrf_matrix.estimators.auto_forest import AUTO, auto_design, check_left_alone, with_choice
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
 from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
@@ -243,7 +243,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             codes, labels, order, noise=self.noise, noise_state=stream, random_state=structure
         )
         self.ensembles_ = (trained,)
-        self.privacy_report_ = training_report([training], [trained]).over(self.domain)
+        report = training_report([training], [trained]).over(self.domain)
+        self.privacy_report_ = with_choice(report, self.choice_)
         return self
 
     def _release(

@@ -10,7 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from mrf_matrix import PrivacyLedger, load_dataset, load_model
+from mrf_matrix.cli import options
 from mrf_matrix.cli.main import main
+from mrf_matrix.estimators.leaf_noise import SHRINKAGES
+from mrf_matrix.estimators.voting import NOISE_AWARE_VOTINGS
 
 QUICK = ["--trees", "4", "--depth", "2", "--strategy", "identity", "--seed", "0"]
 DATA = load_dataset("monks_1")
@@ -140,6 +143,67 @@ def test_a_posterior_forest_is_fitted_saved_and_predicts(files):
     done = run("predict", files / "model.mrf", "monks_1", "--voting", "weight")
     assert done.exit_code == 1
     assert "one rule only" in done.output
+
+
+@pytest.mark.parametrize("voting", ["product", "shares", "posterior"])
+def test_noise_aware_votings_are_fitted_saved_and_predict(files, voting):
+    done = fit(files, "--voting", voting, "--shrinkage", "leaves")
+    assert done.exit_code == 0, done.output
+    model = load_model(files / "model.mrf")
+    assert model.voting_and_shrinkage() == (voting, "leaves")
+    done = run("predict", files / "model.mrf", "monks_1", "--proba")
+    shares = np.array([row[1:] for row in rows(done.stdout)[1:]], dtype=float)
+    assert np.array_equal(shares, model.predict_proba(DATA.X))
+    other = run("predict", files / "model.mrf", "monks_1", "--voting", "hard")
+    assert [row[0] for row in rows(other.stdout)[1:]] == [
+        str(label) for label in model.set_params(voting="hard").predict(DATA.X).tolist()
+    ]
+
+
+def test_the_command_line_knows_every_rule():
+    assert options.VOTINGS == NOISE_AWARE_VOTINGS
+    assert options.SHRINKAGES == SHRINKAGES
+
+
+def test_depth_voting_and_shrinkage_may_be_chosen_from_the_release(files):
+    run("ledger", files / "ledger.json", "--epsilon", "1")
+    done = run(
+        "fit", files / "records.csv", "--domain", files / "domain.json", "--max-depth", "auto",
+        "--class-share", "0.2", "--trees", 8, "--seed", 0, "--ledger", files / "ledger.json",
+        "--epsilon", "0.6", "--output", files / "model.mrf", "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)["report"]
+    assert sum(one["n_answers"] for one in report["measurements"]) == 433 * 2
+    model = load_model(files / "model.mrf")
+    voting, shrinkage = model.voting_and_shrinkage()
+    depth = model.ensembles_[0].forest.max_depth
+    assert f"depth {depth}, {voting!r} voting and shrinkage {shrinkage!r}" in report["notes"][-1]
+    assert PrivacyLedger.open(files / "ledger.json").spent == Fraction(3, 5)
+    done = run("predict", files / "model.mrf", files / "records.csv")
+    assert [row[0] for row in rows(done.stdout)[1:]] == [
+        str(label) for label in model.predict(DATA.X).tolist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--depth", "auto", "--voting", "hard"], "--voting: no option of --depth auto"),
+        (["--depth", "auto", "--ensembles", "2"], "--ensembles"),
+        (["--depth", "auto", "--strategy", "marginals"], "--strategy"),
+        (["--class-share", "0.2"], "--class-share: no option of --depth 4"),
+        (["--depth", "auto", "--class-share", "1"], "range"),
+        (["--max-depth", "deep"], "whole number, or auto"),
+        (["--method", "posterior", "--depth", "auto"], "--depth: no option of --method posterior"),
+        (["--voting", "loudest"], "loudest"),
+    ],
+)
+def test_options_that_automatic_depth_has_no_use_for_are_refused(files, arguments, message):
+    done = run("fit", "monks_1", "--output", files / "model.mrf", *arguments)
+    assert done.exit_code != 0
+    assert message in done.output
+    assert not (files / "model.mrf").exists()
 
 
 @pytest.mark.parametrize(

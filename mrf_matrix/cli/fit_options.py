@@ -1,0 +1,39 @@
+"""Which options of `mrf-matrix fit` go together: strange ones are refused, never ignored."""
+
+import click
+
+OF_MATRIX = (
+    "trees",
+    "depth",
+    "class_share",
+    "splits",
+    "ensembles",
+    "max_features",
+    "strategy",
+    "voting",
+    "shrinkage",
+    "time_limit",
+)
+OF_POSTERIOR = ("records", "blocks")
+"""Options of one method only."""
+
+CHOSEN_BY_AUTO = ("ensembles", "max_features", "strategy", "voting", "shrinkage", "time_limit")
+"""Options that a forest of automatic depth has no use for."""
+
+OF_AUTO = ("class_share",)
+"""Options that a forest of fixed depth has no use for."""
+
+
+def check_options(method: str, depth: int | str) -> None:
+    """Refuse options that will not be used, before anything is read or spent."""
+    _refuse(OF_MATRIX if method == "posterior" else OF_POSTERIOR, f"--method {method}")
+    _refuse(CHOSEN_BY_AUTO if depth == "auto" else OF_AUTO, f"--depth {depth}")
+
+
+def _refuse(strange: tuple[str, ...], of: str) -> None:
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    given = [name for name in strange if context.get_parameter_source(name) is not default]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise click.ClickException(f"{options}: no option of {of}. Leave it out.")
