@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mrf_matrix.domain import Domain as Domain
     from mrf_matrix.domain import PrivacyLeakWarning as PrivacyLeakWarning
     from mrf_matrix.estimators import BatchPredictionClassifier as BatchPredictionClassifier
+    from mrf_matrix.estimators import ForestChoice as ForestChoice
     from mrf_matrix.estimators import MatrixForestClassifier as MatrixForestClassifier
     from mrf_matrix.estimators import MultinomialForestClassifier as MultinomialForestClassifier
     from mrf_matrix.estimators import (
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
     from mrf_matrix.estimators import SubsampleAggregateClassifier as SubsampleAggregateClassifier
+    from mrf_matrix.estimators import choose_forest as choose_forest
     from mrf_matrix.estimators import compare as compare
     from mrf_matrix.estimators import from_design as from_design
+    from mrf_matrix.estimators import from_release as from_release
     from mrf_matrix.estimators import load_model as load_model
     from mrf_matrix.estimators import load_release as load_release
     from mrf_matrix.estimators import save_model as save_model
@@ -64,6 +67,7 @@ _HOME = {
     "domain": ("Attribute", "Domain", "PrivacyLeakWarning"),
     "estimators": (
         "BatchPredictionClassifier",
+        "ForestChoice",
         "MatrixForestClassifier",
         "MultinomialForestClassifier",
         "MultinomialMatrixForestClassifier",
@@ -72,8 +76,10 @@ _HOME = {
         "PureForestClassifier",
         "SimplifiedBreimanForestClassifier",
         "SubsampleAggregateClassifier",
+        "choose_forest",
         "compare",
         "from_design",
+        "from_release",
         "load_model",
         "load_release",
         "save_model",
