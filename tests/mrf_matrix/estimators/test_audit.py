@@ -22,7 +22,7 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators import private_prediction, vote_sensitivity
-from mrf_matrix.mechanisms import measure, mechanism
+from mrf_matrix.mechanisms import count_cells, measure, mechanism
 
 RUNS = 500
 FAILURE = 1e-3
@@ -44,6 +44,14 @@ def train(codes, labels, **privacy):
     return [(one.answering.mechanism, t) for one, t in zip(trainings, tables, strict=True)]
 
 
+def train_auto(codes, labels, **privacy):
+    """Return what ``max_depth="auto"`` measured; all that it chose comes from these answers."""
+    model = MatrixForestClassifier(
+        DOMAIN, max_depth="auto", n_trees=2, random_state=1, **privacy
+    ).fit(codes, labels)
+    return [(model.release_.mechanism, count_cells(codes, labels, DOMAIN.sizes, 2))]
+
+
 def answer(kind, codes, labels, *, asked=CELLS, **privacy):
     model = kind(DOMAIN, **PUBLIC, **privacy).fit(codes, labels)
     answerings = model.plan(asked).answerings
@@ -52,6 +60,7 @@ def answer(kind, codes, labels, *, asked=CELLS, **privacy):
 
 MODES = {
     "training": train,
+    "training, automatic depth": train_auto,
     "prediction": partial(answer, BatchPredictionClassifier),
     "subsample, weight": partial(answer, SubsampleAggregateClassifier),
     "subsample, hard": partial(answer, partial(SubsampleAggregateClassifier, voting="hard")),
