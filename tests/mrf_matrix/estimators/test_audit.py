@@ -25,6 +25,7 @@ from mrf_matrix.estimators import private_prediction, vote_sensitivity
 from mrf_matrix.mechanisms import count_cells, measure, mechanism
 
 RUNS = 500
+MORE_RUNS = {"training, automatic depth": 2500}  # evidence spread over two kinds of answers
 FAILURE = 1e-3
 EPSILON = 1.0
 DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
@@ -106,16 +107,17 @@ def audited(mode, relation):
         return (np.abs(noisy - exact[1]).sum() - np.abs(noisy - exact[0]).sum()) / scale
 
     most = np.abs(exact[1] - exact[0]).sum() / scale
-    seen = [sum(evidence(noisy_answers(one)) >= most / 2 for _ in range(RUNS)) for one in pairs]
-    return math.log(lower(seen[0]) / upper(seen[1])), most
+    runs = MORE_RUNS.get(mode, RUNS)
+    seen = [sum(evidence(noisy_answers(one)) >= most / 2 for _ in range(runs)) for one in pairs]
+    return math.log(lower(seen[0], runs) / upper(seen[1], runs)), most
 
 
-def lower(count):
-    return stats.beta.ppf(FAILURE / 2, count, RUNS - count + 1) if count else 1e-12
+def lower(count, runs):
+    return stats.beta.ppf(FAILURE / 2, count, runs - count + 1) if count else 1e-12
 
 
-def upper(count):
-    return stats.beta.ppf(1 - FAILURE / 2, count + 1, RUNS - count) if count < RUNS else 1.0
+def upper(count, runs):
+    return stats.beta.ppf(1 - FAILURE / 2, count + 1, runs - count) if count < runs else 1.0
 
 
 @pytest.fixture(autouse=True)
