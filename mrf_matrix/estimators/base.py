@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.spending import Bill, Budget
 from mrf_matrix.estimators.voting import vote_shares
+from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.planning.ensembles import EnsembleDesign
 
 Array = NDArray[np.float64]
@@ -53,6 +55,21 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Shares, in the order of `classes_`.
         """
         return vote_shares(self._votes(X))
+
+    def _bill(self, what: str = "fit", budget: Budget | None = None) -> Bill:
+        """Return what a release costs, from the estimator's parameters of these names.
+
+        The budget is the whole of ``epsilon`` or ``rho``, unless a part is given.
+        """
+        mine: Any = self
+        return Bill(
+            ledger=mine.ledger,
+            budget=as_budget(epsilon=mine.epsilon, rho=mine.rho) if budget is None else budget,
+            what=f"{type(self).__name__}.{what}",
+            neighboring=mine.neighboring,
+            noise=mine.noise,
+            noise_state=mine.noise_state,
+        )
 
     def _design(self) -> EnsembleDesign:
         """Return the design of the ensembles from the estimator's parameters of these names."""

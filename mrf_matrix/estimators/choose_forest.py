@@ -19,7 +19,7 @@ from mrf_matrix.estimators.voting import (
 )
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.ensembles import positive
+from mrf_matrix.planning.whole_number import whole_number
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -126,7 +126,7 @@ def choose_forest(
     True
     """
     seeds = np.random.default_rng(random_state)
-    draws = positive("n_draws", n_draws)
+    draws = whole_number("n_draws", n_draws)
     if not caution >= 0:
         raise ValueError(f"caution={caution!r}: expected a number of standard errors, 0 or more.")
     rules = _rules(votings, shrinkages)

@@ -24,8 +24,8 @@ from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
 from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import check_noise_aware_voting
-from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.planning.ensembles import Ensemble, positive
+from mrf_matrix.planning.ensembles import Ensemble
+from mrf_matrix.planning.whole_number import whole_number
 
 
 class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
@@ -230,7 +230,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             domain,
             bill.budget,
             structure,
-            n_trees=positive("n_trees", self.n_trees),
+            n_trees=whole_number("n_trees", self.n_trees),
             splits=self.splits,
             class_share=self.class_share,
             neighboring=self.neighboring,
@@ -271,16 +271,6 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         self.ensembles_ = tuple(ensembles)
         report = training_report(trainings, ensembles)
         self.privacy_report_ = report.over(self.domain)
-
-    def _bill(self) -> Bill:
-        return Bill(
-            ledger=self.ledger,
-            budget=as_budget(epsilon=self.epsilon, rho=self.rho),
-            what=f"{type(self).__name__}.fit",
-            neighboring=self.neighboring,
-            noise=self.noise,
-            noise_state=self.noise_state,
-        )
 
     def _train(self, ensembles: Sequence[Ensemble], structure: Any) -> tuple[Training, ...]:
         return allocate(

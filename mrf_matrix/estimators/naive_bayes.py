@@ -16,10 +16,9 @@ from mrf_matrix.estimators.naive_bayes_votes import (
     posterior_shares,
 )
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
-from mrf_matrix.estimators.spending import Bill, noise_stream
+from mrf_matrix.estimators.spending import noise_stream
 from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import forest_votes
-from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.planning.ensembles import Ensemble
 
 Array = NDArray[np.float64]
@@ -135,20 +134,14 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
             `BudgetError`); nothing is spent then.
         """
         _checked_alpha(self.alpha)
-        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
-        bill = Bill(
-            ledger=self.ledger,
-            budget=budget,
-            what=f"{type(self).__name__}.fit",
-            neighboring=self.neighboring,
-            noise=self.noise,
-            noise_state=self.noise_state,
-        )
+        bill = self._bill()
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         whole = Ensemble(tuple(range(domain.n_attributes)), naive_bayes_forest(domain))
         no_choice = np.random.default_rng(0)  # neither structure nor strategy is drawn
-        trainings = allocate([whole], "per_tree", [budget], no_choice, neighboring=self.neighboring)
+        trainings = allocate(
+            [whole], "per_tree", [bill.budget], no_choice, neighboring=self.neighboring
+        )
         codes, labels = encode(domain, X, y)
         bill.charge()
         table = trainings[0].table(codes, labels, domain.n_classes, no_choice)

@@ -10,15 +10,15 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.ensembles import structure_generator
 from mrf_matrix.estimators.posterior_release import (
-    checked_count,
     planned_measurement,
     posterior_report,
     tables_of,
 )
 from mrf_matrix.estimators.posterior_votes import PosteriorVotes
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
-from mrf_matrix.estimators.spending import Bill, noise_stream
-from mrf_matrix.mechanisms import as_budget, count_cells, measure
+from mrf_matrix.estimators.spending import noise_stream
+from mrf_matrix.mechanisms import count_cells, measure
+from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.posterior import product_posterior
 
 
@@ -150,22 +150,15 @@ class PosteriorForestClassifier(PosteriorVotes):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
-        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
-        count = checked_count("n_blocks", self.n_blocks, None if self.n_blocks == "auto" else 1)
-        records = checked_count("n_records", self.n_records, None if self.n_records is None else 0)
-        bill = Bill(
-            ledger=self.ledger,
-            budget=budget,
-            what=f"{type(self).__name__}.fit",
-            neighboring=self.neighboring,
-            noise=self.noise,
-            noise_state=self.noise_state,
-        )
+        auto = isinstance(self.n_blocks, str) and self.n_blocks == "auto"
+        count = None if auto else whole_number("n_blocks", self.n_blocks)
+        records = None if self.n_records is None else whole_number("n_records", self.n_records, 0)
+        bill = self._bill()
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         plan = planned_measurement(
             domain,
-            budget,
+            bill.budget,
             structure_generator(self.random_state),
             n_records=records,
             n_blocks=count,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,13 +187,3 @@ def posterior_report(
             "known without data",
         ),
     )
-
-
-def checked_count(name: str, value: Any, least: int | None) -> int | None:
-    """Return a whole number of at least ``least``, or None where that is None."""
-    if least is None:
-        return None
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise ValueError(f"{name}={value!r}: expected a whole number of at least {least}.")
-    return int(value)

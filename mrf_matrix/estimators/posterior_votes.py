@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mrf_matrix.estimators.base import ForestClassifier
+from mrf_matrix.estimators.intervals import checked_level
 from mrf_matrix.posterior import ProductPosterior
 
 Array = NDArray[np.float64]
@@ -66,19 +67,8 @@ class PosteriorVotes(ForestClassifier):
         ValueError
             If there is one class only, or the level is not between 0 and 1.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
-        codes = self._codes(X)
-        logs = np.log(np.maximum(self.posterior_.probabilities(codes), 1e-300))
-        if logs.shape[1] < 2:
-            raise ValueError("the domain names one class: expected two, for a margin.")
-        order = np.argsort(logs, axis=1, kind="stable")
-        first, second = order[:, -1], order[:, -2]
-        rows = np.arange(len(codes))
-        odds = self.posterior_.log_odds(codes)
-        margins = odds[rows, first] - odds[rows, second]
-        errors = np.sqrt(self.posterior_.margin_variances(codes, first, second))
-        return margins, errors * float(norm.ppf(0.5 + level / 2))
+        _, margins, half_widths = self._intervals(X, level)
+        return margins, half_widths
 
     def predict_or_abstain(self, X: Any, level: float = 0.95) -> Any:
         """Return labels, masked where the interval of the margin holds zero.
@@ -94,5 +84,19 @@ class PosteriorVotes(ForestClassifier):
         -------
         numpy.ma.MaskedArray of shape (b,)
         """
-        margins, half_widths = self.vote_intervals(X, level)
-        return np.ma.masked_array(self.predict(X), mask=margins <= half_widths)
+        labels, margins, half_widths = self._intervals(X, level)
+        return np.ma.masked_array(labels, mask=margins <= half_widths)
+
+    def _intervals(self, X: Any, level: float) -> tuple[NDArray[Any], Array, Array]:
+        """Return labels, margins and the half-widths of their intervals."""
+        quantile = float(norm.ppf(0.5 + checked_level(level) / 2))
+        codes = self._codes(X)
+        shares = self.posterior_.probabilities(codes)
+        if shares.shape[1] < 2:
+            raise ValueError("the domain names one class: expected two, for a margin.")
+        # Ties go to the first class, as in predict: sort the classes backwards, then the shares.
+        order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
+        first, second = order[:, -1], order[:, -2]
+        odds = np.take_along_axis(self.posterior_.log_odds(codes), order[:, -2:], axis=1)
+        errors = np.sqrt(self.posterior_.margin_variances(codes, first, second))
+        return self.classes_[first], odds[:, 1] - odds[:, 0], errors * quantile

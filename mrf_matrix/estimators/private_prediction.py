@@ -31,7 +31,8 @@ from mrf_matrix.mechanisms import (
     as_budget,
     calibrate,
 )
-from mrf_matrix.planning.ensembles import Ensemble, positive
+from mrf_matrix.planning.ensembles import Ensemble
+from mrf_matrix.planning.whole_number import whole_number
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -122,7 +123,7 @@ class PrivatePredictionClassifier(ForestClassifier):
         """
         self._check()
         book = self._new_book()
-        self._bill(book, 0).check()
+        self._batch_bill(book, 0).check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         public, structure = self._public(domain)
         budget_shares_of(book.budget, self.budget_shares, len(public.ensembles))
@@ -156,18 +157,12 @@ class PrivatePredictionClassifier(ForestClassifier):
 
     def _new_book(self) -> VoteBook:
         budget = as_budget(epsilon=self.epsilon, rho=self.rho)
-        return VoteBook(budget, positive("n_batches", self.n_batches))
+        return VoteBook(budget, whole_number("n_batches", self.n_batches))
 
-    def _bill(self, book: VoteBook, new: int) -> Bill:
+    def _batch_bill(self, book: VoteBook, new: int) -> Bill:
         asked = f", {new} new queries" if new else ""
-        return Bill(
-            ledger=self.ledger,
-            budget=book.batch_budget,
-            what=f"{type(self).__name__}.predict, batch {book.n_started + 1}{asked}",
-            neighboring=self.neighboring,
-            noise=self.noise,
-            noise_state=self.noise_state,
-        )
+        what = f"predict, batch {book.n_started + 1}{asked}"
+        return self._bill(what, book.batch_budget)
 
     def plan(self, X: Any) -> VotePlan | None:
         """Plan the batch that `predict` would release for these queries, without spending.
@@ -233,11 +228,11 @@ class PrivatePredictionClassifier(ForestClassifier):
         if not new:
             return
         self._book.check_open(new)
-        self._bill(self._book, new).check()
+        self._batch_bill(self._book, new).check()
         plan = self._planned(codes, self._parts, self._book)
         if plan is None:
             return
-        self._bill(self._book, len(plan.queries)).charge()
+        self._batch_bill(self._book, len(plan.queries)).charge()
         stream = noise_stream(self.noise, self.noise_state, self._book.n_started)
         self._book.n_started += 1
         releases, votes = plan.release(self._tables, noise=self.noise, noise_state=stream)

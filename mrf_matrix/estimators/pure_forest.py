@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.ensembles import structure_generator
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
-from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes, vote_shares
+from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest, PureTrees, SimplifiedBreimanTrees
 
 Codes = NDArray[np.int32]
 
 
-class PlainForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PlainForestClassifier(ForestClassifier):
     """A forest, not private, that counts its records exactly and lets its trees vote.
 
     Subclasses say how the forest is grown. A leaf without records shares its vote among all
@@ -43,13 +43,6 @@ class PlainForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     domain: Any
     voting: str
     random_state: Any
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that records may be text: the domain encodes them."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> "PlainForestClassifier":
         """Grow the forest and count the records of each class in its leaves.
@@ -77,7 +70,7 @@ class PlainForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.forest_ = self._grow(domain, codes, labels, structure_generator(self.random_state))
         counts = leaf_counts(self.forest_, codes, labels, domain.n_classes)
         self.domain_ = domain
-        self.classes_, order = np.unique(np.asarray(domain.classes), return_index=True)
+        self.classes_, order = sorted_classes(domain)
         self.leaf_values_ = counts[:, order].astype(np.float64)
         return self
 
@@ -94,38 +87,6 @@ class PlainForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         codes = encode_queries(self, self.domain_, X)
         votes = leaf_votes(self.leaf_values_, check_voting(self.voting))
         return forest_votes(self.forest_, codes, votes)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class with the most votes for each record; ties go to the first class.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b,)
-            Predicted classes.
-        """
-        votes = self._votes(X)
-        labels: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
-        return labels
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return each class's share of the votes: shares, not calibrated probabilities.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            Shares, in the order of `classes_`.
-        """
-        return vote_shares(self._votes(X))
 
 
 class PureForestClassifier(PlainForestClassifier):

@@ -27,6 +27,7 @@ from mrf_matrix.estimators.strategy_table import strategy_rows
 from mrf_matrix.estimators.voting import check_voting
 from mrf_matrix.forests import RandomTrees
 from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.planning.whole_number import whole_number
 from strategies import Strategy, select
 from strategies.operators import RowKronecker
 
@@ -106,8 +107,8 @@ def compare(
         "max_depth": max_depth,
         "splits": splits,
         "epsilons": _checked_epsilons(epsilons),
-        "n_splits": _positive("n_splits", n_splits),
-        "n_draws": _positive("n_draws", n_draws),
+        "n_splits": whole_number("n_splits", n_splits),
+        "n_draws": whole_number("n_draws", n_draws),
         "test_size": _share("test_size", test_size),
         "voting": check_voting(voting),
         "strategy": strategy,
@@ -229,12 +230,6 @@ def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
     for value in values:
         as_budget(epsilon=value)
     return [float(value) for value in values]
-
-
-def _positive(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}={value!r}: expected a positive integer.")
-    return value
 
 
 def _share(name: str, value: float) -> float:

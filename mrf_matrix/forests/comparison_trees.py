@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.forests.growth.parameters import check_integer
 from mrf_matrix.forests.growth.points import Everything, Partition, Points
+from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.source import RandomState
 
 Array = NDArray[np.float64]

@@ -11,10 +11,11 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.bits import Bits, Noise
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
-from mrf_matrix.forests.growth.parameters import check_integer, check_probability
+from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.forests.growth.private import PrivateGrowth, grow_private
 from mrf_matrix.forests.growth.private_scores import PrivateScore, Score
 from mrf_matrix.forests.growth.records import Records
+from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.mechanisms import PureDP
 
 Longs = NDArray[np.int64]

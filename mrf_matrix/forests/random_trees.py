@@ -12,6 +12,7 @@ from mrf_matrix.forests.arrays import Ints
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, multiway_pattern, threshold_pattern
 from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.source import RandomState
 
 Bools = NDArray[np.bool_]
@@ -72,8 +73,8 @@ class RandomTrees:
     attributes: Sequence[str | int] | None = None
 
     def __post_init__(self) -> None:
-        _check_integer("n_trees", self.n_trees, 1)
-        _check_integer("max_depth", self.max_depth, 0)
+        check_integer("n_trees", self.n_trees, 1)
+        check_integer("max_depth", self.max_depth, 0)
         if self.splits not in ("multiway", "binary"):
             raise ValueError(f"splits={self.splits!r}: expected 'multiway' or 'binary'.")
         if self.attributes is not None:
@@ -223,10 +224,3 @@ def _attribute_index(domain: Domain, attribute: Any) -> int:
     if not 0 <= attribute < len(names):
         raise ValueError(f"attributes holds index {attribute}: expected 0 to {len(names) - 1}.")
     return int(attribute)
-
-
-def _check_integer(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}={value!r}: expected an integer of at least {least}.")
-    if value < least:
-        raise ValueError(f"{name}={value}: expected at least {least}.")

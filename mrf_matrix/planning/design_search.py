@@ -9,12 +9,12 @@ from joblib import Parallel, delayed
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.planning.design_trials import DesignTrials
-from mrf_matrix.planning.ensembles import positive
 from mrf_matrix.planning.objectives import as_objective
 from mrf_matrix.planning.search_space import default_space, designs_of, structures_of
 from mrf_matrix.planning.stopwatch import Stopwatch
 from mrf_matrix.planning.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.tuning import Tuning
+from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import checked_mode
 
 Progress = Callable[[str, int, int], None]
@@ -120,7 +120,7 @@ def tune(
         "queries": queries,
         "n_classes": n_classes,
         "time_limit": time_limit,
-        "random_state": positive("random_state", random_state + 1) - 1,
+        "random_state": whole_number("random_state", random_state + 1) - 1,
     }
     designs = designs_of(default_space(domain, kind) if space is None else space)
     request = {"domain": domain.to_dict(), "objective": repr(goal), "n_forests": n_forests, **fixed}
@@ -131,7 +131,7 @@ def tune(
         domain,
         fixed,
         goal,
-        positive("n_forests", n_forests),
+        whole_number("n_forests", n_forests),
         _checked_limit("max_release_seconds", max_release_seconds),
         max_bytes,
         clock,

@@ -8,7 +8,6 @@ Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
+from mrf_matrix.planning.whole_number import whole_number
 
 Codes = NDArray[np.int32]
 
@@ -111,7 +111,7 @@ class EnsembleDesign:
 
     def checked_count(self) -> int:
         """Return the number of ensembles, or refuse."""
-        count = positive("n_ensembles", self.n_ensembles)
+        count = whole_number("n_ensembles", self.n_ensembles)
         if self.feature_subsets is None:
             return count
         if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
@@ -138,7 +138,7 @@ class EnsembleDesign:
             return [_positions(domain, subset) for subset in self.feature_subsets]
         size = domain.n_attributes
         if self.max_features is not None:
-            size = positive("max_features", self.max_features)
+            size = whole_number("max_features", self.max_features)
             if size > domain.n_attributes:
                 raise ValueError(
                     f"max_features={size}: expected at most {domain.n_attributes}, the "
@@ -151,7 +151,7 @@ class EnsembleDesign:
 
     def _sources(self, count: int) -> Sequence[Any]:
         if self.forest is None:
-            trees = positive("n_trees", self.n_trees)
+            trees = whole_number("n_trees", self.n_trees)
             if trees < count:
                 raise ValueError(
                     f"n_trees={trees} and n_ensembles={count}: expected at least one tree for "
@@ -181,13 +181,6 @@ def _check_asks_no_records(source: Any) -> None:
             f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
             f"be planned without data."
         )
-
-
-def positive(name: str, value: Any) -> int:
-    """Return a positive integer, or refuse by name."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}: expected a positive integer.")
-    return int(value)
 
 
 def _positions(domain: Domain, subset: Any) -> tuple[int, ...]:

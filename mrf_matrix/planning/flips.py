@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.planning.ensembles import positive
 from mrf_matrix.planning.noise_sums import NoiseTerm, combined, normal_flip
+from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import vote_workload
 from strategies.operators import Operator
 
@@ -40,7 +40,7 @@ def flips(
     leaves : bool
         Whether rows are leaves; else they are the queries' votes.
     """
-    others = positive("rivals", rivals)
+    others = whole_number("rivals", rivals)
     result = np.empty(margins.shape)
     known: dict[tuple[bytes, ...], Array] = {}
     step = max(32, ENTRIES_AT_ONCE // max(part.n_measurements for part in plan.parts))

@@ -11,9 +11,10 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.design_plan import Plan
-from mrf_matrix.planning.ensembles import Ensemble, EnsembleDesign, positive
+from mrf_matrix.planning.ensembles import Ensemble, EnsembleDesign
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from mrf_matrix.planning.vote_noise import one_query_at_a_time, with_hard_votes
+from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import (
     Codes,
     Mode,
@@ -122,7 +123,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     rule = _checked_voting(kind, voting)
     shared = _checked_allocation(kind, allocation)
     classes = _classes(schema, n_classes)
-    records = None if n_records is None else positive("n_records", n_records)
+    records = None if n_records is None else whole_number("n_records", n_records)
     design = EnsembleDesign(
         n_ensembles, max_features, feature_subsets, n_trees, max_depth, splits, source
     )
@@ -230,7 +231,7 @@ def _classes(domain: Domain, n_classes: Any) -> int:
     own = None if domain.target is None else domain.n_classes
     if n_classes is None:
         return own or 2
-    count = positive("n_classes", n_classes)
+    count = whole_number("n_classes", n_classes)
     if own not in (None, count):
         raise ValueError(f"n_classes={count}, but the domain's target has {own}: leave it out.")
     return count

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import leaf_incidence, path_matrix, prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import checked_codes
-from mrf_matrix.planning.ensembles import Ensemble, positive
+from mrf_matrix.planning.ensembles import Ensemble
+from mrf_matrix.planning.whole_number import whole_number
 from strategies.operators import Operator, RowScaled, Sparse
 
 Mode = Literal["training", "prediction", "subsample"]
@@ -41,7 +42,7 @@ def public_queries(
         Draws them.
     """
     if queries is None or np.ndim(queries) == 0:
-        count = DRAWN_QUERIES if queries is None else positive("queries", queries)
+        count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)
         drawn = [generator.integers(0, size, count) for size in domain.sizes]
         codes = np.stack(drawn, axis=1).astype(np.int32)
     else:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.leaf_noise import LeafNoise, NoisyLeaves
+from mrf_matrix.estimators.model_files.released import Released
 from mrf_matrix.estimators.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.forests import Forest
@@ -58,7 +59,7 @@ class ReleasedEnsemble:
         return self.release.row_variances(prediction_workload(self.forest, queries))
 
 
-class ReleasedForestClassifier(NoiseAwareForest):
+class ReleasedForestClassifier(Released, NoiseAwareForest):
     """A forest that was released before: it predicts what the fitted classifier predicted.
 
     It is fitted from the start, by `load_model` or `from_release`, and `fit` refuses: releasing
@@ -86,6 +87,8 @@ class ReleasedForestClassifier(NoiseAwareForest):
         Number of attributes of the domain.
     """
 
+    released_by = "MatrixForestClassifier"
+
     def __init__(
         self,
         ensembles: Any,
@@ -108,46 +111,9 @@ class ReleasedForestClassifier(NoiseAwareForest):
         return tuple(self.ensembles)
 
     @property
-    def domain_(self) -> Domain:
-        """The public domain."""
-        return self.domain
-
-    @property
     def classes_(self) -> NDArray[Any]:  # type: ignore[override]
         """The public classes, sorted."""
         return self.classes
-
-    @property
-    def privacy_report_(self) -> PrivacyReport:
-        """What the file claims."""
-        return self.report
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of attributes of the domain."""
-        return self.domain.n_attributes
-
-    def fit(self, X: Any, y: Any = None) -> NoReturn:
-        """Refuse: a released forest has no records to learn from, and no budget.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError(
-            "a forest read from a model file cannot be fitted: expected a "
-            "MatrixForestClassifier(domain, epsilon=...), which makes a new release."
-        )
-
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        return self.domain.encode(X, extra="ignore")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> "ReleasedForestClassifier":
-        return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         trees = sum(one.forest.n_trees for one in self.ensembles)

@@ -1,13 +1,13 @@
 """A posterior forest that was released: it predicts, and knows nothing of the records."""
 
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import sorted_classes
+from mrf_matrix.estimators.model_files.released import Released
 from mrf_matrix.estimators.posterior_release import BlockMeasurement, tables_of
 from mrf_matrix.estimators.posterior_votes import PosteriorVotes
 from mrf_matrix.estimators.privacy_report import PrivacyReport
@@ -16,7 +16,7 @@ from mrf_matrix.mechanisms import Release
 from mrf_matrix.posterior import ProductPosterior, product_posterior
 
 
-class ReleasedPosteriorForestClassifier(PosteriorVotes):
+class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
     """A posterior forest that was released before: it predicts what the fitted one predicted.
 
     It comes from `load_model`, is fitted from the start, and `fit` refuses: releasing again needs
@@ -46,6 +46,8 @@ class ReleasedPosteriorForestClassifier(PosteriorVotes):
         Number of attributes of the domain.
     """
 
+    released_by = "PosteriorForestClassifier"
+
     def __init__(
         self,
         measurement: BlockMeasurement,
@@ -57,7 +59,6 @@ class ReleasedPosteriorForestClassifier(PosteriorVotes):
         self.release = release
         self.domain = domain
         self.report = report
-        self.privacy_report_ = report
 
     @property
     def measurement_(self) -> BlockMeasurement:
@@ -68,11 +69,6 @@ class ReleasedPosteriorForestClassifier(PosteriorVotes):
     def release_(self) -> Release:
         """The noisy measurement, ready to be asked anything else."""
         return self.release
-
-    @property
-    def domain_(self) -> Domain:
-        """The public domain."""
-        return self.domain
 
     @property
     def forest_(self) -> Forest:
@@ -90,33 +86,6 @@ class ReleasedPosteriorForestClassifier(PosteriorVotes):
         _, order = sorted_classes(self.domain)
         tables, totals = tables_of(self.measurement, self.release, order)
         return product_posterior(tables, self.domain.ordered, totals)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of attributes of the domain."""
-        return self.domain.n_attributes
-
-    def fit(self, X: Any, y: Any = None) -> NoReturn:
-        """Refuse: a released forest has no records to learn from, and no budget.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError(
-            "a forest read from a model file cannot be fitted: expected a "
-            "PosteriorForestClassifier(domain, epsilon=...), which makes a new release."
-        )
-
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        return self.domain.encode(X, extra="ignore")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> "ReleasedPosteriorForestClassifier":
-        return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"ReleasedPosteriorForestClassifier({len(self.measurement.blocks)} blocks)"

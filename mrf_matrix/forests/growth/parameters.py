@@ -6,14 +6,6 @@ from typing import Any
 import numpy as np
 
 
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Refuse what is no integer of at least `least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}={value!r}: expected an integer of at least {least}.")
-    if value < least:
-        raise ValueError(f"{name}={value}: expected at least {least}.")
-
-
 def check_sharpness(name: str, value: Any) -> float:
     """Return a number from 0 to infinity, or refuse by name."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
