@@ -1,4 +1,4 @@
-"""Checks of the attributes that make a domain."""
+"""The attributes that make a domain: checks of a list, and a choice from it."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.errors import DomainError, name_few
+from mrf_matrix.domain.errors import DomainError, name_few, name_some
 
 
 def is_position(key: object) -> TypeGuard[int]:
@@ -45,3 +45,19 @@ def check_distinct(attributes: Sequence[Attribute]) -> None:
         raise DomainError(
             f"Attribute names occur more than once: {name_few(repeated)}; rename them."
         )
+
+
+def chosen_attributes(
+    attributes: Sequence[Attribute], which: Iterable[str | int]
+) -> list[Attribute]:
+    """Return some attributes, by name or position, in the order asked for."""
+    by_name = {attribute.name: attribute for attribute in attributes}
+    chosen = []
+    for key in which:
+        if isinstance(key, str) and key in by_name:
+            chosen.append(by_name[key])
+        elif is_position(key) and -len(by_name) <= key < len(by_name):
+            chosen.append(attributes[key])
+        else:
+            raise DomainError(f"No attribute {key!r}; the domain has {name_some(by_name)}.")
+    return chosen

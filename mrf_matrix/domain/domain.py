@@ -7,8 +7,6 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, Literal
 
-import narwhals as nw
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.domain.attribute import Attribute
@@ -17,12 +15,15 @@ from mrf_matrix.domain.attribute_lists import (
     check_distinct,
     check_target,
     checked_attributes,
-    is_position,
+    chosen_attributes,
 )
-from mrf_matrix.domain.columns import as_any_column, read_columns
-from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
-from mrf_matrix.domain.errors import DomainError, name_some
-from mrf_matrix.domain.lookup import encode_column
+from mrf_matrix.domain.encoding import (
+    decode_labels,
+    decode_records,
+    encode_labels,
+    encode_records,
+)
+from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.matching import Codes
 from mrf_matrix.domain.readable import readable_count
 
@@ -153,21 +154,11 @@ class Domain:
         DomainError
             If columns are missing, repeated or unwanted, or a value has no code.
         """
-        columns = read_columns(records, self.names, extra)
-        lengths = {len(column.values) for column in columns}
-        if len(lengths) != 1:
-            raise DomainError(f"Columns have {sorted(lengths)} rows; expected one length.")
-        codes = np.empty((self.n_attributes, lengths.pop()), dtype=np.int32)
-        for row, attribute, column in zip(codes, self.attributes, columns, strict=True):
-            row[:] = encode_column(attribute, column)
-        return np.ascontiguousarray(codes.T)
+        return encode_records(self.attributes, records, extra)
 
     def encode_target(self, labels: Any) -> Codes:
         """Return the class codes of labels (array, series or list), shape (N,)."""
-        target = self.required_target()
-        if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        return encode_column(target, as_any_column(target.name, labels))
+        return encode_labels(self.required_target(), labels)
 
     def decode(
         self,
@@ -199,35 +190,15 @@ class Domain:
         >>> domain.decode([[1]], numeric="midpoint")
         {'age': array([50.])}
         """
-        checked = checked_codes(codes, self.sizes, self.names)
-        columns = {
-            attribute.name: decode_column(attribute, checked[:, i], numeric)
-            for i, attribute in enumerate(self.attributes)
-        }
-        if native is None:
-            return columns
-        lists = {name: values.tolist() for name, values in columns.items()}
-        return nw.from_dict(lists, backend=native).to_native()
+        return decode_records(self.attributes, codes, numeric, native)
 
     def decode_target(self, labels: ArrayLike) -> NDArray[Any]:
         """Return the class of every class code, shape (N,)."""
-        target = self.required_target()
-        column = np.asarray(labels).reshape(-1, 1)
-        checked = checked_codes(column, [target.size], [target.name])
-        return np.asarray(value_array(target.labels)[checked[:, 0]])
+        return decode_labels(self.required_target(), labels)
 
     def select(self, which: Iterable[str | int]) -> "Domain":
         """Return the domain of some attributes, by name or position, in the order given."""
-        by_name = {attribute.name: attribute for attribute in self.attributes}
-        chosen = []
-        for key in which:
-            if isinstance(key, str) and key in by_name:
-                chosen.append(by_name[key])
-            elif is_position(key) and -len(by_name) <= key < len(by_name):
-                chosen.append(self.attributes[key])
-            else:
-                raise DomainError(f"No attribute {key!r}; the domain has {name_some(by_name)}.")
-        return Domain(chosen, self.target)
+        return Domain(chosen_attributes(self.attributes, which), self.target)
 
     @classmethod
     def from_data(
