@@ -5,19 +5,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
-from weakref import WeakValueDictionary
 
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge, written
+from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge
+from mrf_matrix.mechanisms.ledger_display import Displayed, statement
 from mrf_matrix.mechanisms.ledger_epsilon import epsilon_of
+from mrf_matrix.mechanisms.ledger_identity import OneLedger, pickled, remember
 from mrf_matrix.mechanisms.ledger_rules import Terms, next_charge, total_of
-from mrf_matrix.mechanisms.ledger_store import ELSEWHERE, MemoryStore, ReadOnlyStore, Store
+from mrf_matrix.mechanisms.ledger_store import MemoryStore, Store
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 
-_LIVING: "WeakValueDictionary[str, PrivacyLedger]" = WeakValueDictionary()
 
-
-class PrivacyLedger:
+class PrivacyLedger(OneLedger, Displayed):
     """A total budget for one set of records, and every charge against it, exact.
 
     A charge that does not fit is refused before any record is read. Amounts are fractions, and
@@ -63,8 +62,6 @@ class PrivacyLedger:
     mrf_matrix.mechanisms.exact_number.BudgetError: another forest asks for epsilon=0.8, but ...
     """
 
-    _terms: Terms
-    _store: Store
     _token: str
 
     def __init__(
@@ -87,7 +84,7 @@ class PrivacyLedger:
 
     def _set(self, terms: Terms, store: Store, token: str) -> None:
         self._terms, self._store, self._token = terms, store, token
-        _LIVING[token] = self
+        remember(token, self)
 
     @classmethod
     def open(
@@ -169,8 +166,6 @@ class PrivacyLedger:
     @property
     def statement(self) -> str:
         """One sentence on what is, or is not, claimed for everything charged."""
-        from mrf_matrix.mechanisms.ledger_display import statement
-
         return statement(self._terms, self.account)
 
     @property
@@ -267,49 +262,5 @@ class PrivacyLedger:
 
         return ledger_from_dict(cls, record)
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Return the ledger itself: clones of an estimator spend from one budget."""
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
-        path = getattr(self._store, "path", None)
-        if path is not None:
-            return PrivacyLedger.open, (path,)
-        return _unpickled, (self._token, self._terms, self.account)
-
-    def __repr__(self) -> str:
-        account, number = self.account, len(self.account.charges)
-        spent = written(account.spent, self._terms.unit)
-        return (
-            f"PrivacyLedger({self.budget!r}, spent {spent} in {number} "
-            f"charge{'' if number == 1 else 's'}, {self.neighboring})"
-        )
-
-    def __str__(self) -> str:
-        from mrf_matrix.mechanisms.ledger_display import as_text
-
-        return as_text(self._terms, self.account)
-
-    def __rich__(self) -> Any:
-        from mrf_matrix.mechanisms.ledger_display import as_table
-
-        return as_table(self._terms, self.account)
-
-    def _repr_html_(self) -> str:
-        from mrf_matrix.mechanisms.ledger_display import as_html
-
-        return as_html(self._terms, self.account)
-
-
-def _unpickled(token: str, terms: Terms, account: Account) -> PrivacyLedger:
-    """Return the living ledger where it lives, and a read-only copy elsewhere."""
-    living = _LIVING.get(token)
-    if living is not None:
-        return living
-    return PrivacyLedger._of(terms, ReadOnlyStore(account, ELSEWHERE), token)
+        return pickled(PrivacyLedger, self._token, self._terms, self._store)

@@ -1,17 +1,37 @@
 """A ledger for people: plain text, a rich table, an HTML table; all from the same rows."""
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mrf_matrix.mechanisms.exact_number import readable
 from mrf_matrix.mechanisms.ledger_charge import Account, Charge, written
 from mrf_matrix.mechanisms.ledger_rules import Terms
+from mrf_matrix.mechanisms.ledger_store import Store
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
 HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
+
+
+class Displayed:
+    """A ledger's forms at a prompt, in print, in rich and in a notebook."""
+
+    _terms: Terms
+    _store: Store
+
+    def __repr__(self) -> str:
+        return as_line(self._terms, self._store.read())
+
+    def __str__(self) -> str:
+        return as_text(self._terms, self._store.read())
+
+    def __rich__(self) -> Any:
+        return as_table(self._terms, self._store.read())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._terms, self._store.read())
 
 
 def statement(terms: Terms, account: Account) -> str:
@@ -52,6 +72,15 @@ def _row(charge: Charge) -> tuple[str, ...]:
         readable(charge.amount),
         charge.noise if charge.is_private else f"{charge.noise} (not private)",
         charge.when.strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+def as_line(terms: Terms, account: Account) -> str:
+    """Return the total, what is spent and the number of charges in one line."""
+    number, spent = len(account.charges), written(account.spent, terms.unit)
+    return (
+        f"PrivacyLedger({terms.budget!r}, spent {spent} in {number} "
+        f"charge{'' if number == 1 else 's'}, {terms.neighboring})"
     )
 
 
