@@ -1,6 +1,7 @@
 """`mrf-matrix compare`: the main job, on one screen, one JSON file and two pictures."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,17 @@ import click
 
 from mrf_matrix.cli.compare_tables import accuracy_table, notes, strategy_table
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import comma_floats
+from mrf_matrix.cli.options import (
+    comma_floats,
+    neighboring_option,
+    result_options,
+    seed_option,
+    splits_option,
+    strategy_option,
+    time_limit_option,
+    trees_option,
+)
+from mrf_matrix.cli.results import write_results
 from mrf_matrix.cli.screen import console, progress_bar
 
 
@@ -20,15 +31,9 @@ from mrf_matrix.cli.screen import console, progress_bar
     type=click.Path(exists=True, dir_okay=False),
     help="Domain file (JSON) of a CSV or Parquet data set.",
 )
-@click.option("--trees", default=128, show_default=True, help="Trees in the forest.")
+@trees_option()
 @click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
-@click.option(
-    "--splits",
-    type=click.Choice(["multiway", "binary"]),
-    default="multiway",
-    show_default=True,
-    help="Kind of split.",
-)
+@splits_option()
 @click.option(
     "--epsilons",
     callback=comma_floats,
@@ -40,23 +45,10 @@ from mrf_matrix.cli.screen import console, progress_bar
     "--repeats", default=3, show_default=True, help="Train/test splits; each has its own forest."
 )
 @click.option("--draws", default=5, show_default=True, help="Noise draws for each split and ε.")
-@click.option(
-    "--seed", default=0, show_default=True, help="Seed of splits, forests and research noise."
-)
+@seed_option("Seed of splits, forests and research noise.")
 @click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard", show_default=True)
-@click.option(
-    "--strategy",
-    default="auto",
-    show_default=True,
-    help="Strategy family, or auto for the best of all.",
-)
-@click.option(
-    "--neighboring",
-    type=click.Choice(["add_remove", "replace_one"]),
-    default="add_remove",
-    show_default=True,
-    help="Neighbouring relation.",
-)
+@strategy_option()
+@neighboring_option()
 @click.option(
     "--noise",
     type=click.Choice(["research", "exact"]),
@@ -64,20 +56,8 @@ from mrf_matrix.cli.screen import console, progress_bar
     show_default=True,
     help="Seedable research noise, or exact release-grade noise.",
 )
-@click.option(
-    "--time-limit",
-    default=10.0,
-    show_default=True,
-    help="Seconds to search for a strategy, for each forest.",
-)
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=None,
-    help="Folder for the JSON file and pictures [default: results/DATASET].",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the JSON instead of tables.")
-@click.option("--no-pictures", is_flag=True, help="Draw no pictures.")
+@time_limit_option(10.0, "Seconds to search for a strategy, for each forest.")
+@result_options("DATASET")
 @user_errors
 def command(
     dataset: str,
@@ -119,10 +99,8 @@ def command(
     else:
         show(study)
     folder = output or Path("results") / data.name
-    files = [write_json(record, folder), *([] if no_pictures else draw(study, folder))]
-    console(stderr=as_json).print(
-        "Written: " + ", ".join(str(file) for file in files), soft_wrap=True
-    )
+    drawing = None if no_pictures else partial(pictures, study)
+    write_results(record, folder / "compare.json", drawing, as_json=as_json)
 
 
 def show(study: Any) -> None:
@@ -133,26 +111,11 @@ def show(study: Any) -> None:
         screen.print(note)
 
 
-def write_json(record: str, folder: Path) -> Path:
-    """Write the study's record into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "compare.json"
-    file.write_text(record + "\n", encoding="utf-8")
-    return file
-
-
-def draw(study: Any, folder: Path) -> list[Path]:
-    """Draw accuracy against ε and the strategies' errors; without matplotlib, say so."""
+def pictures(study: Any) -> dict[str, Any]:
+    """Return accuracy against ε and the strategies' errors, by their file names."""
     from mrf_matrix.plotting import AccuracyDisplay, StrategyErrorDisplay
 
-    try:
-        pictures: dict[str, Any] = {
-            "accuracy.png": AccuracyDisplay.from_comparison(study),
-            "strategies.png": StrategyErrorDisplay.from_comparison(study),
-        }
-    except ImportError as missing:
-        console(stderr=True).print(f"No pictures: {missing}")
-        return []
-    for name, picture in pictures.items():
-        picture.figure_.savefig(folder / name, dpi=150)
-    return [folder / name for name in pictures]
+    return {
+        "accuracy.png": AccuracyDisplay.from_comparison(study),
+        "strategies.png": StrategyErrorDisplay.from_comparison(study),
+    }

@@ -10,7 +10,18 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit_options import check_options
-from mrf_matrix.cli.options import SHRINKAGES, VOTINGS, depth_or_auto, exact_number
+from mrf_matrix.cli.options import (
+    SHRINKAGES,
+    VOTINGS,
+    budget_options,
+    depth_or_auto,
+    epsilon_or_default,
+    neighboring_option,
+    splits_option,
+    strategy_option,
+    time_limit_option,
+    trees_option,
+)
 from mrf_matrix.cli.report_table import report_table
 from mrf_matrix.cli.screen import console
 
@@ -39,8 +50,9 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     help="Domain file (JSON) of a CSV or Parquet file. Required for files.",
 )
 @click.option("--target", help="Column of the classes, if the domain file does not say it.")
-@click.option("--epsilon", callback=exact_number, help="Pure-DP budget: 1, 0.5, 1/3. [default: 1]")
-@click.option("--rho", callback=exact_number, help="zCDP budget instead, with Gaussian noise.")
+@budget_options(
+    "Pure-DP budget: 1, 0.5, 1/3. [default: 1]", "zCDP budget instead, with Gaussian noise."
+)
 @click.option(
     "--method",
     type=click.Choice(["matrix", "posterior"]),
@@ -56,7 +68,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     help="Number of records, if it is public: posterior weighs the noise against it.",
 )
 @click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")
-@click.option("--trees", default=128, show_default=True, help="Trees in the forest.")
+@trees_option()
 @click.option(
     "--depth",
     "--max-depth",
@@ -74,21 +86,10 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     show_default=True,
     help="Share of the budget that --depth auto spends on the class totals.",
 )
-@click.option(
-    "--splits",
-    type=click.Choice(["multiway", "binary"]),
-    default="multiway",
-    show_default=True,
-    help="Kind of split.",
-)
+@splits_option()
 @click.option("--ensembles", default=1, show_default=True, help="Ensembles, each with its share.")
 @click.option("--max-features", type=int, help="Attributes that each ensemble draws.")
-@click.option(
-    "--strategy",
-    default="auto",
-    show_default=True,
-    help="Strategy family, or auto for the best of all.",
-)
+@strategy_option()
 @click.option("--voting", type=click.Choice(VOTINGS), default="hard", show_default=True)
 @click.option(
     "--shrinkage",
@@ -98,17 +99,9 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     help="Leaves shrunk toward their ancestors before they vote: as far as votes of all trees "
     "need, or each leaf on its own.",
 )
-@click.option(
-    "--neighboring",
-    type=click.Choice(["add_remove", "replace_one"]),
-    default="add_remove",
-    show_default=True,
-    help="Neighbouring relation.",
-)
+@neighboring_option()
 @click.option("--seed", type=int, help="Seed of the forest's structure; noise has none.")
-@click.option(
-    "--time-limit", default=8.0, show_default=True, help="Seconds to search for a strategy."
-)
+@time_limit_option(8.0, "Seconds to search for a strategy.")
 @click.option(
     "--ledger",
     "ledger_file",
@@ -173,10 +166,9 @@ def classifier(settings: dict[str, Any], ledger: Any) -> Any:
     """Return the classifier of the options, without a domain yet."""
     from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
 
-    epsilon, rho = settings["epsilon"], settings["rho"]
     common = {
-        "epsilon": 1 if epsilon is None and rho is None else epsilon,
-        "rho": rho,
+        "epsilon": epsilon_or_default(settings),
+        "rho": settings["rho"],
         "neighboring": settings["neighboring"],
         "random_state": settings["seed"],
         "ledger": ledger,

@@ -6,17 +6,16 @@ from typing import Any
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import exact_number
+from mrf_matrix.cli.options import NEIGHBORING, budget_options
 from mrf_matrix.cli.screen import console
 
 
 @click.command(name="ledger")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--epsilon", callback=exact_number, help="Total pure-DP budget of a new ledger.")
-@click.option("--rho", callback=exact_number, help="Total zCDP budget of a new ledger.")
+@budget_options("Total pure-DP budget of a new ledger.", "Total zCDP budget of a new ledger.")
 @click.option(
     "--neighboring",
-    type=click.Choice(["add_remove", "replace_one"]),
+    type=click.Choice(NEIGHBORING),
     help="Neighbouring relation of a new ledger [default: add_remove].",
 )
 @click.option("--delta", type=float, help="Also show what was spent as (ε, δ), for this δ.")

@@ -1,9 +1,18 @@
-"""Option types that several subcommands share."""
+"""Options that several subcommands share, and their types."""
 
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import click
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What adds options to a command; each subcommand says its own help where it differs."""
+
+NEIGHBORING = ("add_remove", "replace_one")
+SPLITS = ("multiway", "binary")
+MODES = ("training", "prediction", "subsample")
 VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 """As in `mrf_matrix.estimators`, which is not imported for a list of words."""
@@ -42,3 +51,97 @@ def depth_or_auto(ctx: click.Context, param: click.Parameter, value: str) -> int
         return int(value)
     except ValueError as error:
         raise click.BadParameter(f"{value!r}: expected a whole number, or auto") from error
+
+
+def together(*options: Decorator) -> Decorator:
+    """Add several options, in this order in the help."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def budget_options(
+    epsilon: str = "Pure-DP budget [default: 1].", rho: str = "zCDP budget, instead of --epsilon."
+) -> Decorator:
+    """Add --epsilon and --rho, neither with a default: see `epsilon_or_default`."""
+    return together(
+        click.option("--epsilon", callback=exact_number, help=epsilon),
+        click.option("--rho", callback=exact_number, help=rho),
+    )
+
+
+def epsilon_or_default(settings: dict[str, Any]) -> Fraction | float | None:
+    """Return the ε of the options: 1 where neither budget was given, None beside --rho."""
+    if settings["epsilon"] is None and settings["rho"] is None:
+        return 1
+    epsilon: Fraction | float | None = settings["epsilon"]
+    return epsilon
+
+
+def mode_option(help: str | None = None) -> Decorator:
+    """Add --mode: what is released."""
+    return click.option(
+        "--mode", type=click.Choice(MODES), default="training", show_default=True, help=help
+    )
+
+
+def trees_option(help: str = "Trees in the forest.") -> Decorator:
+    """Add --trees."""
+    return click.option("--trees", default=128, show_default=True, help=help)
+
+
+def splits_option(help: str | None = "Kind of split.") -> Decorator:
+    """Add --splits."""
+    return click.option(
+        "--splits", type=click.Choice(SPLITS), default="multiway", show_default=True, help=help
+    )
+
+
+def strategy_option(help: str = "Strategy family, or auto for the best of all.") -> Decorator:
+    """Add --strategy."""
+    return click.option("--strategy", default="auto", show_default=True, help=help)
+
+
+def neighboring_option(help: str | None = "Neighbouring relation.") -> Decorator:
+    """Add --neighboring."""
+    return click.option(
+        "--neighboring",
+        type=click.Choice(NEIGHBORING),
+        default="add_remove",
+        show_default=True,
+        help=help,
+    )
+
+
+def seed_option(help: str = "Seed of the public structure.") -> Decorator:
+    """Add --seed, for what may be reproduced: never for the noise of a release."""
+    return click.option("--seed", default=0, show_default=True, help=help)
+
+
+def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:
+    """Add --time-limit of the search for a strategy."""
+    return click.option("--time-limit", default=seconds, show_default=True, help=help)
+
+
+def result_options(
+    place: str,
+    *,
+    table: str = "tables",
+    record_and: str = "pictures",
+    picture: str = "pictures",
+) -> Decorator:
+    """Add --output, --json and --no-pictures: where results go, and which."""
+    return together(
+        click.option(
+            "--output",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=None,
+            help=f"Folder for the JSON file and {record_and} [default: results/{place}].",
+        ),
+        click.option("--json", "as_json", is_flag=True, help=f"Print the JSON instead of {table}."),
+        click.option("--no-pictures", is_flag=True, help=f"Draw no {picture}."),
+    )

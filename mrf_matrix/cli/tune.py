@@ -1,15 +1,24 @@
 """`mrf-matrix tune`: choose a design without data, and print what makes it."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import exact_number
-from mrf_matrix.cli.plan import write
+from mrf_matrix.cli.options import (
+    budget_options,
+    epsilon_or_default,
+    mode_option,
+    neighboring_option,
+    result_options,
+    seed_option,
+    time_limit_option,
+)
 from mrf_matrix.cli.plan_tables import search_table
+from mrf_matrix.cli.results import write_results
 from mrf_matrix.cli.screen import console, progress_bar
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
@@ -23,15 +32,9 @@ def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 @click.command(name="tune")
 @click.argument("domain")
-@click.option("--epsilon", callback=exact_number, help="Pure-DP budget [default: 1].")
-@click.option("--rho", callback=exact_number, help="zCDP budget, instead of --epsilon.")
+@budget_options()
 @click.option("--records", type=int, help="Public number of records [default: as published].")
-@click.option(
-    "--mode",
-    type=click.Choice(["training", "prediction", "subsample"]),
-    default="training",
-    show_default=True,
-)
+@mode_option()
 @click.option(
     "--objective",
     type=click.Choice(["accuracy", "flip", "error", "bound"]),
@@ -46,14 +49,9 @@ def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--voting", callback=comma_values, help="Voting rules to try.")
 @click.option("--ensembles", callback=comma_values, help="Numbers of ensembles to try.")
 @click.option("--features", callback=comma_values, help="Attributes of an ensemble to try.")
-@click.option(
-    "--neighboring",
-    type=click.Choice(["add_remove", "replace_one"]),
-    default="add_remove",
-    show_default=True,
-)
-@click.option("--seed", default=0, show_default=True, help="Seed of the public structure.")
-@click.option("--time-limit", default=1.0, show_default=True, help="Seconds for each strategy.")
+@neighboring_option(None)
+@seed_option()
+@time_limit_option(1.0)
 @click.option("--max-seconds", type=float, help="Begin no further design after this time.")
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
@@ -63,14 +61,7 @@ def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option(
     "--resume", type=click.Path(dir_okay=False, path_type=Path), help="File of finished trials."
 )
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=None,
-    help="Folder for the JSON file and the picture [default: results/DOMAIN].",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the JSON instead of a table.")
-@click.option("--no-pictures", is_flag=True, help="Draw no picture.")
+@result_options("DOMAIN", table="a table", record_and="the picture", picture="picture")
 @user_errors
 def command(
     domain: str,
@@ -83,7 +74,6 @@ def command(
     from mrf_matrix.planning import default_space, tune
 
     schema, label = public_domain(domain)
-    epsilon = 1 if settings["epsilon"] is None and settings["rho"] is None else settings["epsilon"]
     space = default_space(schema, settings["mode"]) | {
         name: settings[option]
         for name, option in (
@@ -100,7 +90,7 @@ def command(
     with progress_bar(quiet=as_json) as progress:
         found = tune(
             schema,
-            epsilon=epsilon,
+            epsilon=epsilon_or_default(settings),
             rho=settings["rho"],
             n_records=settings["records"] or public_records(domain),
             mode=settings["mode"],
@@ -124,20 +114,12 @@ def command(
         console().print("Best: " + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items()))
         console().print("Nothing was spent and no record read: every figure is public.")
     folder = output or Path("results") / label
-    files = [write(record, folder, "tune.json"), *([] if no_pictures else draw(found, folder))]
-    console(stderr=as_json).print(
-        "Written: " + ", ".join(str(file) for file in files), soft_wrap=True
-    )
+    drawing = None if no_pictures else partial(pictures, found)
+    write_results(record, folder / "tune.json", drawing, as_json=as_json)
 
 
-def draw(found: Any, folder: Path) -> list[Path]:
-    """Draw the Pareto front; without matplotlib, say so."""
+def pictures(found: Any) -> dict[str, Any]:
+    """Return the Pareto front, by its file name."""
     from mrf_matrix.plotting import ParetoDisplay
 
-    try:
-        picture = ParetoDisplay.from_tuning(found)
-    except ImportError as missing:
-        console(stderr=True).print(f"No pictures: {missing}")
-        return []
-    picture.figure_.savefig(folder / "designs.png", dpi=150)
-    return [folder / "designs.png"]
+    return {"designs.png": ParetoDisplay.from_tuning(found)}
