@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from strategies.operators.explicit_forms import densified
 from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Operator, densified
+from strategies.operators.operator import Array, Operator
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled

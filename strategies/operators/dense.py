@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.operator import Array, Operator, as_shape, check_range
+from strategies.operators.exact_integers import check_range
+from strategies.operators.explicit_forms import as_shape
+from strategies.operators.operator import Array, Operator
 from strategies.operators.validation import Real, checked_sizes, real_array
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.operator import Array, Norm, Operator, as_shape
+from strategies.operators.explicit_forms import as_shape
+from strategies.operators.operator import Array, Norm, Operator
 from strategies.operators.validation import checked_sizes, real_array
 
 

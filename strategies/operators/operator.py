@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.exact_integers import exact_column_sums, integer_form
+from strategies.operators.explicit_forms import densified, gram
 from strategies.operators.memory import check_allocation
 from strategies.operators.pseudo_inverse import least_squares
 
@@ -212,11 +214,7 @@ class Operator(ABC):
 
     def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
         """Return exact column sums of an integer operator: of ``|a|`` ("l1") or ``a**2`` ("l2")."""
-        matrix = abs(self.to_sparse()).astype(np.int64)
-        check_range(float(abs(matrix).max()) ** (2 if norm == "l2" else 1) * self.shape[0])
-        if norm == "l2":
-            matrix = matrix * matrix
-        return np.asarray(matrix.sum(axis=0), dtype=np.int64)
+        return exact_column_sums(self.to_sparse(), 2 if norm == "l2" else 1)
 
     def integer_sensitivity(self, norm: Norm) -> int:
         """Return the exact sensitivity of an integer operator.
@@ -258,42 +256,6 @@ class Operator(ABC):
     def estimate(self, workload: "Operator", answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
         return None
-
-
-def gram(form: Any) -> Any:
-    """Return ``X.T @ X`` of an ndarray or a CSR array, as floats."""
-    form = form.astype(np.float64)
-    return form.T @ form
-
-
-def densified(form: Any) -> Array:
-    """Return an ndarray of floats from either explicit form."""
-    explicit = form.toarray() if hasattr(form, "toarray") else form
-    return np.asarray(explicit, dtype=np.float64)
-
-
-def integer_form(form: Any) -> sparse.csr_array:
-    """Return a CSR array with every entry rounded to the nearest integer, zeros dropped."""
-    matrix = sparse.csr_array(form)
-    check_range(float(np.abs(matrix.data).max(initial=0.0)))
-    data = np.rint(matrix.data).astype(np.int64)
-    rounded = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    rounded.eliminate_zeros()
-    return rounded
-
-
-def check_range(largest: float) -> None:
-    """Refuse integers that would not stay exact in 64 bits."""
-    if largest >= 2.0**62:
-        raise OverflowError(
-            f"integer entries or their column sums reach {largest:.3g}: expected less than 2**62. "
-            f"Round with a smaller scale."
-        )
-
-
-def as_shape(rows: int, columns: int) -> tuple[int, int]:
-    """Return a shape as exact Python integers."""
-    return int(rows), int(columns)
 
 
 def same_columns(operators: Sequence[Operator]) -> int:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.explicit_forms import densified
 from strategies.operators.grouping import Grouping
 from strategies.operators.memory import check_allocation, fits
-from strategies.operators.operator import Array, Norm, Operator, densified
+from strategies.operators.operator import Array, Norm, Operator
 from strategies.operators.pseudo_inverse import least_squares
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from scipy import linalg
 
 from strategies.operators.cross_gram import cross_gram
+from strategies.operators.explicit_forms import densified
 from strategies.operators.memory import fits
-from strategies.operators.operator import Array, Operator, densified
+from strategies.operators.operator import Array, Operator
 from strategies.operators.pseudo_inverse import (
     Factors,
     check_contained,

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.exact_integers import check_range
 from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator, check_range
+from strategies.operators.operator import Array, Norm, Operator
 from strategies.operators.validation import real_array
 
 

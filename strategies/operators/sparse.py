@@ -5,7 +5,8 @@ from typing import cast
 
 from scipy import sparse
 
-from strategies.operators.operator import Array, Operator, as_shape
+from strategies.operators.explicit_forms import as_shape
+from strategies.operators.operator import Array, Operator
 from strategies.operators.validation import checked_sizes, real_sparse
 
 
