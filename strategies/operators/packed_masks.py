@@ -11,6 +11,18 @@ Bits = NDArray[np.uint8]
 Masks = NDArray[np.bool_]
 
 
+def checked_masks(masks: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return one (o, n_i) array per attribute, or refuse none, empty ones and unequal rows."""
+    masks = [np.asarray(mask) for mask in masks]
+    if not masks or any(mask.ndim != 2 or mask.shape[1] < 1 for mask in masks):
+        raise ValueError("masks: expected one (o, n_i) array with n_i >= 1 per attribute.")
+    if len({len(mask) for mask in masks}) != 1:
+        raise ValueError(
+            f"masks have {[len(mask) for mask in masks]} rows: expected one common number."
+        )
+    return masks
+
+
 def pack(masks: Sequence[NDArray[Any]]) -> Bits:
     """Return masks of shapes (o, n_i) as one (o, ceil(sum(n_i) / 8)) array of bytes."""
     return np.packbits(np.concatenate([np.asarray(mask) != 0 for mask in masks], axis=1), axis=1)

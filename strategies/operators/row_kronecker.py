@@ -11,27 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.disjoint_groups import (
+    check_disjoint,
+    cover_everything,
+    numbered_groups,
+)
 from strategies.operators.group_columns import columns_by_group
 from strategies.operators.halves import Halves
 from strategies.operators.khatri_rao import khatri_rao, sum_of_products
+from strategies.operators.mask_grams import hadamard_gram, repeated_gram
 from strategies.operators.memory import check_allocation, fits
+from strategies.operators.met_columns import met_columns
 from strategies.operators.operator import Array, Norm, Operator
 from strategies.operators.packed_masks import (
     Bits,
     Masks,
     as_columns,
-    blocks_of,
-    joint_mask,
-    overlapping_pair,
+    checked_masks,
     pack,
     unique_rows,
     unpack,
 )
 
-COLUMN_BITS = 2**26
-"""Entries of the row-by-cell table that `RowKronecker.columns` unpacks at a time."""
-GRAM_BLOCK = 64
-"""Joint codes of the attributes that one factor of a row gram takes together."""
 ENUMERATION_WORK = 2 * 10**10
 """Multiply-adds that may be spent on counting the rows over every cell of a domain."""
 
@@ -78,33 +79,14 @@ class RowKronecker(Operator):
             If the masks disagree in rows, an attribute has no code, or two rows of one group
             share a cell.
         """
-        masks = [np.asarray(mask) for mask in masks]
-        if not masks or any(mask.ndim != 2 or mask.shape[1] < 1 for mask in masks):
-            raise ValueError("masks: expected one (o, n_i) array with n_i >= 1 per attribute.")
-        if len({len(mask) for mask in masks}) != 1:
-            raise ValueError(
-                f"masks have {[len(mask) for mask in masks]} rows: expected one common number."
-            )
+        masks = checked_masks(masks)
         operator = cls(pack(masks), tuple(mask.shape[1] for mask in masks))
         return operator if groups is None else operator.with_groups(groups)
 
     def with_groups(self, groups: NDArray[np.integer[Any]]) -> "RowKronecker":
         """Return the operator with groups of rows, checked to be pairwise disjoint."""
-        groups = np.asarray(groups)
-        if groups.shape != (self.shape[0],) or groups.dtype.kind not in "iu":
-            raise ValueError(
-                f"groups has shape {groups.shape} and dtype {groups.dtype}: expected one integer "
-                f"for each of the {self.shape[0]} rows."
-            )
-        numbers = np.unique(groups, return_inverse=True)[1].ravel().astype(np.int64)
-        order = np.argsort(numbers, kind="stable")
-        for rows in np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(order) else []:
-            pair = overlapping_pair(self.take_rows(rows).all_masks())
-            if pair is not None:
-                raise ValueError(
-                    f"groups: rows {rows[pair[0]]} and {rows[pair[1]]} of one group share a "
-                    f"cell, expected the rows of a group to be pairwise disjoint."
-                )
+        numbers = numbered_groups(groups, self.shape[0])
+        check_disjoint(numbers, lambda rows: self.take_rows(rows).all_masks())
         return replace(self, groups=numbers)
 
     @property
@@ -187,13 +169,8 @@ class RowKronecker(Operator):
         other = self if other is None else other
         if other.sizes != self.sizes:
             raise ValueError(f"other.sizes={other.sizes}: expected {self.sizes}.")
-        shape = (self.shape[0], other.shape[0])
-        check_allocation("row gram of RowKronecker", shape)
-        result = np.ones(shape)
-        for block in blocks_of(self.sizes, GRAM_BLOCK):
-            left, right = (joint_mask([part.masks(i) for i in block]) for part in (self, other))
-            result *= left @ right.T
-        return result
+        check_allocation("row gram of RowKronecker", (self.shape[0], other.shape[0]))
+        return hadamard_gram(self.masks, other.masks, self.sizes)
 
     def row_gram_matmat(self, right: Array) -> Array:
         """Return ``A @ A.T @ right``, through blocks of the row gram where n is out of reach."""
@@ -219,12 +196,7 @@ class RowKronecker(Operator):
         check_allocation("gram of RowKronecker", (n, n))
         rows, _, counts = self.unique_rows()
         work = sum_of_products(list((rows.widths**2).T))
-        form = rows.to_sparse().astype(np.float64)
-        if work > rows.shape[0] * n * n / 20 and fits((rows.shape[0], n), 16):
-            dense = form.toarray()
-            return np.asarray(dense.T @ (counts[:, None] * dense))
-        weighted = sparse.diags_array(counts.astype(np.float64)) @ form
-        return np.asarray((form.T @ weighted).toarray())
+        return repeated_gram(rows.to_sparse(), counts, work)
 
     def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
         """Return the columns at cells given by number (N,) or by codes (N, d)."""
@@ -232,30 +204,15 @@ class RowKronecker(Operator):
         codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
         if self.groups is not None:
             return columns_by_group(self.all_masks(), self.groups, codes)
-        tables = [np.packbits(mask, axis=0).T for mask in self.all_masks()]
-        step = max(1, COLUMN_BITS // max(self.shape[0], 1))
-        parts = [self._columns(tables, codes[s : s + step]) for s in range(0, len(codes), step)]
-        empty = sparse.csc_array((self.shape[0], 0), dtype=np.int64)
-        return sparse.csr_array(sparse.hstack(parts or [empty], format="csr"))
-
-    def _columns(self, tables: list[Bits], codes: NDArray[np.integer[Any]]) -> sparse.csc_array:
-        """Meet, attribute by attribute, the packed sets of rows that hold each code."""
-        meet = tables[0][codes[:, 0]]
-        for table, column in zip(tables[1:], codes.T[1:], strict=True):
-            meet &= table[column]
-        hits = np.unpackbits(meet, axis=1, count=self.shape[0])
-        return as_columns(hits.view(np.bool_))
+        return met_columns(self.all_masks(), codes)
 
     # Sensitivity ----------------------------------------------------------------------------
 
     @cached_property
     def is_partition(self) -> bool:
         """Whether every group's rows are disjoint and cover the whole domain."""
-        if self.groups is None or not len(self.groups):
-            return False
-        sums = np.zeros(int(self.groups.max()) + 1, dtype=object)
-        np.add.at(sums, self.groups, np.prod(self.widths.astype(object), axis=1))
-        return all(total == self.shape[1] for total in sums[np.unique(self.groups)])
+        groups = self.groups
+        return groups is not None and cover_everything(groups, self.widths, self.shape[1])
 
     @property
     def n_groups(self) -> int:
