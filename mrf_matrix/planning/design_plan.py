@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import ZCDP, PureDP, as_budget
+from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.planning.array_sizes import ArraySize, array_sizes
-from mrf_matrix.planning.flips import flips
+from mrf_matrix.planning.plan_bounds import certified_ratio, lower_bound
+from mrf_matrix.planning.plan_budget import Budget, at_budget, total_budget
+from mrf_matrix.planning.plan_flips import flips_at_lead
+from mrf_matrix.planning.plan_record import as_line, record
+from mrf_matrix.planning.plan_signal import records_behind, vote_variances
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from mrf_matrix.planning.release_time import release_seconds
-from mrf_matrix.planning.workloads import Codes, Mode, leaf_shares, vote_shares_of, vote_workload
+from mrf_matrix.planning.workloads import Codes, Mode
 from strategies import Strategy
 
 Array = NDArray[np.float64]
-Budget = PureDP | ZCDP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,10 +86,7 @@ class Plan:
     @property
     def budget(self) -> Budget:
         """What the release will spend in all."""
-        total = self.parts[0].mechanism.budget
-        for part in self.parts[1:]:
-            total = total + part.mechanism.budget  # type: ignore[operator]
-        return total
+        return total_budget(self.parts)
 
     @property
     def neighboring(self) -> str:
@@ -150,15 +150,7 @@ class Plan:
     @cached_property
     def vote_variances(self) -> Array:
         """Expected squared error of every query's weight votes in one class, shape (b,)."""
-        if self.mode != "training":
-            return self.row_variances
-        total = np.zeros(len(self.queries))
-        for part in self.parts:
-            if part.strategy is None:  # every leaf has its own noise
-                total += part.row_variances[0] * part.ensemble.forest.n_trees
-            else:
-                total += part.variances_of(vote_workload("training", part.ensemble, self.queries))
-        return total
+        return vote_variances(self)
 
     @property
     def rms_per_vote(self) -> float:
@@ -173,60 +165,22 @@ class Plan:
         sensitivity. Discrete noise of a scale below about 3 has less than that: there, at large
         budgets, another integer strategy's total may lie below this figure.
         """
-        self._check_strategies()
-        bounds = (
-            part.mechanism.law.variance * part.row_squares.sum() * _share(part.strategy)
-            for part in self.parts
-        )
-        if self.mode == "training":
-            return float(self.n_classes * sum(bounds))
-        return float(self.total / self.certified_ratio)
+        return lower_bound(self)
 
     @cached_property
     def certified_ratio(self) -> float:
         """Total error over its certified lower bound; computed when it is first asked for."""
-        self._check_strategies()
-        if self.mode == "training":
-            return self.total / self.lower_bound if self.lower_bound > 0 else float("inf")
-        totals = [float(part.row_variances @ self.multiplicity) for part in self.parts]
-        shares = [_share(part.strategy) for part in self.parts]
-        bound = float(np.dot(totals, shares))
-        return sum(totals) / bound if bound > 0 else float("inf")
-
-    def _check_strategies(self) -> None:
-        if any(part.strategy is None for part in self.parts):
-            raise ValueError(
-                f"allocation={self.allocation!r} has no strategy, so no bound stands beside it: "
-                f"expected allocation='matrix'."
-            )
+        return certified_ratio(self)
 
     @cached_property
     def expected_records(self) -> Array:
         """Records (votes) that stand behind each answer, if all cells are as likely."""
-        return self._records(self.mode == "training")
+        return records_behind(self, self.mode == "training")
 
     @property
     def vote_records(self) -> Array:
         """Records (votes) that stand behind each query's vote, if all cells are as likely."""
-        return self._records(False)
-
-    def _records(self, leaves: bool) -> Array:
-        if self.n_records is None:
-            raise ValueError(
-                "n_records is not known: expected plan(..., n_records=N), the public number of "
-                "records."
-            )
-        if self.mode == "subsample" and self.voting == "hard":
-            trees = sum(part.ensemble.forest.n_trees for part in self.parts)
-            return np.full(len(self.queries), float(trees))
-        shares = []
-        for part in self.parts:
-            one = leaf_shares(part.ensemble) if leaves else None
-            one = vote_shares_of(part.ensemble, self.queries) if one is None else one
-            apart = self.mode == "subsample" or self.allocation == "disjoint"
-            shares.append(one / (part.ensemble.forest.n_trees if apart else 1))
-        stacked = np.concatenate(shares) if leaves else np.sum(shares, axis=0)
-        return np.asarray(self.n_records * stacked)
+        return records_behind(self, False)
 
     @property
     def signal_to_noise(self) -> Array:
@@ -265,23 +219,7 @@ class Plan:
             Exact up to the grid for lattices of noise and within .01 otherwise; see
             `mrf_matrix.planning.noise_sums`.
         """
-        if of not in ("answer", "vote"):
-            raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")
-        leaves = of == "answer" and self.mode == "training"
-        variances = self.row_variances if leaves else self.vote_variances
-        chosen = np.arange(len(variances)) if rows is None else np.asarray(rows, dtype=np.intp)
-        if (margin is None) == (share is None):
-            raise ValueError(
-                f"margin={margin!r} and share={share!r}: expected exactly one of the two."
-            )
-        if margin is None:
-            margins = float(share or 0.0) * self._records(leaves)[chosen]
-        else:
-            margins = np.full(len(chosen), float(margin))
-        if not (margins >= 0).all():
-            raise ValueError("margin: expected a number of records of at least 0.")
-        found = flips(self, chosen, margins[:, None], variances[chosen], rivals, leaves)
-        return found[:, 0]
+        return flips_at_lead(self, margin, share, of, rivals, rows)
 
     def at(self, *, epsilon: Any = None, rho: Any = None) -> "Plan":
         """Return the plan at another budget of the same kind, without new linear algebra.
@@ -289,18 +227,7 @@ class Plan:
         Every ensemble keeps its share.
         """
         budget = as_budget(epsilon=epsilon, rho=rho)
-        if type(budget) is not type(self.budget):
-            raise ValueError(
-                f"{budget!r}: expected a budget of the kind of {self.budget!r}, for which the "
-                f"strategies were selected."
-            )
-        if self.budget.is_infinite:
-            budgets = budget.split(len(self.parts))
-        else:
-            budgets = budget.split([part.mechanism.budget.exact for part in self.parts])
-        pairs: Any = zip(self.parts, budgets, strict=True)
-        moved = (part.at(share) for part, share in pairs)
-        return replace(self, parts=tuple(moved))
+        return replace(self, parts=at_budget(self.parts, budget))
 
     @property
     def array_sizes(self) -> tuple[ArraySize, ...]:
@@ -325,27 +252,7 @@ class Plan:
         bound : bool, default=False
             Compute the certified lower bound too, which may take longer than the plan.
         """
-        from mrf_matrix.planning.plan_record import record
-
         return record(self, bound=bound)
 
     def __repr__(self) -> str:
-        unit = "leaf" if self.mode == "training" else "vote"
-        rms = float(np.sqrt(np.mean(self.row_variances)))
-        methods = sorted(
-            {"as measured" if p.strategy is None else p.strategy.method for p in self.parts}
-        )
-        trees = sum(part.ensemble.forest.n_trees for part in self.parts)
-        return (
-            f"Plan({self.mode}, {trees} trees in {len(self.parts)} ensemble"
-            f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by "
-            f"{', '.join(methods)}, {self.budget!r} under {self.neighboring} neighbours, expected "
-            f"error {rms:.4g} rms per {unit})"
-        )
-
-
-def _share(strategy: Strategy | None) -> float:
-    """Return a strategy's certified lower bound as a share of its loss."""
-    if strategy is None or strategy.loss == 0:
-        return 0.0
-    return min(1.0, strategy.lower_bound / strategy.loss)
+        return as_line(self)

@@ -1,4 +1,4 @@
-"""A plan's figures as plain values: what the command line prints and JSON files hold."""
+"""A plan's figures: as plain values for the command line and JSON files, and in one line."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,22 @@ def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
             for share, value in zip(SHARES, mean_flips(plan, SHARES), strict=True)
         }
     return figures
+
+
+def as_line(plan: "Plan") -> str:
+    """Return trees, answers, strategies, budget and expected error in one line."""
+    unit = "leaf" if plan.mode == "training" else "vote"
+    rms = float(np.sqrt(np.mean(plan.row_variances)))
+    methods = sorted(
+        {"as measured" if p.strategy is None else p.strategy.method for p in plan.parts}
+    )
+    trees = sum(part.ensemble.forest.n_trees for part in plan.parts)
+    return (
+        f"Plan({plan.mode}, {trees} trees in {len(plan.parts)} ensemble"
+        f"{'s' * (len(plan.parts) > 1)}, {len(plan.row_variances)} answers by "
+        f"{', '.join(methods)}, {plan.budget!r} under {plan.neighboring} neighbours, expected "
+        f"error {rms:.4g} rms per {unit})"
+    )
 
 
 def mean_flips(plan: "Plan", shares: Sequence[float]) -> list[float]:
