@@ -1,14 +1,10 @@
 """Release files from an untrusted hand: a clear ReleaseFileError, no code, little memory."""
 
-import io
 import json
-import tracemalloc
-import zipfile
-from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import ZCDP, Domain, PureDP, load_release, measure, save_release
@@ -40,11 +36,7 @@ STRATEGY = Stack(
     [Scaled(2, Identity(6, SIZES)), PATHS, Dense(RNG.normal(size=(2, 6)), SIZES),
      Marginals(SIZES, [(0,)], [0.5])]
 )  # fmt: skip
-QUICK = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+QUICK = settings(settings.get_profile("hostile"), max_examples=60)
 DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
 
 
@@ -60,62 +52,21 @@ def good(tmp_path_factory):
 
 
 @pytest.fixture
-def read(tmp_path):
-    """Load bytes as a release file."""
-
-    def load(content, **options):
-        path = tmp_path / "one.release"
-        path.write_bytes(content)
-        return load_release(path, **options)
-
-    return load
+def read(reader):
+    """Load bytes or members as a release file."""
+    return reader(load_release, "one.release")
 
 
-@pytest.fixture
-def modest():
-    """Fail where reading takes more than 64 MB."""
-    tracemalloc.start()
-    yield
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 64e6
+def data_of(members):
+    return json.loads(members["release.json"])
 
 
-def members_of(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as file:
-        return {name: file.read(name) for name in file.namelist()}
-
-
-def container(members):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-    return buffer.getvalue()
-
-
-def data_of(content):
-    return json.loads(members_of(content)["release.json"])
-
-
-def with_data(content, data):
-    return container(members_of(content) | {"release.json": json.dumps(data).encode()})
-
-
-def changed(data, path, value):
-    """Return a deep copy with one value replaced."""
-    if not path:
-        return value
-    copy = deepcopy(data)
-    inner = copy
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
-    return copy
+def with_data(members, data):
+    return members | {"release.json": json.dumps(data).encode()}
 
 
 def measured(matrix, sizes=SIZES, **claims):
-    """Return a file that claims to have measured an integer matrix."""
+    """Return the members of a file that claims to have measured an integer matrix."""
     tree, arrays = encode(matrix, "strategy/")
     strategy = {
         "method": "given", "matrix": tree, "recovery": None, "scale": "1",
@@ -129,7 +80,7 @@ def measured(matrix, sizes=SIZES, **claims):
     }  # fmt: skip
     arrays["answers"] = np.zeros((matrix.shape[0], 1), np.int64)
     members = {f"{name}.npy": bytes_of(array) for name, array in arrays.items()}
-    return container({"release.json": json.dumps(data | claims).encode(), **members})
+    return {"release.json": json.dumps(data | claims).encode(), **members}
 
 
 def usable(release):
@@ -255,23 +206,24 @@ def test_entry_bounds_hold():
         assert np.abs(operator.to_dense()).max() <= entry_bound(operator)
 
 
-def test_what_answers_are_recovered_with_must_round_to_what_was_measured(read, tmp_path):
+def test_what_answers_are_recovered_with_must_round_to_what_was_measured(
+    read, tmp_path, changed, unzipped
+):
     counts = count_cells(np.zeros((4, 2), int), np.zeros(4, int), SIZES, 1)
     strategy = Dense(RNG.normal(size=(8, 3)) @ RNG.integers(-2, 3, (3, 6)))
     save_release(measure(strategy, counts, PureDP(1)), tmp_path / "honest")
     content = (tmp_path / "honest").read_bytes()
     assert read(content).mechanism.rounded.recovery.shape == (8, 6)
+    honest = unzipped(content)
     for path, value in (
         (("strategy", "recovery", "weight"), 1e5),
         (("strategy", "recovery", "weight"), 1e-300),
-        (("strategy", "recovery"), data_of(content)["strategy"]["recovery"]["inner"]),
+        (("strategy", "recovery"), data_of(honest)["strategy"]["recovery"]["inner"]),
     ):
         with pytest.raises(ReleaseFileError, match="recovery"):
-            read(with_data(content, changed(data_of(content), path, value)))
-    members = members_of(content)
-    members["recovery/0.npy"] = bytes_of(np.full((8, 6), 1e200))
+            read(with_data(honest, changed(data_of(honest), path, value)))
     with pytest.raises(ReleaseFileError, match="recovery"):
-        read(container(members))
+        read(honest | {"recovery/0.npy": bytes_of(np.full((8, 6), 1e200))})
 
 
 # -- damage ---------------------------------------------------------------------------------------
@@ -279,49 +231,26 @@ def test_what_answers_are_recovered_with_must_round_to_what_was_measured(read, t
 
 @QUICK
 @given(data=st.data())
-def test_truncated_files_are_refused(good, read, data):
+def test_truncated_files_are_refused(good, read, truncated, data):
     with pytest.raises(ReleaseFileError, match=r"one\.release"):
-        read(good[0][: data.draw(st.integers(0, len(good[0]) - 1))])
+        read(data.draw(truncated(good[0])))
 
 
 @QUICK
 @given(data=st.data())
-def test_flipped_bits_are_noticed_or_change_nothing(good, read, data):
-    content = bytearray(good[0])
-    for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+def test_flipped_bits_are_noticed_or_change_nothing(good, read, flipped, data):
     try:
-        loaded = read(bytes(content))
+        loaded = read(data.draw(flipped(good[0], 3)))
     except ReleaseFileError:
         return
     assert np.array_equal(loaded.ask(np.eye(6)), good[1])
 
 
-def places(data, path=()):
-    yield path
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from places(value, (*path, key))
-
-
-ODD = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 9),
-    st.sampled_from([2**31, 2**63, 10**400, -(2**70), 1e300, 0.5]),
-    st.text(max_size=5),
-    st.sampled_from(["inf", "1/0", "1e9999999", "-1", "1/3", "9" * 5000, "²", "0", "\x1b[31m"]),
-    st.sampled_from([[], {}, [[]], [0, 0], {"epsilon": "2"}, {"kind": "identity", "n": 6}]),
-)
-
-
 @QUICK
 @given(data=st.data())
-def test_any_value_of_the_json_may_be_wrong(good, read, data):
-    honest = data_of(good[0])
-    path = data.draw(st.sampled_from(list(places(honest))))
+def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
     try:
-        loaded = read(with_data(good[0], changed(honest, path, data.draw(ODD))))
+        loaded = read(with_data(members, data.draw(one_wrong(data_of(members)))))
     except ReleaseFileError:
         return
     usable(loaded)
@@ -330,15 +259,10 @@ def test_any_value_of_the_json_may_be_wrong(good, read, data):
 
 @QUICK
 @given(data=st.data())
-def test_any_key_of_the_json_may_be_missing(good, read, data):
-    model = data_of(good[0])
-    path = data.draw(st.sampled_from([p for p in places(model) if p and isinstance(p[-1], str)]))
-    inner = model
-    for key in path[:-1]:
-        inner = inner[key]
-    del inner[path[-1]]
+def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
+    path, rest = data.draw(one_missing(data_of(members)))
     try:
-        usable(read(with_data(good[0], model)))
+        usable(read(with_data(members, rest)))
     except ReleaseFileError:
         return
     assert path[0] == "domain"  # options that have a default
@@ -346,14 +270,10 @@ def test_any_key_of_the_json_may_be_missing(good, read, data):
 
 @QUICK
 @given(data=st.data())
-def test_any_number_of_the_strategy_may_be_wrong(good, read, data):
-    members = members_of(good[0])
+def test_any_number_of_the_strategy_may_be_wrong(members, read, flipped, data):
     name = data.draw(st.sampled_from(sorted(set(members) - {"release.json"})))
-    content = bytearray(members[name])
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     try:
-        loaded = read(container(members | {name: bytes(content)}))
+        loaded = read(members | {name: data.draw(flipped(members[name], 4))})
     except ReleaseFileError:
         return
     usable(loaded)
@@ -381,26 +301,25 @@ def test_any_number_of_the_strategy_may_be_wrong(good, read, data):
         (("n_classes",), 2**40, "n_classes"),
     ],
 )
-def test_wrong_fields_are_named(good, read, path, value, message):
+def test_wrong_fields_are_named(members, read, path, value, message, changed):
     with pytest.raises(ReleaseFileError, match=message):
-        read(with_data(good[0], changed(data_of(good[0]), path, value)))
+        read(with_data(members, changed(data_of(members), path, value)))
 
 
 # -- memory and other files -----------------------------------------------------------------------
 
 
-def test_members_that_are_not_arrays_of_the_release_are_refused(good, read, tmp_path):
+def test_members_that_are_not_arrays_of_the_release_are_refused(members, read, tmp_path):
     for name in ("../escaped.npy", "strategy/99.npy", "run.py", "recovery/0.npy2"):
         with pytest.raises(ReleaseFileError, match="no arrays of its release"):
-            read(container(members_of(good[0]) | {name: b"x"}))
+            read(members | {name: b"x"})
     assert {path.name for path in tmp_path.iterdir()} == {"one.release"}
 
 
-def test_a_model_file_is_no_release(good, read):
-    members = members_of(good[0])
+def test_a_model_file_is_no_release(members, read):
     members["model.json"] = members.pop("release.json")
     with pytest.raises(ReleaseFileError, match=r"release\.json"):
-        read(container(members))
+        read(members)
 
 
 def test_the_cap_is_an_argument(good, read):
@@ -427,21 +346,21 @@ def test_a_missing_file_is_called_missing(tmp_path):
         },
     ],
 )
-def test_endless_structures_take_little_memory(good, read, modest, tree):
-    data = changed(data_of(good[0]), ("strategy", "matrix"), tree)
-    members = {k: v for k, v in members_of(good[0]).items() if not k.startswith("strategy/")}
-    members = {k: v for k, v in members.items() if not k.startswith("recovery/")}
+def test_endless_structures_take_little_memory(members, read, modest, tree, changed):
+    data = changed(data_of(members), ("strategy", "matrix"), tree)
+    rest = {k: v for k, v in members.items() if not k.startswith(("strategy/", "recovery/"))}
     data = changed(data, ("strategy", "recovery"), None)
     with pytest.raises(ReleaseFileError):
-        read(container(members | {"release.json": json.dumps(data).encode()}))
+        read(with_data(rest, data))
 
 
-def test_zcdp_files_are_held_to_squares(read, tmp_path):
+def test_zcdp_files_are_held_to_squares(read, tmp_path, changed, unzipped):
     counts = count_cells(np.zeros((4, 2), int), np.zeros(4, int), SIZES, 1)
     release = measure(Scaled(3, Identity(6, SIZES)), counts, ZCDP(0.5))
     save_release(release, tmp_path / "honest")
     content = (tmp_path / "honest").read_bytes()
     assert read(content).sensitivity == release.sensitivity
+    honest = unzipped(content)
     for place, value in ((("budget",), {"rho": "1/4"}), (("neighboring",), "replace_one")):
         with pytest.raises(ReleaseFileError, match="more privacy"):
-            read(with_data(content, changed(data_of(content), place, value)))
+            read(with_data(honest, changed(data_of(honest), place, value)))
