@@ -6,6 +6,7 @@ from scipy import linalg
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
 from strategies import select
+from strategies.operators import pseudo_inverse
 from strategies.operators.singular_values import minimum_norm, singular_values
 
 RNG = np.random.default_rng(4)
@@ -51,8 +52,12 @@ def test_the_slow_route_agrees(name, no_divide_and_conquer):
     assert no_divide_and_conquer == ["gesdd", "gelsd"]
 
 
-def test_marginals_survive_a_failure(no_divide_and_conquer):
-    """Marginals without full rank: their loss is computed again from singular values."""
+def test_marginals_survive_a_failure(no_divide_and_conquer, monkeypatch):
+    """Marginals without full rank: their loss is computed again from singular values.
+
+    Whether the Gram shows a clear gap depends on rounding, so it is told to show none.
+    """
+    monkeypatch.setattr(pseudo_inverse, "from_gram", lambda gram: None)
     domain = Domain.from_sizes([4, 4, 4])
     forest = RandomTrees(n_trees=2, max_depth=2, splits="binary").grow(domain, random_state=0)
     found = select(path_matrix(forest), norm="l1", method="marginals")
