@@ -19,6 +19,9 @@ from strategies.operators import Gram, Operator, Product, RowKronecker, Scaled, 
 
 Array = NDArray[np.float64]
 
+KEPT_STACKS = 4
+"""Stacks of a matrix with others that are kept while it lives."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
@@ -92,18 +95,35 @@ def _of_one_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _stacked(blocks: Sequence[Operator], roots: tuple[float, ...]) -> Operator:
-    """Stack matrices once for as long as the first lives, so that factors are kept with it.
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """A stack, with the very matrices that it was made of: an id alone may be another's later."""
 
-    A study draws noise many times for the same strategies. The stack holds its blocks, so their
-    ids stay their own.
+    blocks: tuple[Operator, ...]
+    roots: tuple[float, ...]
+    matrix: Operator
+
+    def is_of(self, blocks: Sequence[Operator], roots: tuple[float, ...]) -> bool:
+        return (
+            roots == self.roots
+            and len(blocks) == len(self.blocks)
+            and all(one is other for one, other in zip(blocks, self.blocks, strict=True))
+        )
+
+
+def _stacked(blocks: Sequence[Operator], roots: tuple[float, ...]) -> Operator:
+    """Stack matrices, keeping the last few stacks with the first matrix, for their factors.
+
+    A study draws noise many times for the same strategies.
     """
-    kept: dict[Any, Operator] = vars(blocks[0]).setdefault("_stacked", {})
-    key = (*(id(block) for block in blocks), *roots)
-    if key not in kept:
-        scaled = [Scaled(root, block) for root, block in zip(roots, blocks, strict=True)]
-        kept[key] = over_merged_cells(Stack(scaled))
-    return kept[key]
+    kept: tuple[_Stacked, ...] = vars(blocks[0]).get("_stacked", ())
+    for entry in kept:
+        if entry.is_of(blocks, roots):
+            return entry.matrix
+    scaled = [Scaled(root, block) for root, block in zip(roots, blocks, strict=True)]
+    entry = _Stacked(tuple(blocks), roots, over_merged_cells(Stack(scaled)))
+    vars(blocks[0])["_stacked"] = (entry, *kept)[:KEPT_STACKS]
+    return entry.matrix
 
 
 def checked_releases(releases: Any) -> list[Release]:

@@ -1,5 +1,6 @@
 """Generalised least squares over releases, with and without public totals."""
 
+import gc
 from math import inf
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct
 from mrf_matrix.mechanisms.mechanism import calibrate
 from mrf_matrix.reconstruction import combine, with_known_totals
+from mrf_matrix.reconstruction.pooling import KEPT_STACKS, pooled
 from strategies.operators import (
     Dense,
     Gram,
@@ -311,3 +313,33 @@ def test_stacked_structures_of_one_release():
     release = measure(strategy, COUNTS, PureDP(1), noise="research", random_state=0)
     found = with_known_totals(release, np.eye(6), class_totals=TABLE.sum(axis=0))
     assert found.values.sum(axis=0) == pytest.approx(TABLE.sum(axis=0))
+
+
+def test_what_is_kept_of_dead_strategies_answers_for_no_other():
+    """Partitions come and go beside one lasting release, so that addresses are used again."""
+    generator = np.random.default_rng(4)
+    codes = np.stack([generator.integers(0, size, 200) for size in (4, 6)], axis=1)
+    counts = count_cells(codes, generator.integers(0, 2, 200), (4, 6), 2)
+    total = RowKronecker.from_masks([np.ones((1, 4)), np.ones((1, 6))])
+    lasting = calibrate(total, PureDP(1))
+    for seed in range(60):
+        partition = Grouping(generator.permutation(np.arange(24) % 4), (4, 6))
+        parts, workload = [lasting, calibrate(partition, PureDP(1))], partition.to_dense()
+        releases = draw(parts, seed, counts)
+        matrix, deviation = whitened(parts)
+        answers = np.concatenate([release.answers for release in releases]) / deviation[:, None]
+        found = combine(releases, workload)
+        assert found.values == pytest.approx(workload @ np.linalg.pinv(matrix) @ answers)
+        known = with_known_totals(releases, workload, class_totals=[100, 100])
+        assert known.values.sum(axis=0) == pytest.approx([100, 100])
+        del partition, parts, releases
+        gc.collect()
+
+
+def test_a_stack_is_kept_for_the_next_draw_and_not_for_ever():
+    lasting = calibrate(IDENTITY, PureDP(1))
+    others = [calibrate(Dense(np.eye(6)[:2] * (i + 1)), PureDP(1)) for i in range(KEPT_STACKS + 2)]
+    stacks = [pooled(draw([lasting, other], 0)).matrix for other in others]
+    assert pooled(draw([lasting, others[-1]], 1)).matrix is stacks[-1]
+    assert len(vars(lasting.rounded.recovery)["_stacked"]) == KEPT_STACKS
+    assert pooled(draw([lasting, others[0]], 1)).matrix is not stacks[0]
