@@ -35,7 +35,7 @@ def estimated_cells(matrix: Operator, answers: Array) -> Array | None:
         return matrix.least_squares(answers)
     if not is_explicit(matrix):
         return None
-    factors = _factors(matrix)
+    factors = factors_of(matrix)
     cells = _gram_solve(factors, matrix.rmatmat(answers))
     rest = answers - matrix.matmat(cells)
     return cells + _gram_solve(factors, matrix.rmatmat(rest))
@@ -75,11 +75,12 @@ def recovered_squares(workload: Operator, matrix: Operator) -> Array:
     if values is not None:
         return values
     if is_explicit(matrix) and (workload.prefers_sparse or fits(workload.shape)):
-        return explicit_row_errors(workload, _factors(matrix))
+        return explicit_row_errors(workload, factors_of(matrix))
     return row_errors(workload, matrix)
 
 
-def _factors(matrix: Operator) -> Factors:
+def factors_of(matrix: Operator) -> Factors:
+    """Return a matrix's factors, computed once for as long as it lives."""
     factors = _FACTORS.get(matrix)
     if factors is None:
         factors = _FACTORS.setdefault(matrix, factorised(matrix))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
 from mrf_matrix.mechanisms.containment import check_determined, determined_estimate
-from mrf_matrix.mechanisms.least_squares import estimated_cells, recovered_squares
+from mrf_matrix.mechanisms.least_squares import estimated_cells, factors_of, recovered_squares
 from mrf_matrix.reconstruction.absolute_deviations import least_absolute_deviations
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.pooling import checked_releases, checked_workload
@@ -47,12 +47,16 @@ class LikelihoodEstimate(Estimate):
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Answers over the scale of their noise, and what they measure of the coefficients."""
+    """Answers over the scale of their noise, and what they measure of the coefficients.
+
+    `ratios` (m,) are variances of the noise over its squared scale: 1 for continuous Gaussian
+    noise, less for discrete noise of a small scale.
+    """
 
     matrix: Array
     answers: Array
-    queries: Operator
-    ratio: float
+    queries: Dense
+    ratios: Array
 
 
 def maximum_likelihood(
@@ -170,18 +174,21 @@ def _fit(releases: Sequence[Release], queries: Operator, model: Any) -> _Fit:
     answers = np.concatenate(
         [release.answers / scale for release, scale in zip(releases, scales, strict=True)]
     )
-    ratio = max(release.variance / float(release.noise_scale) ** 2 for release in releases)
+    ratios = [release.variance / scale**2 for release, scale in zip(releases, scales, strict=True)]
     reduced = Dense(_through(queries, explicit))
     check_determined(reduced, Dense(matrix))
-    return _Fit(matrix, answers, reduced, ratio)
+    rows_of = [len(release.answers) for release in releases]
+    return _Fit(matrix, answers, reduced, np.repeat(ratios, rows_of))
 
 
 def _through(matrix: Operator, design: Array | None) -> Array:
+    if design is not None:
+        check_allocation("rows over the model's coefficients", (matrix.shape[0], design.shape[1]))
     return matrix.to_dense() if design is None else matrix.matmat(design)
 
 
 def _gaussian(fit: _Fit, nonnegative: bool) -> tuple[dict[str, Any], Array]:
-    """Return least squares; its variances are exact to the 1e-6 that variance and scale differ."""
+    """Return least squares weighted by scales, with the exact variances of the discrete noise."""
     matrix = Dense(fit.matrix)
     if nonnegative:
         beta = constrained_least_squares(
@@ -192,9 +199,20 @@ def _gaussian(fit: _Fit, nonnegative: bool) -> tuple[dict[str, Any], Array]:
     beta = matrix.least_squares(fit.answers) if cells is None else cells
     return {
         "values": determined_estimate(fit.queries, matrix, fit.answers),
-        "variances": fit.ratio * recovered_squares(fit.queries, matrix),
+        "variances": _weighted_squares(fit.queries.array, matrix, fit.ratios),
         "method": "maximum likelihood, Gaussian noise",
     }, beta
+
+
+def _weighted_squares(queries: Array, matrix: Dense, ratios: Array) -> Array:
+    """Return ``Σ_j (W B⁺)_rj² v_j`` of every row, for answers j of variance ``v_j``.
+
+    On the orthonormal basis Q of B's columns, ``W B⁺ = C Qᵀ``, so it is ``(C Qᵀ diag(v) Q Cᵀ)_rr``.
+    """
+    factors = factors_of(matrix)
+    basis, coordinates = factors.coordinates(matrix.array), factors.coordinates(queries)
+    spread = basis.T @ (ratios[:, None] * basis)
+    return np.asarray(np.einsum("ij,ij->i", coordinates @ spread, coordinates))
 
 
 def _laplace(fit: _Fit, nonnegative: bool) -> tuple[dict[str, Any], Array]:

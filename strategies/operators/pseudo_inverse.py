@@ -71,10 +71,17 @@ class Factors:
 
     def row_errors(self, rows: Array) -> Array:
         """Return ``||(W A⁺)_r||²`` for explicit rows W (q, n), containment checked."""
+        solved = self.coordinates(rows)
+        return np.asarray(np.einsum("ij,ij->i", solved, solved))
+
+    def coordinates(self, rows: Array) -> Array:
+        """Return ``W V R⁻¹`` (q, r) for explicit rows W (q, n), containment checked.
+
+        ``W A⁺`` on an orthonormal basis of A's columns, ``Q = A V R⁻¹``: A's own coordinates.
+        """
         inner = rows if self.basis is None else rows @ self.basis
         self._check(float(np.sum(rows**2)), float(np.sum(inner**2)))
-        solved = self._solve(inner.T)
-        return np.asarray(np.einsum("ij,ij->j", solved, solved))
+        return self._solve(inner.T).T
 
     def gram_trace(self, gram: Array) -> float:
         """Return ``tr(G (AᵀA)⁺)`` for a workload's Gram G (n, n), containment checked."""

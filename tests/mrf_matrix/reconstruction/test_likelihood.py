@@ -53,6 +53,33 @@ def test_under_gaussian_noise_it_is_least_squares():
     assert plain == pytest.approx(found.variances[0], rel=0.3)
 
 
+def test_variances_of_several_gaussian_releases_agree_with_simulation():
+    """Below σ = 1 the variance of the discrete law is far below σ², by a part that σ decides."""
+    draws = 4000
+    counts = count_cells(np.zeros((30, 2), int), np.zeros(30, int), (1, 3), draws)
+    truth = np.zeros((3, draws))
+    truth[0, 0] = 30
+    rows = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [1, -1, 0]])
+    releases = [
+        measure(part, counts, ZCDP(rho), noise="research", random_state=seed)
+        for seed, (part, rho) in enumerate([(rows, 12), (rows[::-1], 0.3), (rows[1:4], 2.5)])
+    ]
+    ratios = [r.variance / float(r.noise_scale) ** 2 for r in releases]
+    assert max(ratios) > 1.3 * min(ratios)
+    workload = np.array([[1, 0, 0], [1, 1, 1], [0, 2, -1]])
+    found = maximum_likelihood(releases, workload)
+    errors = found.values - workload @ truth
+    measured = np.mean(errors**2, axis=1)
+    assert measured == pytest.approx(found.variances, rel=0.12)
+    assert measured.sum() == pytest.approx(found.variances.sum(), rel=0.06)
+    scales = np.repeat([float(r.noise_scale) for r in releases], [5, 5, 3])
+    stacked = np.concatenate([r.matrix.to_dense() for r in releases]) / scales[:, None]
+    gains = workload @ np.linalg.pinv(stacked) / scales
+    variances = np.repeat([r.variance for r in releases], [5, 5, 3])
+    assert found.variances == pytest.approx(gains**2 @ variances, rel=1e-9)
+    assert found.variances != pytest.approx(gains**2 @ scales**2, rel=0.12)  # negative control
+
+
 def test_the_location_is_the_median():
     release, _ = located(21, 7, PureDP(1), seed=3)
     found = maximum_likelihood(release, [[2]])
