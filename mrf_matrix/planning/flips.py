@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.planning.noise_sums import NoiseTerm, combined, normal_flip
+from mrf_matrix.planning.noise_sums import NoiseTerm, combined
+from mrf_matrix.planning.normal_flips import normal_flip
 from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import vote_workload
 from strategies.operators import Operator

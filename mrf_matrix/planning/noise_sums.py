@@ -21,14 +21,14 @@ ties being broken uniformly.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, inf, pi, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.planning.draw_transforms import fourth_cumulant, log_transform
+from mrf_matrix.planning.normal_flips import edgeworth_tail
 
 Array = NDArray[np.float64]
 
@@ -206,30 +206,6 @@ class NoiseSum:
             log = log + term.log_transform(frequencies)
         mass = np.maximum(np.fft.fftshift(np.fft.irfft(np.exp(log), n=points)), 0.0)
         return np.asarray(mass / mass.sum())
-
-
-def normal_flip(margin: float, variance: float, rivals: int = 1) -> float:
-    """Return the flip probability where only the variance is known: a normal error.
-
-    For a single Laplace draw, the worst case, it is off by .03 at most; sums are closer.
-    """
-    if variance == 0:
-        return 0.0 if margin > 0 else rivals / (rivals + 1)
-    if rivals == 1:
-        return edgeworth_tail(margin / sqrt(2 * variance), 0.0)
-    grid = np.linspace(-8, 8, 2001)
-    density = np.exp(-0.5 * grid**2)
-    keep = density @ ndtr(grid + margin / sqrt(variance)) ** rivals / density.sum()
-    return float(1 - keep)
-
-
-def edgeworth_tail(x: float, excess: float) -> float:
-    """Return ``P(S > x)`` for a standardised symmetric sum with a given excess kurtosis."""
-    if x == inf:
-        return 0.0
-    density = exp(-0.5 * x * x) / sqrt(2 * pi)
-    tail = float(ndtr(-x)) + density * excess / 24 * (x**3 - 3 * x)
-    return min(1.0, max(0.0, tail))
 
 
 def _halfway(margin: float, unit: float) -> float:

@@ -8,7 +8,8 @@ import pytest
 
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.planning.draw_transforms import fourth_cumulant, log_transform
-from mrf_matrix.planning.noise_sums import NoiseSum, NoiseTerm, normal_flip
+from mrf_matrix.planning.noise_sums import NoiseSum, NoiseTerm
+from mrf_matrix.planning.normal_flips import normal_flip
 
 LAWS = [
     *(DiscreteLaplace(Fraction(scale)) for scale in (0.125, 0.3125, 2, 50)),
