@@ -18,7 +18,6 @@ from mrf_matrix.forests.privacy import LearnedStructureError
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, measure
 from mrf_matrix.planning import Plan, plan
 from mrf_matrix.planning.planned_answers import PlannedAnswers
-from mrf_matrix.planning.vote_noise import HARD_SQUARED
 from strategies import MemoryCapError, memory_cap
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=3)
@@ -220,12 +219,6 @@ def test_the_classifier_releases_what_was_planned(mode, several):
         theirs = model.plan(codes[:20])
         assert made.rms_per_vote == pytest.approx(theirs.expected_rms_per_vote)
         assert made.budget == theirs.budget
-
-
-def test_hard_votes_have_the_classifiers_noise():
-    from mrf_matrix.estimators import vote_sensitivity
-
-    assert vote_sensitivity.HARD_SQUARED == HARD_SQUARED
 
 
 def test_planning_takes_no_data():
