@@ -30,7 +30,7 @@ MAY_IMPORT = {
     },
     "mrf_matrix.reconstruction": DATA | MATRIX | {"mrf_matrix.compilation"},
     "mrf_matrix.posterior": set(),
-    "mrf_matrix.planning": PLANNED | {"mrf_matrix.reconstruction"},
+    "mrf_matrix.planning": PLANNED | {"mrf_matrix.posterior", "mrf_matrix.reconstruction"},
     "mrf_matrix.estimators": FITTED | {"mrf_matrix.plotting"},
     "mrf_matrix.plotting": FITTED | {"mrf_matrix.estimators"},
     "mrf_matrix.cli": FITTED | {"mrf_matrix.estimators", "mrf_matrix.plotting", "mrf_matrix"},

@@ -9,16 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.ensembles import structure_generator
-from mrf_matrix.estimators.posterior_release import (
-    planned_measurement,
-    posterior_report,
-    tables_of,
-)
+from mrf_matrix.estimators.posterior_report import posterior_report
 from mrf_matrix.estimators.posterior_votes import PosteriorVotes
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import noise_stream
 from mrf_matrix.mechanisms import count_cells, measure
-from mrf_matrix.planning.whole_number import whole_number
+from mrf_matrix.planning.block_measurement import planned_measurement, tables_of
 from mrf_matrix.posterior import product_posterior
 
 
@@ -47,6 +43,9 @@ class PosteriorForestClassifier(PosteriorVotes):
         the records.
     n_blocks : int or "auto", default="auto"
         Number of trees. With a number, all attributes are used.
+    blocks : list of lists of int or str, optional
+        The attributes of each block by hand, by position or name: public knowledge of which belong
+        together. Then nothing is chosen.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
         The neighbouring relation of the claim.
     noise : {"exact", "research"}, default="exact"
@@ -112,6 +111,7 @@ class PosteriorForestClassifier(PosteriorVotes):
         rho: Any = None,
         n_records: int | None = None,
         n_blocks: int | str = "auto",
+        blocks: Any = None,
         neighboring: str = "add_remove",
         noise: str = "exact",
         noise_state: Any = None,
@@ -123,6 +123,7 @@ class PosteriorForestClassifier(PosteriorVotes):
         self.rho = rho
         self.n_records = n_records
         self.n_blocks = n_blocks
+        self.blocks = blocks
         self.neighboring = neighboring
         self.noise = noise
         self.noise_state = noise_state
@@ -150,9 +151,6 @@ class PosteriorForestClassifier(PosteriorVotes):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
-        auto = isinstance(self.n_blocks, str) and self.n_blocks == "auto"
-        count = None if auto else whole_number("n_blocks", self.n_blocks)
-        records = None if self.n_records is None else whole_number("n_records", self.n_records, 0)
         bill = self._bill()
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
@@ -160,8 +158,10 @@ class PosteriorForestClassifier(PosteriorVotes):
             domain,
             bill.budget,
             structure_generator(self.random_state),
-            n_records=records,
-            n_blocks=count,
+            n_classes=domain.n_classes,
+            n_records=self.n_records,
+            n_blocks=self.n_blocks,
+            blocks=self.blocks,
             neighboring=self.neighboring,
         )
         codes, labels = encode(domain, X, y)
@@ -178,8 +178,17 @@ class PosteriorForestClassifier(PosteriorVotes):
         self.measurement_ = plan
         tables, totals = tables_of(plan, release, order)
         self.posterior_ = product_posterior(tables, domain.ordered, totals)
-        self.privacy_report_ = posterior_report(plan, release, records).over(self.domain)
+        self.privacy_report_ = posterior_report(plan, release, self._chosen_for).over(self.domain)
         return self
+
+    @property
+    def _chosen_for(self) -> str:
+        """What the report says of the blocks."""
+        if self.blocks is not None:
+            return "blocks were given"
+        known = self.n_records
+        reckoned = "hundreds to ten thousand" if known is None else f"the public number of {known}"
+        return f"blocks were chosen without data, for {reckoned} records"
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "posterior_")

@@ -25,6 +25,7 @@ of random relevance wins. Pure DP pays :math:`\sigma_B \propto t` for t blocks, 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from math import prod, sqrt
 
@@ -114,10 +115,6 @@ def choose_blocks(
     shuffled = [int(i) for i in random_state.permutation(len(sizes)) if sizes[i] > 1]
     if not shuffled:
         raise ValueError("every attribute of the domain has a single code: expected one with two.")
-    relevance = np.random.default_rng(0).gamma(
-        RELEVANCE_SHAPE, 1 / RELEVANCE_SHAPE, size=(DRAWS, len(sizes))
-    )
-    records = np.array(UNKNOWN_RECORDS if n_records is None else (max(n_records, 1),), float)
     best: BlockDesign | None = None
     for used, count in _candidates(len(shuffled), n_blocks):
         blocks = tuple(balanced_blocks(shuffled[:used], sizes, count))
@@ -125,16 +122,34 @@ def choose_blocks(
         cells = max(prod(sizes[i] for i in block) for block in blocks)
         if cells > (MOST_CELLS if variance < TELLING_NOISE**2 else FEW_CELLS) and count < used:
             continue
-        judged = [_value(blocks, sizes, n / n_classes, variance, relevance) for n in records]
-        value = float(np.mean(judged))
-        if best is None or value > best.value + 1e-4:
-            best = BlockDesign(blocks, value, variance)
+        judged = judge_blocks(
+            blocks, sizes, n_classes, budget, n_records, squared_factor=squared_factor
+        )
+        if best is None or judged.value > best.value + 1e-4:
+            best = judged
     if best is None:
         raise ValueError(
             f"n_blocks={n_blocks}: blocks would have more than {FEW_CELLS} cells (with little "
             f"noise {MOST_CELLS}). Expected more blocks, or n_blocks=None."
         )
     return best
+
+
+def judge_blocks(
+    blocks: tuple[Block, ...],
+    sizes: Sequence[int],
+    n_classes: int,
+    budget: PureDP | ZCDP,
+    n_records: int | None,
+    *,
+    squared_factor: float = 1.0,
+) -> BlockDesign:
+    """Return given blocks as a design, with its value and noise; parameters as `choose_blocks`."""
+    variance = squared_factor * variances(budget, len(blocks))[0]
+    records = UNKNOWN_RECORDS if n_records is None else (max(n_records, 1),)
+    relevance = _relevances(len(sizes))
+    judged = [_value(blocks, sizes, n / n_classes, variance, relevance) for n in records]
+    return BlockDesign(blocks, float(np.mean(judged)), variance)
 
 
 def variances(budget: PureDP | ZCDP, n_blocks: int) -> tuple[float, float]:
@@ -176,6 +191,13 @@ def _candidates(n_attributes: int, n_blocks: int | None) -> Iterator[tuple[int, 
     steps = [step for step in STEPS if step < n_attributes] + [n_attributes]
     for used in steps:
         yield from ((used, count) for count in steps if count <= used)
+
+
+@cache
+def _relevances(n_attributes: int) -> Array:
+    """Return draws of the attributes' relevance, always the same, shape (draws, d)."""
+    generator = np.random.default_rng(0)
+    return generator.gamma(RELEVANCE_SHAPE, 1 / RELEVANCE_SHAPE, size=(DRAWS, n_attributes))
 
 
 def _value(

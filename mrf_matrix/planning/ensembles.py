@@ -135,7 +135,10 @@ class EnsembleDesign:
                     f"max_features={self.max_features!r} and feature_subsets are both given: "
                     f"expected one of them."
                 )
-            return [_positions(domain, subset) for subset in self.feature_subsets]
+            return [
+                attribute_positions("feature_subsets", domain, subset)
+                for subset in self.feature_subsets
+            ]
         size = domain.n_attributes
         if self.max_features is not None:
             size = whole_number("max_features", self.max_features)
@@ -183,10 +186,18 @@ def _check_asks_no_records(source: Any) -> None:
         )
 
 
-def _positions(domain: Domain, subset: Any) -> tuple[int, ...]:
-    if isinstance(subset, str):
+def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ...]:
+    """Return the positions of attributes that are given by position or name.
+
+    Raises
+    ------
+    ValueError
+        If they are no list of the domain's attributes; `name` is the argument that is named.
+    """
+    if isinstance(subset, str) or np.ndim(subset) != 1:
         raise ValueError(
-            f"feature_subsets holds {subset!r}: expected a list of attributes for each ensemble."
+            f"{name} holds {subset!r}: expected lists of attributes, such as [0, 1] or "
+            f"['age', 'sex']."
         )
     place = {name: i for i, name in enumerate(domain.names)}
     chosen = domain.select(int(key) if isinstance(key, np.integer) else key for key in subset)

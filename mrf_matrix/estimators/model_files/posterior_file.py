@@ -15,10 +15,10 @@ from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.model_files.report import report_of
 from mrf_matrix.estimators.posterior_forest import PosteriorForestClassifier
-from mrf_matrix.estimators.posterior_release import BlockMeasurement, block_measurement
 from mrf_matrix.mechanisms import Mechanism, Release
 from mrf_matrix.mechanisms.files import Container, checked_object, checked_version
 from mrf_matrix.mechanisms.release_file import content_of, release_of
+from mrf_matrix.planning.block_measurement import BlockMeasurement, block_measurement
 from strategies.operator_files import encode
 
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"
@@ -94,6 +94,7 @@ def _measurement(domain: Domain, release: Release, data: dict[str, Any]) -> Bloc
         release.budget,
         blocks,
         (weights[0], weights[1]),
+        n_classes=domain.n_classes,
         neighboring=release.neighboring,
     )
     if not _same(measured.mechanism, release.mechanism):

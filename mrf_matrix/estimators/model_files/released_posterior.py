@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.model_files.released import Released
-from mrf_matrix.estimators.posterior_release import BlockMeasurement, tables_of
 from mrf_matrix.estimators.posterior_votes import PosteriorVotes
 from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.planning.block_measurement import BlockMeasurement, tables_of
 from mrf_matrix.posterior import ProductPosterior, product_posterior
 
 

@@ -19,8 +19,8 @@ from mrf_matrix import (
 )
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier, posterior_forest
 from mrf_matrix.estimators.base import sorted_classes
-from mrf_matrix.estimators.posterior_release import planned_measurement, tables_of
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
+from mrf_matrix.planning.block_measurement import planned_measurement, tables_of
 from mrf_matrix.posterior import main_effects
 
 INFINITE = float("inf")
@@ -49,11 +49,12 @@ def research(data, **changes):
 # What is measured ----------------------------------------------------------------------------
 
 
-def a_plan(sizes, k, budget, neighboring="add_remove", n_blocks=None):
+def a_plan(sizes, k, budget, neighboring="add_remove", n_blocks="auto"):
     return planned_measurement(
         Domain.from_sizes(sizes, n_classes=k),
         budget,
         np.random.default_rng(1),
+        n_classes=k,
         n_records=50,
         n_blocks=n_blocks,
         neighboring=neighboring,
@@ -94,6 +95,7 @@ def test_tables_of_a_release_without_noise_are_the_contingency_tables():
             domain,
             PureDP(INFINITE),
             np.random.default_rng(n_blocks),
+            n_classes=4,
             n_records=80,
             n_blocks=n_blocks,
             neighboring="add_remove",

@@ -1,20 +1,27 @@
-"""What a `PosteriorForestClassifier` measures, and the tables it reads off the release."""
+"""What a posterior forest measures, decided without data, and its tables read off a release."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod, sqrt
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.forests import BlockTrees, Forest
 from mrf_matrix.forests.block_trees import Block
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.neighboring import squared_factor
-from mrf_matrix.planning.block_design import BlockDesign, choose_blocks, row_weights
+from mrf_matrix.planning.block_design import (
+    BlockDesign,
+    choose_blocks,
+    judge_blocks,
+    row_weights,
+)
+from mrf_matrix.planning.ensembles import attribute_positions
+from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.posterior import BlockTable
 from strategies.operators import RowScaled, check_allocation
 
@@ -59,8 +66,10 @@ def planned_measurement(
     budget: PureDP | ZCDP,
     structure: np.random.Generator,
     *,
+    n_classes: int,
     n_records: int | None,
-    n_blocks: int | None,
+    n_blocks: int | str = "auto",
+    blocks: Sequence[Sequence[int | str]] | None = None,
     neighboring: str,
 ) -> PlannedMeasurement:
     """Choose the blocks and calibrate the noise, without data.
@@ -71,35 +80,62 @@ def planned_measurement(
     budget : PureDP or ZCDP
     structure : Generator
         Shuffles attributes: public.
+    n_classes : int
+        Number of classes k.
     n_records : int or None
         Public number of records; None where it is not.
-    n_blocks : int or None
-        Number of blocks, chosen where None.
+    n_blocks : int or "auto", default="auto"
+        Number of blocks of all attributes; "auto" chooses.
+    blocks : sequence of sequences of int or str, optional
+        The attributes of each block by hand, by position or name; then none are chosen.
     neighboring : {"add_remove", "replace_one"}
 
     Raises
     ------
     ValueError
-        If a parameter is out of range.
+        If a parameter is out of range, or both blocks and their number are given.
     """
     factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
-    design = choose_blocks(
-        domain.sizes,
-        domain.n_classes,
-        budget,
-        n_records,
-        structure,
-        squared_factor=factor,
-        n_blocks=n_blocks,
-    )
+    known = None if n_records is None else whole_number("n_records", n_records, 0)
+    if blocks is None:
+        auto = isinstance(n_blocks, str) and n_blocks == "auto"
+        design = choose_blocks(
+            domain.sizes,
+            n_classes,
+            budget,
+            known,
+            structure,
+            squared_factor=factor,
+            n_blocks=None if auto else whole_number("n_blocks", n_blocks),
+        )
+    else:
+        given = _given(domain, blocks, n_blocks)
+        design = judge_blocks(given, domain.sizes, n_classes, budget, known, squared_factor=factor)
     made = block_measurement(
         domain,
         budget,
         design.blocks,
         row_weights(budget, len(design.blocks)),
+        n_classes=n_classes,
         neighboring=neighboring,
     )
     return PlannedMeasurement(**vars(made), design=design)
+
+
+def _given(domain: Domain, blocks: Any, n_blocks: Any) -> tuple[Block, ...]:
+    """Return blocks that were given by hand, as positions."""
+    if n_blocks != "auto":
+        raise ValueError(
+            f"n_blocks={n_blocks!r} and blocks are both given: expected one of them. Leave "
+            f"n_blocks out."
+        )
+    if isinstance(blocks, str) or not len(blocks):
+        raise ValueError(
+            f"blocks={blocks!r}: expected one list of attributes for each block, for example "
+            f"[[0, 1], ['age', 'sex']]."
+        )
+    trees = BlockTrees([attribute_positions("blocks", domain, block) for block in blocks])
+    return tuple(tuple(block) for block in trees.blocks)
 
 
 def block_measurement(
@@ -108,6 +144,7 @@ def block_measurement(
     blocks: Sequence[Block],
     weights: tuple[int, int],
     *,
+    n_classes: int,
     neighboring: str,
 ) -> BlockMeasurement:
     """Weigh the leaves of given blocks and calibrate the noise.
@@ -119,6 +156,8 @@ def block_measurement(
     blocks : sequence of tuple of int
     weights : tuple of int
         Of a block's leaves and of the class totals.
+    n_classes : int
+        Number of classes k.
     neighboring : {"add_remove", "replace_one"}
 
     Raises
@@ -130,11 +169,10 @@ def block_measurement(
         needs, would not fit.
     """
     for block in blocks:
-        codes = sum(domain.sizes[i] for i in block)
-        order = codes + domain.n_classes * (codes + 1)
+        order = n_effects([domain.sizes[i] for i in block], n_classes)
         check_allocation(f"covariance of the effects of attributes {list(block)}", (order, order))
         components = prod(domain.sizes[i] + 1 for i in block)
-        check_allocation(f"components of attributes {list(block)}", (components, domain.n_classes))
+        check_allocation(f"components of attributes {list(block)}", (components, n_classes))
     forest = BlockTrees(blocks).grow(domain)
     rows = np.full(forest.n_leaves, weights[0], dtype=np.float64)
     rows[-1] = weights[1]
@@ -143,10 +181,15 @@ def block_measurement(
     return BlockMeasurement(tuple(blocks), forest, weights, mechanism)
 
 
+def n_effects(sizes: Sequence[int], n_classes: int) -> int:
+    """Return how many effects a block's model has: the order of their covariance."""
+    return sum(sizes) + n_classes * (sum(sizes) + 1)
+
+
 def tables_of(
     plan: BlockMeasurement, release: Release, order: NDArray[np.intp]
 ) -> tuple[list[BlockTable], BlockTable]:
-    """Return the blocks' noisy tables and that of the class totals, classes in a given order."""
+    """Return the blocks' noisy tables and that of the class totals, columns in a given order."""
     leaf, total = (weight * float(release.scale) for weight in plan.weights)
     answers = release.answers[:, order].astype(np.float64)
     sizes = plan.forest.domain.sizes
@@ -158,32 +201,3 @@ def tables_of(
         tables.append(BlockTable(block, fans, values, release.variance / leaf**2))
         start = stop
     return tables, BlockTable((), (), answers[-1:] / total, release.variance / total**2)
-
-
-def posterior_report(
-    plan: BlockMeasurement, release: Release, n_records: int | None
-) -> PrivacyReport:
-    """Return the report of the release; every figure comes from the release itself."""
-    blocks = plan.blocks
-    used = sum(map(len, blocks))
-    leaf = plan.weights[0] * float(release.scale)
-    reckoned = (
-        "hundreds to ten thousand" if n_records is None else f"the public number of {n_records}"
-    )
-    return PrivacyReport(
-        statement=release.statement,
-        budget=repr(release.budget),
-        neighboring=release.neighboring,
-        noise=release.noise,
-        measurements=(
-            Measurement.of(
-                release, f"tables of {len(blocks)} blocks of {used} attributes, and class totals"
-            ),
-        ),
-        expected_rms_per_leaf=sqrt(release.variance) / leaf,
-        notes=(
-            f"blocks were chosen without data, for {reckoned} records",
-            "labels and probabilities are posteriors under a model: they have no expected error "
-            "known without data",
-        ),
-    )

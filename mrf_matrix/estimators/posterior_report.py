@@ -1,0 +1,39 @@
+"""The privacy report of a `PosteriorForestClassifier`."""
+
+from math import sqrt
+
+from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.planning.block_measurement import BlockMeasurement
+
+
+def posterior_report(plan: BlockMeasurement, release: Release, chosen: str) -> PrivacyReport:
+    """Return the report of the release; every figure comes from the release itself.
+
+    Parameters
+    ----------
+    plan : BlockMeasurement
+    release : Release
+    chosen : str
+        How the blocks were chosen, in words.
+    """
+    blocks = plan.blocks
+    used = sum(map(len, blocks))
+    leaf = plan.weights[0] * float(release.scale)
+    return PrivacyReport(
+        statement=release.statement,
+        budget=repr(release.budget),
+        neighboring=release.neighboring,
+        noise=release.noise,
+        measurements=(
+            Measurement.of(
+                release, f"tables of {len(blocks)} blocks of {used} attributes, and class totals"
+            ),
+        ),
+        expected_rms_per_leaf=sqrt(release.variance) / leaf,
+        notes=(
+            chosen,
+            "labels and probabilities are posteriors under a model: they have no expected error "
+            "known without data",
+        ),
+    )
