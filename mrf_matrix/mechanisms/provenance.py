@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 LONGEST = 200
 
+SAMPLERS = {"exact": "opendp", "research": "numpy", "none": "nothing"}
+"""What draws each kind of noise."""
+
 
 class PublicDomain(Protocol):
     """What a release needs to know of the domain that it carries."""
@@ -63,8 +66,10 @@ class Provenance:
     def __post_init__(self) -> None:
         for name in ("version", "sampler"):
             text = getattr(self, name)
-            if not isinstance(text, str) or not 0 < len(text) <= LONGEST or not text.isprintable():
+            if not (isinstance(text, str) and len(text) <= LONGEST and text.isprintable()):
                 raise ValueError(f"{name}: expected a line of 1 to {LONGEST} characters.")
+            if not text.strip():
+                raise ValueError(f"{name}={text!r}: expected a line that is not blank.")
         if type(self.measured_on) is not date:
             raise TypeError(
                 f"measured_on is of type {type(self.measured_on).__name__}: expected a date."
@@ -73,9 +78,27 @@ class Provenance:
     @classmethod
     def today(cls, noise: str) -> "Provenance":
         """Return the provenance of a measurement that is made now with a kind of noise."""
-        drawn = {"exact": "opendp", "research": "numpy"}.get(noise)
-        sampler = "nothing" if drawn is None else f"{drawn} {installed(drawn)}"
+        drawn = SAMPLERS[noise]
+        sampler = drawn if noise == "none" else f"{drawn} {installed(drawn)}"
         return cls(installed("mrf-matrix"), datetime.now(UTC).date(), sampler)
+
+    def check_noise(self, noise: str) -> None:
+        """Refuse a kind of noise that the named sampler does not draw.
+
+        Raises
+        ------
+        ValueError
+            If the sampler is known to draw another kind. Of a sampler that is not known here,
+            the claim is the word of whoever measured.
+        """
+        named = self.sampler.split(maxsplit=1)[0].lower()
+        kinds = [kind for kind, drawn in SAMPLERS.items() if drawn == named]
+        if kinds and noise not in kinds:
+            raise ValueError(
+                f"provenance says noise by {self.sampler!r}, which draws {kinds[0]!r} noise, and "
+                f"noise={noise!r}: expected {SAMPLERS[noise]!r} for it, or the noise that was "
+                f"drawn."
+            )
 
     def __str__(self) -> str:
         return f"mrf-matrix {self.version} on {self.measured_on}, noise by {self.sampler}"

@@ -35,7 +35,7 @@ class Release:
     sizes : tuple of int
         Attribute sizes of the public domain.
     provenance : Provenance, optional
-        Which program measured, and when; None where it is unknown.
+        Which program measured, when, and what drew the noise; None where it is unknown.
     domain : Domain, optional
         The public domain with its classes, for whoever has the release alone.
 
@@ -67,6 +67,8 @@ class Release:
             raise TypeError(f"answers has type {answers.dtype}: expected int64.")
         if self.noise not in NOISE_KINDS:
             raise ValueError(f"noise={self.noise!r}: expected one of {NOISE_KINDS}.")
+        if self.provenance is not None:
+            self.provenance.check_noise(self.noise)
         self._check_domain(answers.shape[1])
         view = answers.view()
         view.flags.writeable = False

@@ -132,6 +132,23 @@ def test_provenance_holds_lines_only(bad):
         replace(released().provenance, measured_on="2026-11-21")
 
 
+def test_a_sampler_draws_its_own_kind_of_noise_only():
+    kinds = {"exact": "opendp 0.16.0", "research": "NumPy 2.3", "none": "nothing"}
+    known = released().provenance
+    for noise in kinds:
+        for kind, sampler in kinds.items():
+            named = replace(known, sampler=sampler)
+            if noise == kind:
+                named.check_noise(noise)
+            else:
+                with pytest.raises(ValueError, match=f"noise='{noise}': expected '"):
+                    named.check_noise(noise)
+    replace(known, sampler="numpyro 1").check_noise("exact")  # unknown: the writer's word
+    with pytest.raises(ValueError, match="noise by 'numpy 2', which draws 'research' noise"):
+        replace(released(noise="exact", random_state=None),
+                provenance=replace(known, sampler="numpy 2"))  # fmt: skip
+
+
 def test_a_domain_must_be_the_one_that_was_measured():
     assert replace(released(), domain=DOMAIN).domain is DOMAIN
     assert replace(released(), domain=Domain.from_sizes(SIZES)).domain.target is None
