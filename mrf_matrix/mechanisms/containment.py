@@ -1,14 +1,18 @@
 """Does a strategy determine a workload? Asked before anything is spent or answered."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms.least_squares import estimated_cells
 from strategies.operators import (
+    Gram,
     Identity,
     MemoryCapError,
     Operator,
     RowSpaceError,
+    as_operator,
     check_allocation,
     estimate,
     fits,
@@ -20,6 +24,17 @@ Array = NDArray[np.float64]
 PROBES = 4
 TOLERANCE = 1e-6
 """Relative distance of a row from the row space that counts as inside."""
+
+
+def checked_workload(workload: Any) -> Operator:
+    """Return a workload as an operator whose rows are known, or refuse."""
+    queries = as_operator(workload, "workload")
+    if isinstance(queries, Gram):
+        raise TypeError(
+            "workload is a Gram: its rows are not known, so they have no answers. Expected the "
+            "workload itself."
+        )
+    return queries
 
 
 def check_determined(workload: Operator, matrix: Operator) -> None:

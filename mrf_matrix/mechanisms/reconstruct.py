@@ -5,11 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.containment import check_determined, determined_estimate
+from mrf_matrix.mechanisms.containment import (
+    check_determined,
+    checked_workload,
+    determined_estimate,
+)
 from mrf_matrix.mechanisms.entries import is_integral
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.mechanisms.release import Release
-from strategies.operators import Gram, Operator, RowSpaceError, as_operator
+from strategies.operators import RowSpaceError
 from strategies.operators.recovery import check_columns
 
 
@@ -46,7 +50,8 @@ def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
     >>> reconstruct(release, [[1, 1, 0], [1, 1, 1]]).ravel()
     array([1., 3.])
     """
-    queries = _checked(release, workload)
+    _check_release(release)
+    queries = checked_workload(workload)
     answers = release.answers.astype(np.float64)
     estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
     if release.noise == "none" and is_integral(queries):
@@ -84,7 +89,8 @@ def row_variances(release: Release, workload: Any) -> NDArray[np.float64]:
     >>> row_variances(release, [[1, 1, 0], [1, 1, 1]]) / release.variance
     array([2., 3.])
     """
-    queries, recovery = _checked(release, workload), release.mechanism.rounded.recovery
+    _check_release(release)
+    queries, recovery = checked_workload(workload), release.mechanism.rounded.recovery
     check_columns(queries, recovery)
     try:
         return release.variance * recovered_squares(queries, recovery)
@@ -93,16 +99,8 @@ def row_variances(release: Release, workload: Any) -> NDArray[np.float64]:
         raise
 
 
-def _checked(release: Any, workload: Any) -> Operator:
-    """Return the workload as an operator whose rows are known."""
+def _check_release(release: Any) -> None:
     if not isinstance(release, Release):
         raise TypeError(
             f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
         )
-    queries = as_operator(workload, "workload")
-    if isinstance(queries, Gram):
-        raise TypeError(
-            "workload is a Gram: its rows are not known, so they have no answers. Expected the "
-            "workload itself."
-        )
-    return queries

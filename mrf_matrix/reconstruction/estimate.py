@@ -5,7 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.mechanisms.release import Noise
+
 Array = NDArray[np.float64]
+
+NOT_PRIVATE = {
+    "research": "NOT A PRIVATE RELEASE: research noise, from a seedable generator",
+    "none": "NOT A PRIVATE RELEASE: no noise was added",
+}
+"""What is said of answers whose releases are not private."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -25,6 +33,9 @@ class Estimate:
         What a reader of the values must know. Required where there are no variances.
     approximate_variances : ndarray of shape (q,) or None
         Large-sample variances, where theory has only those. Never part of `expected_error`.
+    noise : {"exact", "research", "none"}, optional
+        Of the releases behind the answers, see `noise_of`; without exact noise the display says
+        that it is no private release. None where no release is known.
     """
 
     values: Array
@@ -32,6 +43,7 @@ class Estimate:
     method: str
     note: str = ""
     approximate_variances: Array | None = None
+    noise: Noise | None = None
 
     def __post_init__(self) -> None:
         values = _read_only("values", self.values, None)
@@ -61,8 +73,9 @@ class Estimate:
         rows, classes = self.values.shape
         error = self.expected_error
         known = "no expected error" if error is None else f"expected_error={error:.6g}"
-        note = f". {self.note}" if self.note else ""
-        return f"{type(self).__name__}({rows} x {classes}, {self.method}, {known}{note})"
+        said = [f"{rows} x {classes}, {self.method}, {known}", self.note.rstrip(".")]
+        said.append(NOT_PRIVATE.get(self.noise or "", ""))
+        return f"{type(self).__name__}({'. '.join(filter(None, said))})"
 
 
 def _read_only(name: str, given: Array, length: int | None) -> Array:

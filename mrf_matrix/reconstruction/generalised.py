@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.containment import determined_estimate
+from mrf_matrix.mechanisms.containment import checked_workload, determined_estimate
 from mrf_matrix.mechanisms.entries import is_integral
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.pooling import checked_workload, pooled
+from mrf_matrix.reconstruction.pooling import pooled
 
 
 def combine(releases: Release | Sequence[Release], workload: Any) -> Estimate:
@@ -56,7 +56,12 @@ def combine(releases: Release | Sequence[Release], workload: Any) -> Estimate:
     if pool.variance == 0:
         values = np.rint(values) if is_integral(queries) else values
         return Estimate(
-            values=values, variances=np.zeros(len(values)), method="least squares, no noise"
+            values=values,
+            variances=np.zeros(len(values)),
+            method="least squares, no noise",
+            noise=pool.noise,
         )
     variances = pool.variance * recovered_squares(queries, pool.matrix)
-    return Estimate(values=values, variances=variances, method="generalised least squares")
+    return Estimate(
+        values=values, variances=variances, method="generalised least squares", noise=pool.noise
+    )

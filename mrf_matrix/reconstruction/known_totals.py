@@ -15,11 +15,15 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.containment import check_determined, determined_estimate
+from mrf_matrix.mechanisms.containment import (
+    check_determined,
+    checked_workload,
+    determined_estimate,
+)
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.generalised import combine
-from mrf_matrix.reconstruction.pooling import Pooled, checked_workload, pooled
+from mrf_matrix.reconstruction.pooling import Pooled, pooled
 from strategies.operators import RowSpaceError, cross_gram, fits
 
 Array = NDArray[np.float64]
@@ -95,6 +99,7 @@ def with_known_totals(
         values=both[:, :-1] + np.outer(gain, missing),
         variances=pool.variance * np.maximum(free - removed, 0.0),
         method=f"least squares under {'a public total' if shared else 'public class totals'}",
+        noise=pool.noise,
     )
 
 

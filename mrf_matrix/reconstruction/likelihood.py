@@ -12,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
-from mrf_matrix.mechanisms.containment import check_determined, determined_estimate
+from mrf_matrix.mechanisms.containment import (
+    check_determined,
+    checked_workload,
+    determined_estimate,
+)
 from mrf_matrix.mechanisms.least_squares import estimated_cells, factors_of, recovered_squares
 from mrf_matrix.reconstruction.absolute_deviations import least_absolute_deviations
 from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.pooling import checked_releases, checked_workload
+from mrf_matrix.reconstruction.pooling import checked_releases, noise_of
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from strategies.operators import Dense, Operator, as_operator, check_allocation
 
@@ -131,7 +135,9 @@ def maximum_likelihood(
         float(release.law.log_pmf(part).sum())
         for release, part in zip(given, np.split(residuals, ends), strict=True)
     )
-    return LikelihoodEstimate(**estimate, coefficients=beta, log_likelihood=likelihood)
+    return LikelihoodEstimate(
+        **estimate, coefficients=beta, log_likelihood=likelihood, noise=noise_of(given)
+    )
 
 
 def _common_law(releases: Sequence[Release]) -> type:
@@ -199,18 +205,18 @@ def _gaussian(fit: _Fit, nonnegative: bool) -> tuple[dict[str, Any], Array]:
     beta = matrix.least_squares(fit.answers) if cells is None else cells
     return {
         "values": determined_estimate(fit.queries, matrix, fit.answers),
-        "variances": _weighted_squares(fit.queries.array, matrix, fit.ratios),
+        "variances": _weighted_squares(fit.queries, matrix, fit.ratios),
         "method": "maximum likelihood, Gaussian noise",
     }, beta
 
 
-def _weighted_squares(queries: Array, matrix: Dense, ratios: Array) -> Array:
+def _weighted_squares(queries: Dense, matrix: Dense, ratios: Array) -> Array:
     """Return ``Σ_j (W B⁺)_rj² v_j`` of every row, for answers j of variance ``v_j``.
 
     On the orthonormal basis Q of B's columns, ``W B⁺ = C Qᵀ``, so it is ``(C Qᵀ diag(v) Q Cᵀ)_rr``.
     """
     factors = factors_of(matrix)
-    basis, coordinates = factors.coordinates(matrix.array), factors.coordinates(queries)
+    basis, coordinates = (factors.coordinates(part.to_dense()) for part in (matrix, queries))
     spread = basis.T @ (ratios[:, None] * basis)
     return np.asarray(np.einsum("ij,ij->i", coordinates @ spread, coordinates))
 

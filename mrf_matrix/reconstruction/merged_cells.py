@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.containment import check_determined
-from mrf_matrix.reconstruction.pooling import checked_workload, pooled
+from mrf_matrix.mechanisms.containment import check_determined, checked_workload
+from mrf_matrix.mechanisms.release import Noise
+from mrf_matrix.reconstruction.pooling import pooled
 from strategies.merging import can_merge, merge_columns
 from strategies.operators import MemoryCapError, Operator, over_groups
 
@@ -27,12 +28,15 @@ class MergedCells:
     queries : Operator of shape (q, g)
     variance : float
         Of every answer.
+    noise : {"exact", "research", "none"}
+        See `noise_of`.
     """
 
     matrix: Operator
     answers: Array
     queries: Operator
     variance: float
+    noise: Noise
 
     @property
     def n_groups(self) -> int:
@@ -66,4 +70,4 @@ def merged_cells(releases: Release | Sequence[Release], workload: Any) -> Merged
     merging = merge_columns(pool.matrix)
     matrix = merging.apply(pool.matrix)
     reduced = queries if merging.is_trivial else over_groups(queries, merging.grouping)
-    return MergedCells(matrix, pool.answers, reduced, pool.variance)
+    return MergedCells(matrix, pool.answers, reduced, pool.variance, pool.noise)

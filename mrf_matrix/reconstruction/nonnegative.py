@@ -148,4 +148,4 @@ def _projection(n_classes: int, class_totals: Any, total: Any) -> Projection:
 
 def _answered(cells: MergedCells, counts: Array, method: str) -> Estimate:
     values = cells.queries.matmat(counts)
-    return Estimate(values=values, variances=None, method=method, note=NOTE)
+    return Estimate(values=values, variances=None, method=method, note=NOTE, noise=cells.noise)

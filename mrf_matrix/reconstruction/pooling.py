@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.release import Noise
 from strategies.merging import can_merge, merge_columns
-from strategies.operators import Gram, Operator, Product, RowKronecker, Scaled, Stack, as_operator
+from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 
 Array = NDArray[np.float64]
 
@@ -37,12 +38,15 @@ class Pooled:
         Variance of every draw: that of the only release, 1 for several, 0 without noise.
     sizes : tuple of int
         Attribute sizes of the domain.
+    noise : {"exact", "research", "none"}
+        See `noise_of`.
     """
 
     matrix: Operator
     answers: Array
     variance: float
     sizes: tuple[int, ...]
+    noise: Noise
 
     @property
     def n_classes(self) -> int:
@@ -76,15 +80,15 @@ def pooled(releases: Release | Sequence[Release]) -> Pooled:
         np.average([given[i].answers for i in same], axis=0, weights=weights[same])
         for same in groups
     ]
-    sizes = given[0].sizes
+    sizes, noise = given[0].sizes, noise_of(given)
     precisions = [float(weights[same].sum()) for same in groups]
     if len(groups) == 1:
         variance = 0.0 if noiseless else 1 / precisions[0]
-        return Pooled(matrices[0], means[0], variance, sizes)
+        return Pooled(matrices[0], means[0], variance, sizes, noise)
     roots = tuple(1.0 if noiseless else sqrt(precision) for precision in precisions)
     matrix = _stacked([matrices[same[0]] for same in groups], roots)
     scaled = np.concatenate([root * mean for root, mean in zip(roots, means, strict=True)])
-    return Pooled(matrix, scaled, 0.0 if noiseless else 1.0, sizes)
+    return Pooled(matrix, scaled, 0.0 if noiseless else 1.0, sizes, noise)
 
 
 def _of_one_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
@@ -126,6 +130,14 @@ def _stacked(blocks: Sequence[Operator], roots: tuple[float, ...]) -> Operator:
     return entry.matrix
 
 
+def noise_of(releases: Sequence[Release]) -> Noise:
+    """Return the noise behind answers from several releases: "exact" only where all have it."""
+    kinds = {release.noise for release in releases}
+    if kinds == {"exact"}:
+        return "exact"
+    return "none" if kinds == {"none"} else "research"
+
+
 def checked_releases(releases: Any) -> list[Release]:
     """Return one or more releases over one domain as a list, or refuse."""
     given = [releases] if isinstance(releases, Release) else list(releases)
@@ -159,14 +171,3 @@ def over_merged_cells(matrix: Operator) -> Operator:
     if merging.is_trivial:
         return matrix
     return Product(merging.apply(matrix), merging.grouping)
-
-
-def checked_workload(workload: Any) -> Operator:
-    """Return a workload with rows, or refuse."""
-    queries = as_operator(workload, "workload")
-    if isinstance(queries, Gram):
-        raise TypeError(
-            "workload is a Gram: its rows are not known, so they have no answers. Expected the "
-            "workload itself."
-        )
-    return queries
