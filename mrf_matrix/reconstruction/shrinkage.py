@@ -157,6 +157,7 @@ def shrink_nodes(
         shares=shares[leaves],
         weights=weights,
         signals=signals,
+        noise=nodes.noise,
     )
 
 

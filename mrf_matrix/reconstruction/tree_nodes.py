@@ -11,6 +11,7 @@ from scipy import sparse
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.release import Noise
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation
@@ -29,11 +30,14 @@ class NodeAnswers:
         Exact noise variance of each node's count, in every class.
     parts : ndarray of shape (nodes,)
         Share of its parent's cells that a node holds, 1 for roots.
+    noise : {"exact", "research", "none"}, optional
+        Of the releases behind the counts; None where they are not known.
     """
 
     counts: Array
     variances: Array
     parts: Array
+    noise: Noise | None = None
 
 
 def node_matrix(forest: Forest) -> RowKronecker:
@@ -81,7 +85,8 @@ def answers_from_releases(
     else:
         found = with_known_totals(releases, distinct, class_totals=class_totals)
     assert found.variances is not None  # of least squares, always
-    return NodeAnswers(found.values[number], found.variances[number], parts_of_parents(forest))
+    parts = parts_of_parents(forest)
+    return NodeAnswers(found.values[number], found.variances[number], parts, found.noise)
 
 
 def answers_from_leaves(forest: Forest, values: Any, variances: Any) -> NodeAnswers:
