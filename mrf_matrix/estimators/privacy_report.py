@@ -15,6 +15,9 @@ PUBLIC = (
     "the neighbouring relation and the budget",
 )
 
+DENIAL = "NOT A PRIVATE RELEASE"
+"""How every statement begins that claims no privacy."""
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -117,7 +120,7 @@ class PrivacyReport:
         """Return the report, without its claim where the domain was read off the records."""
         if not (isinstance(domain, str) and domain == "from_data"):
             return self
-        reason = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
+        reason = f"{DENIAL}: the domain was read off the records, whatever the noise."
         return replace(self, statement=reason, notes=(*self.notes, self.statement))
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,14 +178,26 @@ def statement_of(releases: Sequence[Release], spent: Any) -> str:
         return first.statement
     if first.noise == "none":
         return first.statement
-    laws = "; ".join(dict.fromkeys(str(release.law) for release in releases))
-    claim = f"{spent!r} under {first.neighboring} neighbours"
+    laws = [str(release.law) for release in releases]
     if first.noise == "research":
         return (
-            f"NOT A PRIVATE RELEASE: {len(releases)} measurements with {laws} from a seedable "
-            f"generator (research noise), with the error of {claim} in all."
+            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
+            f"generator (research noise), with the error of {spent!r} under {first.neighboring} "
+            f"neighbours in all."
         )
-    return f"Private release: {claim} in all, {len(releases)} measurements with exact {laws}."
+    return private_claim(repr(spent), first.neighboring, laws)
+
+
+def private_claim(spent: str, neighboring: str, laws: Sequence[str]) -> str:
+    """Return the claim of exact noise, a law for each measurement; for one, its release's own."""
+    claim = f"Private release: {spent} under {neighboring} neighbours"
+    if len(laws) == 1:
+        return f"{claim}, exact {laws[0]}."
+    return f"{claim} in all, {len(laws)} measurements with exact {_each_once(laws)}."
+
+
+def _each_once(texts: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
 
 
 def root_mean(squares: float, count: int) -> float:

@@ -19,6 +19,7 @@ from mrf_matrix.estimators.model_files.released_forest import (
 )
 from mrf_matrix.estimators.model_files.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.model_files.report import report_of
+from mrf_matrix.estimators.model_files.report_claims import check_consistent
 from mrf_matrix.estimators.model_files.save import (
     FLOATS,
     FORMAT,
@@ -55,8 +56,8 @@ def load_model(
     """Return the forest of a model file, ready to predict.
 
     The file may come from anyone: nothing in it is executed, sizes are checked before memory is
-    taken, and trees, values and texts are checked before they are used. What its report *claims*
-    is the writer's word.
+    taken, and trees, values and texts are checked before they are used. The report must agree with
+    all that the file holds; that noise was drawn remains the writer's word.
 
     Parameters
     ----------
@@ -112,6 +113,8 @@ def _model(container: Container) -> ReleasedForestClassifier:
     }
     if container.names != expected:
         raise ModelFileError("it has members that are no arrays of its ensembles.")
+    report = report_of(data["report"])
+    check_consistent(report, [(one.forest, one.known_noise) for one in ensembles])
     classes, _ = sorted_classes(domain)  # as many as leaf values have columns, so not endless
     if len(classes) != domain.n_classes:
         raise ModelFileError("domain: two classes of the target are the same.")
@@ -119,7 +122,7 @@ def _model(container: Container) -> ReleasedForestClassifier:
         ensembles,
         domain,
         classes,
-        report_of(data["report"]),
+        report,
         voting=check_noise_aware_voting(data["voting"]),
         shrinkage=check_shrinkage(data.get("shrinkage", "none")),
     )

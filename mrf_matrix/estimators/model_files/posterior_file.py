@@ -1,7 +1,8 @@
 """A posterior forest as a file: its release, the blocks that were measured, and the report.
 
 Everything that predicts follows from these. Reading makes the strategy of the blocks anew and
-compares it with the release's, so that no file can pass other answers off as tables of blocks.
+compares it with the release's, so that no file can pass other answers off as tables of blocks. The
+report must be the one that follows from the release; only its notes are the writer's word.
 """
 
 from typing import Any
@@ -14,7 +15,9 @@ from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.model_files.errors import ModelFileError
 from mrf_matrix.estimators.model_files.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.model_files.report import report_of
+from mrf_matrix.estimators.model_files.report_claims import check_follows
 from mrf_matrix.estimators.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.estimators.posterior_report import posterior_report
 from mrf_matrix.mechanisms import Mechanism, Release
 from mrf_matrix.mechanisms.files import Container, checked_object, checked_version
 from mrf_matrix.mechanisms.release_file import content_of, release_of
@@ -66,7 +69,8 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     if not bool(np.all(np.abs(release.answers) <= LARGEST_ANSWER)):
         raise ModelFileError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
     measured = _measurement(domain, release, data)
-    model = ReleasedPosteriorForestClassifier(measured, release, domain, report_of(data["report"]))
+    report = check_follows(report_of(data["report"]), posterior_report(measured, release, ""))
+    model = ReleasedPosteriorForestClassifier(measured, release, domain, report)
     _check_finite(model)
     return model
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.privacy_report import PrivacyReport
+from mrf_matrix.estimators.privacy_report import DENIAL, PrivacyReport
 
 
 class Released:
@@ -56,6 +56,11 @@ class Released:
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         return self.domain.encode(X, extra="ignore")
+
+    def _described(self, text: str) -> str:
+        """Return the display of a classifier; it says so where nothing is protected."""
+        denied = self.report.statement.startswith(DENIAL)
+        return f"{type(self).__name__}({text}{'. ' + self.report.statement if denied else ''})"
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -51,6 +51,11 @@ class ReleasedEnsemble:
         """The release that answered the leaves, where it is at hand."""
         return self.noise if isinstance(self.noise, Release) else None
 
+    @property
+    def known_noise(self) -> LeafNoise | None:
+        """The noise of the nodes, which a file holds in place of the release."""
+        return self.noise if isinstance(self.noise, LeafNoise) else None
+
     def vote_variances(self, codes: NDArray[np.int32]) -> Array:
         """Return the expected squared error of every record's weight votes, per class, (b,)."""
         if self.release is None:
@@ -117,4 +122,4 @@ class ReleasedForestClassifier(Released, NoiseAwareForest):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         trees = sum(one.forest.n_trees for one in self.ensembles)
-        return f"ReleasedForestClassifier({trees} trees, voting={self.voting!r})"
+        return self._described(f"{trees} trees, voting={self.voting!r}")

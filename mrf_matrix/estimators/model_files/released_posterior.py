@@ -88,4 +88,4 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
         return product_posterior(tables, self.domain.ordered, totals)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"ReleasedPosteriorForestClassifier({len(self.measurement.blocks)} blocks)"
+        return self._described(f"{len(self.measurement.blocks)} blocks")

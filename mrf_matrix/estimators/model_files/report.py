@@ -11,6 +11,8 @@ from mrf_matrix.mechanisms.files import line_of_text, one_of
 from mrf_matrix.mechanisms.release import NOISE_KINDS
 
 MOST = 10_000
+DERIVED = {"law", "sensitivity", "n_answers", "measured"}
+"""What follows from the measurements, for those who read the file by other means."""
 
 
 def report_of(data: Any) -> PrivacyReport:
@@ -23,7 +25,7 @@ def report_of(data: Any) -> PrivacyReport:
     """
     if not isinstance(data, dict):
         raise ModelFileError("report: expected an object.")
-    return PrivacyReport(
+    report = PrivacyReport(
         statement=_text(data.get("statement"), "statement"),
         budget=_text(data.get("budget"), "budget"),
         neighboring=one_of(data.get("neighboring"), NEIGHBORING, "report: neighboring"),
@@ -34,6 +36,11 @@ def report_of(data: Any) -> PrivacyReport:
         public=tuple(_text(item, "public") for item in _list(data.get("public"), "public")),
         notes=tuple(_text(item, "notes") for item in _list(data.get("notes"), "notes")),
     )
+    follows = report.to_dict()
+    for name in DERIVED & set(data):
+        if data[name] != follows[name]:
+            raise ModelFileError(f"report: {name} is not that of its measurements.")
+    return report
 
 
 def _measurement(data: Any) -> Measurement:
