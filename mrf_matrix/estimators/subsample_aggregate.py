@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import leaf_incidence, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.disjoint import one_leaf_each
+from mrf_matrix.estimators.hard_votes import leaf_labels
 from mrf_matrix.estimators.private_prediction import Budget, PrivatePredictionClassifier
-from mrf_matrix.estimators.vote_sensitivity import leaf_labels, one_query_at_a_time, with_hard_votes
 from mrf_matrix.estimators.voting import check_voting
 from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate, count_cells
 from mrf_matrix.planning.ensembles import Ensemble
+from mrf_matrix.planning.vote_noise import one_query_at_a_time, with_hard_votes
 from strategies import Strategy
 from strategies.operators import Operator, Sparse
 

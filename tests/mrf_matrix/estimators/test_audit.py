@@ -21,8 +21,9 @@ from mrf_matrix import (
     RandomTrees,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators import private_prediction, vote_sensitivity
+from mrf_matrix.estimators import private_prediction
 from mrf_matrix.mechanisms import count_cells, measure, mechanism
+from mrf_matrix.planning import vote_noise
 
 RUNS = 500
 MORE_RUNS = {"training, automatic depth": 2500}  # evidence spread over two kinds of answers
@@ -148,7 +149,7 @@ def test_noise_halved_on_purpose_is_caught(mode, relation, monkeypatch):
     def halved(sensitivity, squared, budget):
         return right(sensitivity, squared, budget * 2)
 
-    for module in (mechanism, vote_sensitivity):
+    for module in (mechanism, vote_noise):
         monkeypatch.setattr(module, "noise_for", halved)
     bound, most = audited(mode, relation)
     assert most > EPSILON

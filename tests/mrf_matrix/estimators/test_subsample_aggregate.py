@@ -9,8 +9,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Domain, SubsampleAggregateClassifier, load_dataset
 from mrf_matrix.estimators.disjoint import one_leaf_each
-from mrf_matrix.estimators.vote_sensitivity import HARD_SQUARED, leaf_labels
-from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, count_cells
+from mrf_matrix.estimators.hard_votes import leaf_labels
+from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PrivacyLedger, count_cells
+from mrf_matrix.planning import plan
+from mrf_matrix.planning.vote_noise import HARD_SQUARED
 
 INFINITE = float("inf")
 DRAWS = 4000
@@ -144,6 +146,26 @@ def test_hard_votes_move_no_further_than_derived():
     for (relation, norm), squared in HARD_SQUARED.items():
         assert worst[relation, norm] <= np.sqrt(squared) * size[norm] + 1e-12, (relation, norm)
     assert worst["add_remove", "l1"] == 2 * size["l1"]  # reached: less noise would not do
+
+
+@pytest.mark.parametrize("voting", ["hard", "weight"])
+@pytest.mark.parametrize("allocation", ["matrix", "per_query"])
+@pytest.mark.parametrize("relation", NEIGHBORING)
+@pytest.mark.parametrize("budget", [{"epsilon": 0.7}, {"epsilon": None, "rho": 0.2}])
+def test_the_planned_mechanism_is_the_one_that_releases(voting, allocation, relation, budget):
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, size, 30) for size in SMALL.sizes], axis=1)
+    given = {"n_trees": 3, "max_depth": 1, "random_state": 0, "voting": voting} | budget
+    given |= {"allocation": allocation, "neighboring": relation}
+    given |= {"strategy": "identity"} if allocation == "matrix" else {}
+    planned = plan(SMALL, "subsample", queries=codes, **given).parts[0].mechanism
+    model = SubsampleAggregateClassifier(SMALL, noise="research", noise_state=0, **given)
+    model.fit(codes, rng.integers(0, 3, 30)).predict(codes)
+    released = model.batches_[0].releases[0].mechanism
+    assert (released.law, released.budget) == (planned.law, planned.budget)
+    assert released.rounded.sensitivity == planned.rounded.sensitivity
+    measured = [one.rounded.matrix.to_dense() for one in (released, planned)]
+    np.testing.assert_array_equal(*(table[np.lexsort(table.T)] for table in measured))
 
 
 def note(worst, relation, change):
