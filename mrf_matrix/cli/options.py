@@ -12,7 +12,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 NEIGHBORING = ("add_remove", "replace_one")
 SPLITS = ("multiway", "binary")
-MODES = ("training", "prediction", "subsample")
+MODES = ("training", "prediction", "subsample", "posterior")
 VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 """As in `mrf_matrix.estimators`, which is not imported for a list of words."""
@@ -82,10 +82,12 @@ def epsilon_or_default(settings: dict[str, Any]) -> Fraction | float | None:
     return epsilon
 
 
-def mode_option(help: str | None = None) -> Decorator:
+def mode_option(
+    help: str | None = None, modes: tuple[str, ...] = MODES, default: str = "training"
+) -> Decorator:
     """Add --mode: what is released."""
     return click.option(
-        "--mode", type=click.Choice(MODES), default="training", show_default=True, help=help
+        "--mode", type=click.Choice(modes), default=default, show_default=True, help=help
     )
 
 

@@ -36,6 +36,7 @@ from mrf_matrix.planning.public_domain import public_domain, public_records
 @splits_option(None)
 @click.option("--ensembles", default=1, show_default=True, help="Ensembles q.")
 @click.option("--features", type=int, help="Attributes of each ensemble [default: all].")
+@click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
 @strategy_option("Strategy family, or auto.")
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the mode]")
@@ -71,6 +72,7 @@ def command(
         max_features=settings["features"],
         strategy=settings["strategy"],
         voting=settings["voting"],
+        n_blocks=settings["blocks"] or "auto",
         queries=settings["queries"],
         n_records=settings["records"] or public_records(domain),
         time_limit=settings["time_limit"],
@@ -97,11 +99,10 @@ def pictures(made: Any) -> dict[str, Any]:
         StrategyBoundDisplay,
     )
 
-    wanted: dict[str, Any] = {
-        "error.png": ErrorCurveDisplay,
-        "strategies.png": StrategyBoundDisplay,
-    }
-    if made.mode == "training":
+    wanted: dict[str, Any] = {"error.png": ErrorCurveDisplay}
+    if all(part.strategy is not None for part in made.parts):
+        wanted["strategies.png"] = StrategyBoundDisplay
+    if made.releases_leaves:
         wanted["leaves.png"] = LeafErrorDisplay
     if max(part.mechanism.rounded.matrix.shape[1] for part in made.parts) <= 100_000:
         wanted["sensitivity.png"] = CellSensitivityDisplay

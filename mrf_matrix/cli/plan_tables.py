@@ -1,7 +1,7 @@
 """Tables of a plan and of a search for people."""
 
 from collections.abc import Mapping
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from rich.table import Table
@@ -21,7 +21,7 @@ def plan_table(figures: Mapping[str, Any]) -> Table:
 
 
 def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    unit = "leaf" if figures["mode"] == "training" else "vote"
+    unit = "leaf" if "rms_per_leaf" in figures else "vote"
     lines = [
         ("mode", f"{figures['mode']}, {figures['voting']} voting"),
         ("budget", f"{figures['budget']}, {figures['neighboring']} neighbours"),
@@ -38,10 +38,11 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]  # fmt: skip
     if "rms_per_leaf" in figures:
         lines.append(("expected rms per leaf", f"{figures['rms_per_leaf']:.4g} records per class"))
-    lines += [
-        ("expected rms per vote", f"{figures['rms_per_vote']:.4g} records per class"),
-        (f"worst {unit}", f"number {figures['worst_row']}: {figures['worst_rms']:.4g} records"),
-    ]
+    if "rms_per_vote" in figures:
+        lines.append(("expected rms per vote", f"{figures['rms_per_vote']:.4g} records per class"))
+    lines.append(
+        (f"worst {unit}", f"number {figures['worst_row']}: {figures['worst_rms']:.4g} records")
+    )
     if "certified_ratio" in figures:
         lines.append(
             ("certified", f"within {figures['certified_ratio']:.3g} times the least squared error")
@@ -70,22 +71,33 @@ def size_table(figures: Mapping[str, Any]) -> Table:
 def search_table(tuning: Any, label: str) -> Table:
     """List the best designs of a search."""
     rows = tuning.rows()
-    names = [name for name in rows[0] if name in tuning.best.design]
+    names, same = _columns([trial.design for trial in tuning.trials])
     made = table(
         f"Designs for {label}, best first, before any data", *names, "objective", "rms/vote",
         "draws", words=len(names),
     )  # fmt: skip
     for row in rows[:SHOWN]:
+        vote = "" if isnan(row["rms_per_vote"]) else f"{row['rms_per_vote']:.4g}"
         value = f"{row['value']:.4g}" if isfinite(row["value"]) else "refused"
         made.add_row(
-            *(str(row[name]) for name in names), value, f"{row['rms_per_vote']:.4g}",
-            f"{row['measurements']}",
+            *(str(row.get(name, "")) for name in names), value, vote, f"{row['measurements']}",
         )  # fmt: skip
     made.caption = (
         f"objective: {tuning.objective.replace('_', ' ')}, smaller is better; {len(rows)} designs "
-        f"in all. draws: noisy measurements per class."
+        f"in all{same}. draws: noisy measurements per class. Products have no rms."
     )
     return made
+
+
+def _columns(designs: list[dict[str, Any]]) -> tuple[list[str], str]:
+    """Return the parameters that designs differ in, and in words those that they share."""
+    values: dict[str, list[str]] = {}
+    for design in designs:
+        for name, value in design.items():
+            values.setdefault(name, []).append(str(value))
+    differ = [name for name, found in values.items() if len(set(found)) > 1]
+    shared = [f"{name}={found[0]}" for name, found in values.items() if name not in differ]
+    return differ, f", {', '.join(shared)}" if shared else ""
 
 
 def readable(count: int) -> str:

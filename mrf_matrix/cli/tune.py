@@ -9,6 +9,7 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
+    MODES,
     budget_options,
     epsilon_or_default,
     mode_option,
@@ -30,11 +31,56 @@ def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) 
     return [int(piece) if piece.strip().isdigit() else piece.strip() for piece in value.split(",")]
 
 
+OF_TREES = {
+    "depths": "max_depth",
+    "trees": "n_trees",
+    "splits": "splits",
+    "strategies": "strategy",
+    "voting": "voting",
+    "ensembles": "n_ensembles",
+    "features": "max_features",
+}
+OF_BLOCKS = {"blocks": "n_blocks"}
+"""Options of a space, and the parameters that they give values of."""
+
+
+def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
+    """Return the default spaces with what the options say of their parameters.
+
+    Where the options are all of one mode, "auto" means that mode.
+    """
+    from mrf_matrix.planning.search_space import default_spaces
+
+    mode = settings["mode"]
+    given = {
+        kind: {name: settings[opt] for opt, name in options.items() if settings[opt] is not None}
+        for kind, options in (("trees", OF_TREES), ("blocks", OF_BLOCKS))
+    }
+    told = [kind for kind, values in given.items() if values]
+    if mode == "auto" and len(told) == 1:
+        mode = "posterior" if told == ["blocks"] else "training"
+    if mode != "auto" and ("trees" if mode == "posterior" else "blocks") in told:
+        raise ValueError(
+            f"--mode {mode}: expected "
+            + (
+                "no option of random trees, but --blocks."
+                if mode == "posterior"
+                else "no --blocks."
+            )
+        )
+    return [
+        {"mode": [mode], **space, **given["blocks" if "n_blocks" in space else "trees"]}
+        for space in default_spaces(schema, mode)
+    ]
+
+
 @click.command(name="tune")
 @click.argument("domain")
 @budget_options()
 @click.option("--records", type=int, help="Public number of records [default: as published].")
-@mode_option()
+@mode_option(
+    "auto: training and posterior, or that of the options given.", ("auto", *MODES), "auto"
+)
 @click.option(
     "--objective",
     type=click.Choice(["accuracy", "flip", "error", "bound"]),
@@ -49,6 +95,9 @@ def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--voting", callback=comma_values, help="Voting rules to try.")
 @click.option("--ensembles", callback=comma_values, help="Numbers of ensembles to try.")
 @click.option("--features", callback=comma_values, help="Attributes of an ensemble to try.")
+@click.option(
+    "--blocks", callback=comma_values, help="Numbers of blocks of posterior to try, or auto."
+)
 @neighboring_option(None)
 @seed_option()
 @time_limit_option(1.0)
@@ -71,22 +120,10 @@ def command(
     **settings: Any,
 ) -> None:
     """Search designs over DOMAIN: a domain file (JSON), or a data set's name. No data is read."""
-    from mrf_matrix.planning import default_space, tune
+    from mrf_matrix.planning import tune
 
     schema, label = public_domain(domain)
-    space = default_space(schema, settings["mode"]) | {
-        name: settings[option]
-        for name, option in (
-            ("max_depth", "depths"),
-            ("n_trees", "trees"),
-            ("splits", "splits"),
-            ("strategy", "strategies"),
-            ("voting", "voting"),
-            ("n_ensembles", "ensembles"),
-            ("max_features", "features"),
-        )
-        if settings[option] is not None
-    }
+    space = spaces(schema, settings)
     with progress_bar(quiet=as_json) as progress:
         found = tune(
             schema,
@@ -111,7 +148,10 @@ def command(
         click.echo(record)
     else:
         console().print(search_table(found, label))
-        console().print("Best: " + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items()))
+        console().print(
+            f"Best: mode {found.mode}, "
+            + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
+        )
         console().print("Nothing was spent and no record read: every figure is public.")
     folder = output or Path("results") / label
     drawing = None if no_pictures else partial(pictures, found)

@@ -4,13 +4,16 @@ from typing import Any
 
 from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
 from mrf_matrix.planning import Plan, Tuning
+from mrf_matrix.planning.planned_blocks import PlannedBlocks
 
 CLASSIFIERS: dict[str, Any] = {
     "training": MatrixForestClassifier,
     "prediction": BatchPredictionClassifier,
     "subsample": SubsampleAggregateClassifier,
+    "posterior": PosteriorForestClassifier,
 }
 
 
@@ -26,7 +29,8 @@ def from_design(design: Tuning | Plan, **changes: Any) -> Any:
 
     Returns
     -------
-    MatrixForestClassifier, BatchPredictionClassifier or SubsampleAggregateClassifier
+    MatrixForestClassifier, BatchPredictionClassifier, SubsampleAggregateClassifier or \
+PosteriorForestClassifier
         Of the design's mode, not fitted. Nothing is spent until it is.
 
     Raises
@@ -50,8 +54,8 @@ def from_design(design: Tuning | Plan, **changes: Any) -> Any:
     True
     """
     if isinstance(design, Tuning):
-        domain, mode = design.request["domain"], design.request["mode"]
-        return CLASSIFIERS[mode](domain, **{**design.best_params, **changes})
+        domain = design.request["domain"]
+        return CLASSIFIERS[design.mode](domain, **{**design.best_params, **changes})
     if not isinstance(design, Plan):
         raise TypeError(
             f"design is of type {type(design).__name__}: expected a Tuning (from tune) or a Plan "
@@ -62,11 +66,15 @@ def from_design(design: Tuning | Plan, **changes: Any) -> Any:
 
 def _settings(plan: Plan) -> dict[str, Any]:
     budget = plan.budget
+    shared = {
+        "epsilon": None, budget.parameter: budget.amount, "neighboring": plan.neighboring
+    }  # fmt: skip
+    first = plan.parts[0]
+    if isinstance(first, PlannedBlocks):
+        return {**shared, "blocks": [list(block) for block in first.blocks]}
     several = len(plan.parts) > 1
     settings: dict[str, Any] = {
-        "epsilon": None,
-        budget.parameter: budget.amount,
-        "neighboring": plan.neighboring,
+        **shared,
         "forest": [part.ensemble.forest for part in plan.parts] if several else plan.forest,
     }
     if several or len(plan.parts[0].ensemble.features) < plan.domain.n_attributes:

@@ -3,6 +3,9 @@
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mrf_matrix.planning.block_measurement import n_effects
+from mrf_matrix.planning.planned_blocks import PlannedBlocks
+
 if TYPE_CHECKING:
     from mrf_matrix.planning.design_plan import Plan
 
@@ -31,12 +34,16 @@ def array_sizes(plan: "Plan") -> tuple[ArraySize, ...]:
             _array(f"paths T{where}, packed", (forest.n_leaves, -(-width // 8)), 1),
             _array(f"noisy answers y{where}", (part.n_measurements, k), 8),
         ]
-        if plan.mode == "training":
+        if plan.releases_leaves:
             found.append(_array(f"leaf values{where}", (forest.n_leaves, k), 8))
+        if isinstance(part, PlannedBlocks):
+            sizes = forest.domain.sizes
+            order = max(n_effects([sizes[i] for i in block], k) for block in part.blocks)
+            found.append(_array("covariance of a block's effects, largest", (order, order), 8))
         if plan.n_records is not None:
             cells = min(plan.n_records, forest.domain.size)
             found.append(_array(f"occupied cells{where}, at most", (cells, k), 8))
-    if plan.mode != "training":
+    if not plan.releases_leaves:
         found.append(_array("votes", (len(plan.queries), k), 8))
     return tuple(sorted(found, key=lambda one: -one.nbytes))
 

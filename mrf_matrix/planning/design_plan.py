@@ -29,14 +29,14 @@ Array = NDArray[np.float64]
 class Plan:
     """A design and everything that is known of its error before any record is seen.
 
-    An *answer* is what the release gives: a leaf's value in one class ("training"), or a query's
-    vote total in one class ("prediction", "subsample"). Errors are in records, per class.
+    An *answer* is what the release gives: a leaf's value in one class ("training", "posterior"), or
+    a query's vote total in one class ("prediction", "subsample"). Errors are in records, per class.
 
     Attributes
     ----------
     domain : Domain
         The public schema.
-    mode : {"training", "prediction", "subsample"}
+    mode : {"training", "prediction", "subsample", "posterior"}
     parts : tuple of PlannedAnswers
         Forest, workload, strategy and noise of each ensemble.
     queries : ndarray of int, shape (b, d)
@@ -47,7 +47,7 @@ class Plan:
         Number of classes k.
     allocation : str
         "matrix", or the baseline that is measured instead of a strategy.
-    voting : {"hard", "weight"}
+    voting : {"hard", "weight", "posterior"}
     n_records : int or None
         Public number of records N, where it is known.
     select_seconds : float
@@ -84,6 +84,11 @@ class Plan:
         return self.parts[0]
 
     @property
+    def releases_leaves(self) -> bool:
+        """Whether answers are leaf values, of which votes are made afterwards."""
+        return self.mode in ("training", "posterior")
+
+    @property
     def budget(self) -> Budget:
         """What the release will spend in all."""
         return total_budget(self.parts)
@@ -107,11 +112,11 @@ class Plan:
     def row_variances(self) -> Array:
         """Expected squared error of every answer in one class.
 
-        Training: shape (o,), leaves of all ensembles one after the other. Otherwise (b,): the
+        Of leaves: shape (o,), those of all ensembles one after the other. Otherwise (b,): the
         votes of a query add up over the ensembles, and so do their variances.
         """
         variances = [part.row_variances for part in self.parts]
-        if self.mode == "training":
+        if self.releases_leaves:
             return np.concatenate(variances)
         total: Array = np.sum(variances, axis=0)
         return total
@@ -124,7 +129,7 @@ class Plan:
     @property
     def total(self) -> float:
         """Expected squared error over all answers (queries as often as asked) and classes."""
-        weights = np.ones(1) if self.mode == "training" else self.multiplicity
+        weights = np.ones(1) if self.releases_leaves else self.multiplicity
         return float(self.n_classes * (self.row_variances * weights).sum())
 
     @property
@@ -139,8 +144,8 @@ class Plan:
 
     @property
     def rms_per_leaf(self) -> float:
-        """Root-mean-square error of a leaf's value in one class ("training")."""
-        if self.mode != "training":
+        """Root-mean-square error of a leaf's value in one class ("training", "posterior")."""
+        if not self.releases_leaves:
             raise ValueError(
                 f"mode={self.mode!r} releases votes, no leaf values: expected mode='training', "
                 f"or rms_per_vote."
@@ -149,7 +154,13 @@ class Plan:
 
     @cached_property
     def vote_variances(self) -> Array:
-        """Expected squared error of every query's weight votes in one class, shape (b,)."""
+        """Expected squared error of every query's weight votes in one class, shape (b,).
+
+        Raises
+        ------
+        ValueError
+            In mode "posterior", whose trees vote by product: such votes have no expected error.
+        """
         return vote_variances(self)
 
     @property
@@ -175,7 +186,7 @@ class Plan:
     @cached_property
     def expected_records(self) -> Array:
         """Records (votes) that stand behind each answer, if all cells are as likely."""
-        return records_behind(self, self.mode == "training")
+        return records_behind(self, self.releases_leaves)
 
     @property
     def vote_records(self) -> Array:
@@ -224,7 +235,8 @@ class Plan:
     def at(self, *, epsilon: Any = None, rho: Any = None) -> "Plan":
         """Return the plan at another budget of the same kind, without new linear algebra.
 
-        Every ensemble keeps its share.
+        Every ensemble keeps its share, and a posterior forest its blocks, which were chosen for
+        the budget that they were planned for.
         """
         budget = as_budget(epsilon=epsilon, rho=rho)
         return replace(self, parts=at_budget(self.parts, budget))

@@ -1,6 +1,6 @@
 """`tune`: search designs without data, under bounds on time and memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import Any
 
@@ -10,7 +10,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.planning.design_trials import DesignTrials
 from mrf_matrix.planning.objectives import as_objective
-from mrf_matrix.planning.search_space import default_space, designs_of, structures_of
+from mrf_matrix.planning.search_space import Space, default_spaces, designs_of, structures_of
 from mrf_matrix.planning.stopwatch import Stopwatch
 from mrf_matrix.planning.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.tuning import Tuning
@@ -27,11 +27,11 @@ def tune(
     epsilon: Any = None,
     rho: Any = None,
     n_records: int | None = None,
-    mode: str = "training",
+    mode: str = "auto",
     neighboring: str = "add_remove",
     objective: Any = "accuracy",
     objective_options: Mapping[str, Any] | None = None,
-    space: Mapping[str, Sequence[Any]] | None = None,
+    space: Space | None = None,
     n_forests: int = 1,
     queries: Any = None,
     n_classes: int | None = None,
@@ -54,13 +54,15 @@ def tune(
         Exactly one.
     n_records : int, optional
         The *public* number of records; all objectives but "error" need it.
-    mode : {"training", "prediction", "subsample"}, default="training"
+    mode : {"auto", "training", "prediction", "subsample", "posterior"}, default="auto"
+        "auto" tries training (`MatrixForestClassifier`) and posterior forests; in a space of your
+        own the modes are what its parameter ``"mode"`` says, training where it says nothing.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     objective : {"accuracy", "flip", "error", "bound"} or callable, default="accuracy"
         What is minimised, see `mrf_matrix.planning.objectives`; a callable takes a `Plan`.
     objective_options : mapping, optional
         Parameters of a named objective, for example ``{"share": 0.1}`` for "flip".
-    space : mapping of str to list, optional
+    space : mapping of str to list, or several of them, optional
         Values of each parameter to try; see `default_space`. Parameters that are not in it stay
         at the defaults of `plan`.
     n_forests : int, default=1
@@ -107,7 +109,7 @@ def tune(
     ['max_depth', 'n_trees', 'strategy']
     """
     as_budget(epsilon=epsilon, rho=rho)
-    kind = checked_mode(mode)
+    kind = "auto" if mode == "auto" else checked_mode(mode)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain is of type {type(domain).__name__}: expected a Domain.")
     goal = as_objective(objective, **(objective_options or {}))
@@ -122,7 +124,7 @@ def tune(
         "time_limit": time_limit,
         "random_state": whole_number("random_state", random_state + 1) - 1,
     }
-    designs = designs_of(default_space(domain, kind) if space is None else space)
+    designs = designs_of(default_spaces(domain, kind) if space is None else space)
     request = {"domain": domain.to_dict(), "objective": repr(goal), "n_forests": n_forests, **fixed}
     file = TrialFile(resume, request)
     done = {trial.key: trial for trial in file.load()}

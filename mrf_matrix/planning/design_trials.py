@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.objectives import Objective
 from mrf_matrix.planning.planner import plan
+from mrf_matrix.planning.search_space import mode_of
 from mrf_matrix.planning.stopwatch import Stopwatch
 from mrf_matrix.planning.trials import Trial
 from strategies import memory_cap
@@ -50,13 +52,14 @@ class DesignTrials:
     def _trials(self, group: list[Design], shared: Design, started: float) -> list[Trial]:
         seed = self.fixed["random_state"]
         trials: list[Trial] = []
-        subsample = self.fixed["mode"] == "subsample"
+        mode = mode_of(shared, self.fixed["mode"])
         plans: list[Plan] = []
         for design in group:
             if trials and self.clock.is_over:
                 return trials
-            if subsample or not plans:
-                given = {**shared, "voting": design.get("voting")} if subsample else shared
+            if mode == "subsample" or not plans:
+                voting = {"voting": design.get("voting")} if mode == "subsample" else {}
+                given = {**shared, **voting, "mode": mode}
                 plans = [
                     plan(self.domain, **{**self.fixed, **given, "random_state": seed + number})
                     for number in range(self.n_forests)
@@ -79,7 +82,7 @@ class DesignTrials:
         return Trial(
             design=design,
             value=value,
-            rms_per_vote=first.rms_per_vote,
+            rms_per_vote=nan if first.mode == "posterior" else first.rms_per_vote,
             measurements=sum(part.n_measurements for part in first.parts),
             leaves=sum(part.ensemble.forest.n_leaves for part in first.parts),
             nbytes=largest,

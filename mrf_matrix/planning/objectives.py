@@ -31,6 +31,7 @@ from mrf_matrix.planning.expected_accuracy import (
     accuracies,
     imagined_votes,
 )
+from mrf_matrix.planning.imagined_posterior import posterior_probabilities
 from mrf_matrix.planning.target_prior import TargetPrior
 
 OBJECTIVES = ("accuracy", "flip", "error", "bound")
@@ -88,7 +89,10 @@ class ExpectedLoss:
                 self.seed + 1000 * number,
             )
             generator = np.random.default_rng([self.seed, number, 2])
-            votes = imagined_votes(plan, imagined, generator)[plan.voting]
+            if plan.mode == "posterior":
+                votes = posterior_probabilities(plan, imagined, generator)
+            else:
+                votes = imagined_votes(plan, imagined, generator)[plan.voting]
             losses.append(1 - accuracies(votes, imagined, generator).mean())
         return float(np.mean(losses))
 

@@ -49,7 +49,7 @@ def _check_strategies(plan: "Plan") -> None:
     if any(part.strategy is None for part in plan.parts):
         raise ValueError(
             f"allocation={plan.allocation!r} has no strategy, so no bound stands beside it: "
-            f"expected allocation='matrix'."
+            f"expected allocation='matrix', in another mode than 'posterior'."
         )
 
 

@@ -32,7 +32,7 @@ def flips_at_lead(
     """
     if of not in ("answer", "vote"):
         raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")
-    leaves = of == "answer" and plan.mode == "training"
+    leaves = of == "answer" and plan.releases_leaves
     variances = plan.row_variances if leaves else plan.vote_variances
     chosen = np.arange(len(variances)) if rows is None else np.asarray(rows, dtype=np.intp)
     if (margin is None) == (share is None):

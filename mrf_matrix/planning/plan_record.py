@@ -33,16 +33,17 @@ def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
         "sensitivity": plan.sensitivity,
         "noise_scale": plan.noise_scale,
         "expected_total_squared_error": plan.total,
-        "rms_per_vote": plan.rms_per_vote,
         "worst_row": plan.worst_row,
         "worst_rms": plan.worst_rms,
         "seconds": plan.seconds,
         "arrays": [size.to_dict() for size in plan.array_sizes],
         "ensembles": [part.summary() for part in plan.parts],
     }
-    if plan.mode == "training":
+    if plan.releases_leaves:
         figures["rms_per_leaf"] = plan.rms_per_leaf
-    if bound and plan.allocation == "matrix":
+    if plan.mode != "posterior":
+        figures["rms_per_vote"] = plan.rms_per_vote
+    if bound and all(part.strategy is not None for part in plan.parts):
         figures["lower_bound"] = plan.lower_bound
         figures["certified_ratio"] = plan.certified_ratio
     if plan.n_records is not None:
@@ -57,7 +58,7 @@ def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
 
 def as_line(plan: "Plan") -> str:
     """Return trees, answers, strategies, budget and expected error in one line."""
-    unit = "leaf" if plan.mode == "training" else "vote"
+    unit = "leaf" if plan.releases_leaves else "vote"
     rms = float(np.sqrt(np.mean(plan.row_variances)))
     methods = sorted(
         {"as measured" if p.strategy is None else p.strategy.method for p in plan.parts}
@@ -78,5 +79,5 @@ def mean_flips(plan: "Plan", shares: Sequence[float]) -> list[float]:
     places = np.linspace(0, len(order) - 1, min(SAMPLED, len(order))).round().astype(np.intp)
     rows = order[places]
     margins = np.outer(plan.expected_records[rows], shares)
-    found = flips(plan, rows, margins, variances[rows], 1, plan.mode == "training")
+    found = flips(plan, rows, margins, variances[rows], 1, plan.releases_leaves)
     return [float(value) for value in found.mean(axis=0)]

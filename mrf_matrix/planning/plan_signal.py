@@ -39,7 +39,19 @@ def records_behind(plan: "Plan", leaves: bool) -> Array:
 
 
 def vote_variances(plan: "Plan") -> Array:
-    """Return the expected squared error of every query's weight votes in one class, (b,)."""
+    """Return the expected squared error of every query's weight votes in one class, (b,).
+
+    Raises
+    ------
+    ValueError
+        If votes multiply.
+    """
+    if plan.mode == "posterior":
+        raise ValueError(
+            "mode='posterior' votes by product under a model, and such votes have no expected "
+            "error or flip probability: expected answers (leaves), or another mode. The "
+            "objective 'accuracy' judges it."
+        )
     if plan.mode != "training":
         return plan.row_variances
     total = np.zeros(len(plan.queries))

@@ -12,7 +12,9 @@ from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, as_budget, calibrat
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.ensembles import Ensemble, EnsembleDesign
+from mrf_matrix.planning.plan_choices import checked_allocation, checked_voting
 from mrf_matrix.planning.planned_answers import PlannedAnswers
+from mrf_matrix.planning.posterior_plan import check_plain, posterior_plan
 from mrf_matrix.planning.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import (
@@ -27,12 +29,6 @@ from strategies import Strategy, evaluate, select
 from strategies.operators import Identity, Norm, Operator
 
 Budget = PureDP | ZCDP
-ALLOCATIONS = {
-    "training": ("matrix", "per_tree", "disjoint"),
-    "prediction": ("matrix",),
-    "subsample": ("matrix", "per_query"),
-}
-VOTINGS = ("hard", "weight")
 
 
 def plan(
@@ -50,6 +46,8 @@ def plan(
     max_features: int | None = None,
     feature_subsets: Any = None,
     budget_shares: Any = None,
+    n_blocks: Any = "auto",
+    blocks: Any = None,
     allocation: str = "matrix",
     strategy: Any = "auto",
     voting: str | None = None,
@@ -65,21 +63,25 @@ def plan(
     ----------
     domain : Domain or Forest
         The public schema, or a forest grown over it without data.
-    mode : {"training", "prediction", "subsample"}, default="training"
-        As `MatrixForestClassifier`, `BatchPredictionClassifier` and
-        `SubsampleAggregateClassifier` release.
+    mode : {"training", "prediction", "subsample", "posterior"}, default="training"
+        As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`
+        and `PosteriorForestClassifier` release.
     epsilon, rho : positive number
         Exactly one: pure DP (Laplace noise) or zCDP (Gaussian noise).
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it. With the same integer `random_state` it is the
         same forest as theirs.
+    n_blocks, blocks
+        The design of a posterior forest, as its classifier takes it. All other parameters of the
+        design stay at their defaults in that mode.
     allocation : str, default="matrix"
         "per_tree" and "disjoint" ("training") or "per_query" ("subsample"): the baselines.
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
-    voting : {"hard", "weight"}, optional
-        As in the classifiers: hard in training, weight otherwise, unless told.
+    voting : {"hard", "weight", "posterior"}, optional
+        As in the classifiers: hard in training, weight in prediction and subsample unless told,
+        posterior in the mode of this name.
     queries : int or ndarray of int, shape (b, d), optional
         Codes of public queries, or how many to draw uniformly from the domain; 128 by default.
     n_classes : int, optional
@@ -120,13 +122,25 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     schema, source = _schema(domain, forest)
     budget = as_budget(epsilon=epsilon, rho=rho)
     checked_neighboring(neighboring)
-    rule = _checked_voting(kind, voting)
-    shared = _checked_allocation(kind, allocation)
+    rule = checked_voting(kind, voting)
+    shared = checked_allocation(kind, allocation)
     classes = _classes(schema, n_classes)
     records = None if n_records is None else whole_number("n_records", n_records)
     design = EnsembleDesign(
         n_ensembles, max_features, feature_subsets, n_trees, max_depth, splits, source
     )
+    if kind == "posterior":
+        check_plain(design, strategy, budget_shares)
+        return posterior_plan(
+            schema, budget, np.random.default_rng(random_state), n_classes=classes,
+            n_records=records, n_blocks=n_blocks, blocks=blocks, neighboring=neighboring,
+            asked=public_queries(schema, queries, np.random.default_rng(0)),
+        )  # fmt: skip
+    if n_blocks != "auto" or blocks is not None:
+        raise ValueError(
+            f"n_blocks={n_blocks!r} and blocks={blocks!r} in mode={kind!r}: expected them in "
+            f"mode='posterior' only. Leave them out."
+        )
     structure = np.random.default_rng(random_state)
     seeder = None if kind == "training" else int(structure.integers(2**63))
     ensembles = design.grow(schema, structure)
@@ -258,23 +272,3 @@ def _one_each(strategy: Any, count: int) -> list[Any]:
             f"strategy for each ensemble."
         )
     return given
-
-
-def _checked_voting(mode: Mode, voting: Any) -> str:
-    if voting is None:
-        return "hard" if mode == "training" else "weight"
-    if voting not in VOTINGS or (mode == "prediction" and voting != "weight"):
-        raise ValueError(
-            f"voting={voting!r} in mode={mode!r}: expected "
-            f"{'weight' if mode == 'prediction' else ' or '.join(map(repr, VOTINGS))}."
-        )
-    return str(voting)
-
-
-def _checked_allocation(mode: Mode, allocation: Any) -> str:
-    if allocation not in ALLOCATIONS[mode]:
-        raise ValueError(
-            f"allocation={allocation!r} in mode={mode!r}: expected one of "
-            f"{', '.join(map(repr, ALLOCATIONS[mode]))}."
-        )
-    return str(allocation)

@@ -6,7 +6,10 @@ from typing import Any
 
 from mrf_matrix.domain import Domain
 
+Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
+
 PARAMETERS = (
+    "mode",
     "max_depth",
     "n_trees",
     "n_ensembles",
@@ -15,7 +18,12 @@ PARAMETERS = (
     "strategy",
     "allocation",
     "voting",
+    "n_blocks",
+    "blocks",
 )
+
+AUTO = ("training", "posterior")
+"""Modes that a search tries where it is told none: both release a forest for any later query."""
 
 FEW_TREES, MANY_TREES = 16, 128
 
@@ -26,8 +34,10 @@ def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
     Parameters
     ----------
     domain : Domain
-    mode : {"training", "prediction", "subsample"}
+    mode : {"training", "prediction", "subsample", "posterior"}
     """
+    if mode == "posterior":
+        return {"n_blocks": ["auto"]}
     splittable = sum(size > 1 for size in domain.sizes)
     depths = [depth for depth in (1, 2, 3, 4) if depth <= max(1, splittable)]
     return {
@@ -39,14 +49,27 @@ def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
     }
 
 
-def designs_of(space: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return all combinations of a space, the last parameter fastest.
+def default_spaces(domain: Domain, mode: str) -> list[dict[str, list[Any]]]:
+    """Return the default space of a mode, or of each of `AUTO` for mode "auto"."""
+    if mode != "auto":
+        return [default_space(domain, mode)]
+    return [{"mode": [one], **default_space(domain, one)} for one in AUTO]
+
+
+def designs_of(space: Space) -> list[dict[str, Any]]:
+    """Return all combinations of a space, or of each of several, the last parameter fastest.
 
     Raises
     ------
     ValueError
         If a name is unknown, or a list empty or no list.
     """
+    if isinstance(space, str) or not isinstance(space, Mapping | Sequence):
+        raise ValueError(
+            f"space={space!r}: expected lists of values by parameter, or a list of such spaces."
+        )
+    if not isinstance(space, Mapping):
+        return [design for one in space for design in designs_of(one)]
     checked: dict[str, list[Any]] = {}
     for name, values in space.items():
         if name not in PARAMETERS:
@@ -58,6 +81,11 @@ def designs_of(space: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
             raise ValueError(f"space[{name!r}]={values!r}: expected a list of at least one value.")
         checked[name] = listed
     return [dict(zip(checked, chosen, strict=True)) for chosen in product(*checked.values())]
+
+
+def mode_of(design: Mapping[str, Any], mode: str) -> str:
+    """Return the mode of a design of a search in a mode: its own, or training where none is."""
+    return str(design.get("mode") or ("training" if mode == "auto" else mode))
 
 
 def structures_of(designs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:

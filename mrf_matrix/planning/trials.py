@@ -22,7 +22,7 @@ class Trial:
     value : float
         The objective, smaller is better; infinite where the design was refused.
     rms_per_vote : float
-        Expected error of a weight vote, in records per class.
+        Expected error of a weight vote, in records per class; NaN where votes multiply.
     measurements : int
         Noise draws of the release for each class.
     leaves : int

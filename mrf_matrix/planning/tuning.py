@@ -6,6 +6,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
+from mrf_matrix.planning.search_space import mode_of
 from mrf_matrix.planning.trials import Trial
 
 FRAMES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
@@ -46,15 +47,24 @@ class Tuning:
         return tuple(trial for trial in self.trials if trial.stopped)
 
     @property
+    def mode(self) -> str:
+        """Mode of the best design: which classifier releases it."""
+        return mode_of(self.best.design, self.request["mode"])
+
+    @property
     def best_params(self) -> dict[str, Any]:
         """The best design's parameters with budget, relation and seed: a classifier's arguments.
 
-        `mrf_matrix.estimators.from_design` makes the classifier.
+        `mrf_matrix.estimators.from_design` makes the classifier, that of `mode`.
         """
-        chosen = {name: value for name, value in self.best.design.items() if value is not None}
-        if self.request["mode"] == "prediction":
-            chosen.pop("voting", None)
-        fixed = ("epsilon", "rho", "neighboring", "random_state", "time_limit")
+        unused = {"mode", "voting"} if self.mode in ("prediction", "posterior") else {"mode"}
+        chosen = {
+            name: value
+            for name, value in self.best.design.items()
+            if value is not None and name not in unused
+        }
+        last = "n_records" if self.mode == "posterior" else "time_limit"
+        fixed = ("epsilon", "rho", "neighboring", "random_state", last)
         return {**{name: self.request[name] for name in fixed}, **chosen}
 
     def rows(self) -> list[dict[str, Any]]:
@@ -104,6 +114,8 @@ class Tuning:
             "objective": self.objective,
             "request": {k: v for k, v in self.request.items() if k != "domain"},
             "best": self.best.row(),
+            "best_params": self.best_params,
+            "mode": self.mode,
             "trials": self.rows(),
         }
 

@@ -12,7 +12,7 @@ from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.whole_number import whole_number
 from strategies.operators import Operator, RowScaled, Sparse
 
-Mode = Literal["training", "prediction", "subsample"]
+Mode = Literal["training", "prediction", "subsample", "posterior"]
 MODES: tuple[str, ...] = get_args(Mode)
 Codes = NDArray[np.int32]
 

@@ -36,7 +36,7 @@ class LeafErrorDisplay:
         self._check()
 
     def _check(self) -> None:
-        if self.plan.mode != "training":
+        if not self.plan.releases_leaves:
             raise ValueError(
                 f"the plan's mode is {self.plan.mode!r}, which releases no leaves: expected "
                 f"mode='training'."

@@ -69,9 +69,7 @@ class ErrorCurveDisplay:
             moved = [
                 plan.at(epsilon=amount) if pure else plan.at(rho=amount) for amount in self.amounts
             ]
-            rms = [
-                one.rms_per_leaf if one.mode == "training" else one.rms_per_vote for one in moved
-            ]
+            rms = [one.rms_per_leaf if one.releases_leaves else one.rms_per_vote for one in moved]
             ax.plot(
                 self.amounts,
                 rms,
@@ -89,7 +87,7 @@ class ErrorCurveDisplay:
         ax.set_xlabel(
             f"privacy budget {'ε (pure DP' if pure else 'ρ (zCDP'}, {relation} neighbours)"
         )
-        answer = "leaf" if first.mode == "training" else "vote"
+        answer = "leaf" if first.releases_leaves else "vote"
         ax.set_ylabel(f"rms error of a {answer} (records per class)")
         ax.set_title("expected error, before any data", fontsize=10)
         if len(self.plans) > 1 or first.n_records is not None:

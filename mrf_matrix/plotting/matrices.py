@@ -69,8 +69,8 @@ class MatrixDisplay:
         if len(axes) != len(WHICH):
             raise ValueError(f"ax holds {len(axes)} axes: expected {len(WHICH)}.")
         cell = "leaf" if self.plan.mode == "subsample" else "cell"
-        workload = {"training": "T: leaf", "prediction": "W = Q Tᵀ T: query"}
-        rows = workload.get(self.plan.mode, "W = Q Tᵀ: query")
+        workload = {"prediction": "W = Q Tᵀ T: query", "subsample": "W = Q Tᵀ: query"}
+        rows = workload.get(self.plan.mode, "T: leaf")
         labels = {"T": (rows, cell), "A": ("A: measurement", cell), "A+": (cell, "measurement")}
         for place, name in zip(axes, WHICH, strict=True):
             matrix = self.matrices[name]

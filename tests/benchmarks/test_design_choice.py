@@ -1,5 +1,7 @@
 """Designs chosen without data against the best of the grid, chosen with the test labels.
 
+The grid is the default space of `tune`, and posterior forests of every number of blocks.
+
 Run all of it with ``python tests/benchmarks/test_design_choice.py [STRATEGY] [NAME ...]`` (minutes
 for each data set on one core), a part with
 ``pytest tests/benchmarks/test_design_choice.py --benchmark-only``.
@@ -19,7 +21,9 @@ import pytest
 from mrf_matrix import Domain, load_dataset
 from mrf_matrix.mechanisms import CellCounts, count_cells, measure, reconstruct
 from mrf_matrix.planning import ExpectedLoss, default_space, plan
+from mrf_matrix.planning.block_measurement import tables_of
 from mrf_matrix.planning.search_space import designs_of, structures_of
+from mrf_matrix.posterior import product_posterior
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 TARGET = ("car", "balance_scale", "nursery", "tic_tac_toe")
@@ -90,6 +94,27 @@ def accuracies(made, codes, labels, seed, draws):
     return scores
 
 
+def posterior_accuracies(made, codes, labels, seed, draws):
+    """Return the mean test accuracy of a posterior forest on the same split."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    test, train = np.split(order, [len(labels) // 5])
+    measurement, sizes = made.parts[0].measurement, made.domain.sizes
+    rng, scores = np.random.default_rng(seed), []
+    for _ in range(draws):
+        counts = count_cells(codes[train], labels[train], sizes, made.n_classes)
+        release = measure(measurement.mechanism, counts, noise="research", random_state=rng)
+        tables, totals = tables_of(measurement, release, np.arange(made.n_classes))
+        posterior = product_posterior(tables, made.domain.ordered, totals)
+        largest = posterior.probabilities(codes[test]).argmax(axis=1)
+        scores.append(float((largest == labels[test]).mean()))
+    return {"posterior": np.mean(scores)}
+
+
+def posterior_space(domain):
+    """Return numbers of blocks: chosen, and each up to that of the attributes."""
+    return {"n_blocks": ["auto", *range(1, domain.n_attributes + 1)]}
+
+
 def study(name, strategy="auto", splits=4, draws=4, space=None, time_limit=0.5, epsilons=EPSILONS):
     """Return expected losses and test accuracies of every design at every budget.
 
@@ -112,6 +137,19 @@ def study(name, strategy="auto", splits=4, draws=4, space=None, time_limit=0.5, 
                     if seed == 0:
                         expected[key] = loss(replace(there, voting=design["voting"]))
                     real.setdefault(key, []).append(scores[design["voting"]])
+    for design in designs_of(posterior_space(domain)):
+        for epsilon in epsilons:
+            for seed in range(splits):
+                try:
+                    made = plan(domain, "posterior", epsilon=epsilon, n_records=known,
+                                random_state=seed, **design)  # fmt: skip
+                except ValueError:  # blocks of too many cells
+                    break
+                key = (epsilon, "posterior", *design.values())
+                if seed == 0:
+                    expected[key] = loss(made)
+                scores = posterior_accuracies(made, codes, labels, seed, draws)
+                real.setdefault(key, []).append(scores["posterior"])
     return expected, real
 
 

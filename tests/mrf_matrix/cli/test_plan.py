@@ -86,6 +86,33 @@ def test_tune_prints_a_table_and_resumes(tmp_path):
     assert (tmp_path / "designs.png").exists()
 
 
+def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
+    arguments = ["tune", "monks_1", "--json", "--no-pictures", "--output", str(tmp_path)]
+    both = ["--depths", "1", "--trees", "4", "--splits", "multiway", "--blocks", "auto,3"]
+    found = json.loads(run(*arguments, *both).stdout)
+    assert [trial["mode"] for trial in found["trials"]].count("posterior") == 2
+    assert len(found["trials"]) == 4  # two votings of the trees
+    assert found["mode"] == "posterior"
+    assert found["best_params"]["n_blocks"] in ("auto", 3)
+    table = run("tune", "monks_1", *both, "--no-pictures", "--output", str(tmp_path))
+    assert "n_blocks" in table.output
+    assert "Best: mode posterior" in table.output
+    alone = json.loads(run(*arguments, "--blocks", "2").stdout)
+    assert [trial["n_blocks"] for trial in alone["trials"]] == [2]
+
+
+def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
+    pytest.importorskip("matplotlib")
+    arguments = ["plan", "monks_1", "--mode", "posterior", "--blocks", "3"]
+    done = run(*arguments, "--output", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "expected rms per leaf" in done.output
+    assert "rms per vote" not in done.output
+    assert {path.name for path in tmp_path.glob("*.png")} == {
+        "error.png", "leaves.png", "sensitivity.png"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -96,6 +123,10 @@ def test_tune_prints_a_table_and_resumes(tmp_path):
         (["plan", "monks_1", "--features", "9"], "max_features"),
         (["plan", "monks_1", "--epsilon", "0"], "positive"),
         (["tune", "monks_1", "--depths", "9", "--splits", "multiway"], "no design was feasible"),
+        (["tune", "monks_1", "--mode", "posterior", "--depths", "2"], "--blocks"),
+        (["tune", "monks_1", "--mode", "training", "--blocks", "2"], "--blocks"),
+        (["plan", "monks_1", "--mode", "posterior", "--trees", "9"], "n_trees"),
+        (["plan", "monks_1", "--blocks", "2"], "posterior"),
         (["tune", "monks_1", *FEW, "--max-release-seconds", "1e-9"], "max_release_seconds"),
     ],
 )
