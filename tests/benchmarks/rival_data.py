@@ -62,9 +62,9 @@ def load(name: str) -> RivalData:
     return readers[name]()
 
 
-def split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def split(data: RivalData, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the records of the seed's split: four fifths to train on, one fifth to test."""
-    n_records = len(load(name).labels)
+    n_records = len(data.labels)
     order = np.random.default_rng(seed).permutation(n_records)
     return order[n_records // 5 :], order[: n_records // 5]
 
