@@ -28,6 +28,9 @@ from mrf_matrix.posterior.effect_prior import EffectPrior
 
 Array = NDArray[np.float64]
 
+Design = Array | sparse.csr_array
+
+SMALL_DESIGN = 2**18
 LONGEST_STEP = 0.7
 LARGEST_LOG = 6.0
 WIDEST_INTERCEPT = 3.0
@@ -61,16 +64,22 @@ class BlockModel:
         return self.starts[-1]
 
     @cached_property
-    def design(self) -> sparse.csr_array:
-        """Which codes a cell has, and its intercept: 0/1, shape (n_B, P + 1)."""
+    def design(self) -> Design:
+        """Which codes a cell has, and its intercept: 0/1, shape (n_B, P + 1).
+
+        An array up to `SMALL_DESIGN` entries, where a sparse one costs more than it saves.
+        """
         cells, width = self.table.n_cells, len(self.table.sizes) + 1
         columns = np.empty((cells, width), dtype=np.int64)
         columns[:, :-1] = self.table.codes() + np.asarray(self.starts[:-1], dtype=np.int64)
         columns[:, -1] = self.n_codes
         pointers = np.arange(0, cells * width + 1, width)
-        return sparse.csr_array(
+        design = sparse.csr_array(
             (np.ones(cells * width), columns.ravel(), pointers), shape=(cells, self.n_codes + 1)
         )
+        if cells * (self.n_codes + 1) > SMALL_DESIGN:
+            return design
+        return np.asarray(design.toarray(), dtype=np.float64)
 
     @cached_property
     def intercept_precision(self) -> Array:
@@ -192,7 +201,8 @@ def _information(model: BlockModel, weights: Array, shares: Array) -> Array:
     A code's term also lowers the shares of the attribute's other codes: the derivatives of the
     log counts are the design less its means. Its last column is ones.
     """
-    gram = (model.design.T @ (model.design * weights[:, None])).toarray()
+    product = model.design.T @ (model.design * weights[:, None])
+    gram = product if isinstance(product, np.ndarray) else product.toarray()
     cross = np.outer(gram[:, -1], shares)
     return np.asarray(gram - cross - cross.T + gram[-1, -1] * np.outer(shares, shares))
 

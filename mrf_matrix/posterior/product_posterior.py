@@ -179,5 +179,5 @@ def _pair_variances(
     moving = covariance[:, n_codes : 2 * n_codes] - covariance[:, 2 * n_codes :]
     square = moving[n_codes : 2 * n_codes] - moving[2 * n_codes :]
     design = model.design[cells, :-1]
-    spread = np.asarray(design.multiply(design @ square).sum(axis=1)).ravel()
+    spread = np.asarray((design * (design @ square)).sum(axis=1)).ravel()
     return np.asarray(spread + 2 * (design @ (still @ moving)) + still @ covariance @ still)
