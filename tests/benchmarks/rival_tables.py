@@ -85,6 +85,8 @@ def averages(kept: dict) -> str:
         "naive Bayes": lambda found: means(found, COLUMNS["naive Bayes"]),
         "diffprivlib": lambda found: means(found, COLUMNS["diffprivlib"]),
         "M-RF training": lambda found: means(found, ("M-RF training",)),
+        "M-RF prediction": lambda found: means(found, ("M-RF prediction",)),
+        "majority class": lambda found: [majority(found)],
     }
     lines = [f"Averages over {len(sets)} sets:"] if sets else []
     for label, figures_of in rows.items():
