@@ -7,9 +7,9 @@ import numpy as np
 
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.containment import checked_workload, determined_estimate
-from mrf_matrix.mechanisms.entries import is_integral
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
+from mrf_matrix.reconstruction.exact_counts import exact_counts
 from mrf_matrix.reconstruction.pooling import pooled
 
 
@@ -52,15 +52,15 @@ def combine(releases: Release | Sequence[Release], workload: Any) -> Estimate:
     """
     queries = checked_workload(workload)
     pool = pooled(releases)
-    values = determined_estimate(queries, pool.matrix, pool.answers)
     if pool.variance == 0:
-        values = np.rint(values) if is_integral(queries) else values
+        values = exact_counts(queries, pool.matrix, pool.answers)
         return Estimate(
             values=values,
             variances=np.zeros(len(values)),
             method="least squares, no noise",
             noise=pool.noise,
         )
+    values = determined_estimate(queries, pool.matrix, pool.answers)
     variances = pool.variance * recovered_squares(queries, pool.matrix)
     return Estimate(
         values=values, variances=variances, method="generalised least squares", noise=pool.noise

@@ -22,6 +22,7 @@ from mrf_matrix.mechanisms.containment import (
 )
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
+from mrf_matrix.reconstruction.exact_counts import exact_counts, settled
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.pooling import Pooled, pooled
 from strategies.operators import RowSpaceError, cross_gram, fits
@@ -95,8 +96,11 @@ def with_known_totals(
     )
     free = recovered_squares(queries, pool.matrix)
     removed = gain**2 * (weights @ weights) / (pool.n_classes if shared else 1)
+    values = both[:, :-1] + np.outer(gain, missing)
+    if pool.variance == 0:
+        values = settled(values, exact_counts(queries, pool.matrix, pool.answers))
     return Estimate(
-        values=both[:, :-1] + np.outer(gain, missing),
+        values=values,
         variances=pool.variance * np.maximum(free - removed, 0.0),
         method=f"least squares under {'a public total' if shared else 'public class totals'}",
         noise=pool.noise,

@@ -10,6 +10,7 @@ from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.containment import check_determined
 from mrf_matrix.mechanisms.least_squares import estimated_cells
 from mrf_matrix.reconstruction.estimate import Estimate
+from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
 from mrf_matrix.reconstruction.known_totals import checked_totals
 from mrf_matrix.reconstruction.merged_cells import MergedCells, merged_cells
 from mrf_matrix.reconstruction.projected_descent import Projection, constrained_least_squares
@@ -51,7 +52,7 @@ def nonnegative_least_squares(
     Returns
     -------
     Estimate
-        Without variances.
+        Without variances; without noise, the counts themselves.
 
     Raises
     ------
@@ -77,9 +78,12 @@ def nonnegative_least_squares(
     """
     cells = merged_cells(releases, workload)
     project = _projection(cells.n_classes, class_totals, total)
+    method = "non-negative least squares"
+    if _are_exact(cells, class_totals, total):
+        return _exact(cells, method)
     deviation = float(np.sqrt(cells.variance))
     counts = constrained_least_squares(cells.matrix, cells.answers, project, deviation)
-    return _answered(cells, counts, "non-negative least squares")
+    return _answered(cells, counts, method)
 
 
 def nearest_on_simplex(
@@ -107,7 +111,7 @@ def nearest_on_simplex(
     Returns
     -------
     Estimate
-        Without variances.
+        Without variances; without noise, the counts themselves.
 
     Raises
     ------
@@ -122,16 +126,21 @@ def nearest_on_simplex(
         raise ValueError("class_totals was given with per='cell': expected per='class'.")
     cells = merged_cells(releases, workload)
     check_determined(Identity(cells.n_groups), cells.matrix)
+    method = f"simplex projection per {per}"
+    if class_totals is not None:
+        class_totals, _ = checked_totals(cells.n_classes, class_totals, None)
+    if _are_exact(cells, class_totals, None):
+        return _exact(cells, method)
     counts = estimated_cells(cells.matrix, cells.answers)
     if counts is None:
         counts = cells.matrix.least_squares(cells.answers)
     vectors = counts if per == "class" else counts.T
     sums = np.maximum(vectors.sum(axis=0), 0.0)
     if class_totals is not None:
-        sums, _ = checked_totals(cells.n_classes, class_totals, None)
+        sums = class_totals
     projected = nearest(vectors, sums, np.ones(len(vectors)))
     counts = projected if per == "class" else projected.T
-    return _answered(cells, counts, f"simplex projection per {per}")
+    return _answered(cells, counts, method)
 
 
 def _projection(n_classes: int, class_totals: Any, total: Any) -> Projection:
@@ -144,6 +153,23 @@ def _projection(n_classes: int, class_totals: Any, total: Any) -> Projection:
     return lambda table, metric: nearest(
         table.reshape(-1, 1), sums, np.repeat(metric, n_classes)
     ).reshape(table.shape)
+
+
+def _are_exact(cells: MergedCells, class_totals: Any, total: Any) -> bool:
+    """Tell whether the answers are counts, which no constraint that they meet can improve."""
+    if cells.variance > 0:
+        return False
+    return agree_with_totals(cells.matrix, cells.answers, class_totals, total)
+
+
+def _exact(cells: MergedCells, method: str) -> Estimate:
+    values = exact_counts(cells.queries, cells.matrix, cells.answers)
+    return Estimate(
+        values=values,
+        variances=np.zeros(len(values)),
+        method=f"{method}, no noise",
+        noise=cells.noise,
+    )
 
 
 def _answered(cells: MergedCells, counts: Array, method: str) -> Estimate:

@@ -20,6 +20,8 @@ from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 
 Array = NDArray[np.float64]
 
+FARTHEST = 1e6
+"""Ratio of the deviations of two releases that rounding still lets one weigh."""
 KEPT_STACKS = 4
 """Stacks of a matrix with others that are kept while it lives."""
 
@@ -72,23 +74,46 @@ def pooled(releases: Release | Sequence[Release]) -> Pooled:
     """
     given = checked_releases(releases)
     matrices = [release.mechanism.rounded.recovery for release in given]
-    variances = np.array([release.variance for release in given])
-    noiseless = not variances.any()
-    weights = np.ones(len(given)) if noiseless else 1 / variances
     groups = _of_one_matrix(matrices)
-    means = [
-        np.average([given[i].answers for i in same], axis=0, weights=weights[same])
-        for same in groups
-    ]
+    means, variances = zip(*(_mean([given[i] for i in same]) for same in groups), strict=True)
+    first = [matrices[same[0]] for same in groups]
     sizes, noise = given[0].sizes, noise_of(given)
-    precisions = [float(weights[same].sum()) for same in groups]
     if len(groups) == 1:
-        variance = 0.0 if noiseless else 1 / precisions[0]
-        return Pooled(matrices[0], means[0], variance, sizes, noise)
-    roots = tuple(1.0 if noiseless else sqrt(precision) for precision in precisions)
-    matrix = _stacked([matrices[same[0]] for same in groups], roots)
+        return Pooled(first[0], means[0], variances[0], sizes, noise)
+    units = np.array([sensitivity_of(given[same[0]]) for same in groups])
+    roots = _roots(np.sqrt(variances), units)
+    matrix = _stacked(first, roots)
     scaled = np.concatenate([root * mean for root, mean in zip(roots, means, strict=True)])
-    return Pooled(matrix, scaled, 0.0 if noiseless else 1.0, sizes, noise)
+    return Pooled(matrix, scaled, 1.0 if any(variances) else 0.0, sizes, noise)
+
+
+def _mean(releases: Sequence[Release]) -> tuple[Array, float]:
+    """Return the mean answers of one matrix, weighted by ``1/σ²``, and their variance."""
+    variances = np.array([release.variance for release in releases])
+    least = float(variances.min())
+    weights = np.divide(least, variances, out=np.ones(len(variances)), where=variances > 0)
+    answers = np.average([release.answers for release in releases], axis=0, weights=weights)
+    return answers, least / float(weights.sum())
+
+
+def sensitivity_of(release: Release) -> float:
+    """Return the largest column norm of a release's matrix, in the norm of its budget."""
+    exact = float(release.sensitivity)
+    return exact if release.budget.norm == "l1" else sqrt(exact)
+
+
+def _roots(deviations: Array, units: Array) -> tuple[float, ...]:
+    """Return what each matrix is divided by its deviation with: ``1/σ``, 1 without any noise.
+
+    Deviations, in units of the sensitivity, count as at most `FARTHEST` apart: rounding could not
+    tell the noisier matrix from nothing else. Answers of the sharper one then carry a variance
+    that is stated too large, by ``FARTHEST**-2`` of the noisier one's.
+    """
+    relative = deviations / units
+    if not relative.any():
+        return (1.0,) * len(units)
+    kept = np.maximum(relative, relative.max() / FARTHEST)
+    return tuple((1 / (kept * units)).tolist())
 
 
 def _of_one_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
@@ -155,7 +180,7 @@ def checked_releases(releases: Any) -> list[Release]:
             f"releases are over different domains or classes, (sizes, classes) = "
             f"{sorted(shapes)}: expected releases of the same records over one domain."
         )
-    if 0 < sum(release.variance == 0 for release in given) < len(given):
+    if 0 < sum(release.budget.is_infinite for release in given) < len(given):
         raise ValueError(
             "releases: some have noise and others none. Expected all with noise, or none: exact "
             "counts need no noisy ones beside them."

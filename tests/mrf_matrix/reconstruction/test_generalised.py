@@ -343,3 +343,35 @@ def test_a_stack_is_kept_for_the_next_draw_and_not_for_ever():
     assert pooled(draw([lasting, others[-1]], 1)).matrix is stacks[-1]
     assert len(vars(lasting.rounded.recovery)["_stacked"]) == KEPT_STACKS
     assert pooled(draw([lasting, others[0]], 1)).matrix is not stacks[0]
+
+
+@pytest.mark.parametrize("sharp", [20, 45, 300, 1e4])
+@pytest.mark.parametrize("other", [IDENTITY, MIXED])
+def test_a_release_nearly_without_noise_hides_no_other(sharp, other):
+    """The limit of generalised least squares: the sharp answers hold, the rest is fitted."""
+    rows = np.kron(np.eye(2), np.ones(3))
+    releases = draw([calibrate(Dense(rows), PureDP(sharp)), calibrate(other, PureDP(0.1))], 0)
+    found = combine(releases, np.vstack([rows, np.eye(6)]))
+    assert found.values[:2] == pytest.approx(releases[0].answers.astype(float), rel=1e-6, abs=1e-6)
+    inner, y = other.to_dense(), releases[1].answers
+    system = np.block([[inner.T @ inner, rows.T], [rows, np.zeros((2, 2))]])
+    wanted = np.linalg.solve(system, np.vstack([inner.T @ y, releases[0].answers]))[:6]
+    assert found.values[2:] == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+    bare = np.linalg.inv(system)[:6, :6]
+    assert found.variances[2:] == pytest.approx(releases[1].variance * np.diag(bare), rel=1e-5)
+    assert found.variances[:2].max() < 1e-5 * releases[1].variance
+
+
+def test_releases_of_one_matrix_without_measurable_noise():
+    releases = draw([calibrate(IDENTITY, PureDP(1e4)), calibrate(IDENTITY, PureDP(1))], 0)
+    found = combine(releases, np.eye(6))
+    assert np.array_equal(found.values, TABLE)
+    assert not found.variances.any()
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_true_totals_leave_exact_counts_exact(name):
+    releases = [measure(strategy, COUNTS, type(budget)(inf)) for strategy, budget in DESIGNS[name]]
+    matrix = np.rint(np.concatenate([release.matrix.to_dense() for release in releases]))
+    for known in ({"class_totals": TABLE.sum(axis=0)}, {"total": 60}):
+        assert np.array_equal(with_known_totals(releases, matrix, **known).values, matrix @ TABLE)

@@ -284,3 +284,29 @@ def test_domains_out_of_reach_are_refused_by_name():
     release = measure(table, counts, PureDP(1), noise="research")
     with pytest.raises(ValueError, match="too many to estimate one by one"):
         nonnegative_least_squares(release, table)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_without_noise_all_give_the_counts_themselves(name):
+    """At no noise a constraint that holds changes nothing, not even the last digit."""
+    release = measure(STRATEGIES[name], COUNTS, PureDP(inf))
+    rows = np.rint(release.matrix.to_dense())
+    sums = TABLE.sum(axis=0)
+    for known in ({}, {"class_totals": sums}, {"total": 40}):
+        found = nonnegative_least_squares(release, rows, **known)
+        assert np.array_equal(found.values, rows @ TABLE)
+        assert found.expected_error == 0
+    if name != "deficient":
+        for asked in ({}, {"per": "cell"}, {"class_totals": sums}):
+            found = nearest_on_simplex(release, rows, **asked)
+            assert np.array_equal(found.values, rows @ TABLE)
+
+
+def test_a_false_total_is_used_without_noise_too():
+    """Negative control: the counts are exact only if what is known agrees with them."""
+    release = measure(IDENTITY, COUNTS, PureDP(inf))
+    found = nonnegative_least_squares(release, np.eye(20), total=80)
+    assert found.values.sum() == pytest.approx(80)
+    assert found.expected_error is None
+    near = nearest_on_simplex(release, np.eye(20), class_totals=TABLE.sum(axis=0) + 20)
+    assert near.values == pytest.approx(TABLE + 1)
