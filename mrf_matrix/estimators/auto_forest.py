@@ -1,8 +1,10 @@
-"""A forest that is chosen after its cells were measured: ``max_depth="auto"``.
+"""A forest that is chosen after the measurement: ``max_depth="auto"``.
 
-The cells of the domain are measured once, with a small share of the budget on the class totals,
-which leaves are shrunk toward where cells drown in noise. Depth, voting and shrinkage are then
-chosen from the release alone, by `choose_forest`.
+What is measured, and with it whether there is anything left to choose, is planned without data
+(`mrf_matrix.estimators.auto_measurement`). Where cells are measured, depth, voting and shrinkage
+are chosen from the release alone (`choose_forest`); where one-way tables are, a tree for each
+attribute votes by product, which is naive Bayes. All that can be worked out before the budget is
+spent is: `auto_design` either has a design that can be carried through, or refuses.
 """
 
 from dataclasses import dataclass, replace
@@ -15,15 +17,18 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.allocation import TrainedEnsemble, Training
 from mrf_matrix.estimators.answering import Answering
-from mrf_matrix.estimators.choose_forest import MAX_DEPTH, choose_forest, splittable_count
-from mrf_matrix.estimators.coupled_bootstrap import cell_recovery
-from mrf_matrix.estimators.forest_choice import ForestChoice
-from mrf_matrix.estimators.privacy_report import PrivacyReport
-from mrf_matrix.forests import Forest, RandomTrees
-from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, calibrate, count_cells
+from mrf_matrix.estimators.auto_measurement import Measured, blocks_in_use, planned_tables
+from mrf_matrix.estimators.cell_recovery import CellRecovery, blank_release
+from mrf_matrix.estimators.choose_forest import MAX_DEPTH, default_contest, splittable_count
+from mrf_matrix.estimators.forest_choice import ForestChoice, planned_choice
+from mrf_matrix.estimators.forest_contest import ForestContest
+from mrf_matrix.estimators.leaf_noise import NoisyLeaves, noise_of_release
+from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
+from mrf_matrix.forests import BlockTrees, Forest, RandomTrees
+from mrf_matrix.mechanisms import ZCDP, CellCounts, Mechanism, PureDP, Release, calibrate, measure
 from mrf_matrix.planning.ensembles import Ensemble
 from strategies import evaluate
-from strategies.operators import Identity, Marginals, Operator, check_allocation
+from strategies.operators import check_allocation
 
 AUTO = "auto"
 FIXED = {
@@ -44,54 +49,54 @@ class AutoDesign:
 
     Attributes
     ----------
-    domain : Domain
-    matrix : Operator of shape (m, n)
-        Cells, and class totals where they have a share.
+    measured : Measured
     mechanism : Mechanism
         The same, calibrated.
-    forests : tuple of Forest
-        One for each depth.
+    trainings : tuple of Training
+        One for each forest: its strategy and expected errors.
+    contest : ForestContest or NoisyLeaves
+        What scores them; or the leaves of the only one, still without values.
+    n_records : int or None
+        Where it is public.
     """
 
-    domain: Domain
-    matrix: Operator
+    measured: Measured
     mechanism: Mechanism
-    forests: tuple[Forest, ...]
+    trainings: tuple[Training, ...]
+    contest: ForestContest | NoisyLeaves
+    n_records: int | None
 
-    def train(
-        self,
-        codes: NDArray[np.int32],
-        labels: NDArray[np.int32],
-        order: NDArray[np.intp],
-        *,
-        noise: str,
-        noise_state: Any,
-        random_state: np.random.Generator,
+    def measure(self, counts: CellCounts, noise: str, noise_state: Any) -> Release:
+        """Measure the private table, once."""
+        return measure(self.mechanism, counts, noise=noise, random_state=noise_state)
+
+    def chosen(
+        self, release: Release, order: NDArray[np.intp], coins: np.random.Generator
     ) -> tuple[Training, TrainedEnsemble, ForestChoice]:
-        """Measure the records once, and choose from the release.
+        """Choose from the release, and train: post-processing.
 
         Parameters
         ----------
-        codes, labels : ndarray of shape (N, d), (N,)
-            The private records.
+        release : Release
         order : ndarray of shape (k,)
             Class codes in the order of the estimator's `classes_`.
-        noise, noise_state
-            See `measure`.
-        random_state : Generator
-            Draws of the choice.
+        coins : Generator
+            Draws of the choice: public.
         """
-        counts = count_cells(codes, labels, self.domain.sizes, self.domain.n_classes)
-        measured = Answering(self.mechanism.rounded.matrix, None, self.mechanism)
-        release, _ = measured.release(counts, noise=noise, noise_state=noise_state)
-        choice = choose_forest(release, self.domain, self.forests, random_state=random_state)
-        workload = path_matrix(choice.forest)
-        strategy = evaluate(workload, self.matrix, norm=self.mechanism.budget.norm)
-        answering = Answering(workload, strategy, self.mechanism)
-        whole = Ensemble(tuple(range(self.domain.n_attributes)), choice.forest)
-        training = Training(whole, "matrix", answering)
-        values = answering.answers(release)[:, order]
-        return training, training.trained(release, values), choice
+        if isinstance(self.contest, NoisyLeaves):
+            choice, leaves = self._planned(self.contest, release)
+        else:
+            choice, leaves = self.contest.held(release, coins, n_records=self.n_records)
+        training = self.trainings[choice.best.forest]
+        ready = leaves.with_values(leaves.values[:, order], leaves.noise)
+        trained = training.trained(release, ready.values)
+        vars(trained)["leaves"] = ready  # their noise was worked out before the measurement
+        return training, trained, choice
+
+    def _planned(self, blank: NoisyLeaves, release: Release) -> tuple[ForestChoice, NoisyLeaves]:
+        choice = planned_choice(blank.forest, "product", "none", release.noise)
+        values = self.trainings[0].answering.answers(release)
+        return choice, blank.with_values(values, blank.noise)
 
 
 def auto_design(
@@ -103,6 +108,8 @@ def auto_design(
     splits: Any,
     class_share: Any,
     neighboring: str,
+    strategy: Any,
+    n_records: int | None,
 ) -> AutoDesign:
     """Return what will be measured and tried.
 
@@ -111,42 +118,72 @@ def auto_design(
     ValueError
         If a parameter is out of range.
     MemoryCapError
-        If the domain's cells cannot be enumerated.
+        If something that is needed after the measurement would not fit.
     """
-    matrix = cells_with_totals(domain, class_share)
+    source = RandomTrees(n_trees, 1, splits)  # refuses wrong parameters, whatever is measured
+    measured = planned_tables(
+        domain,
+        budget,
+        neighboring=neighboring,
+        n_records=n_records,
+        class_share=class_share,
+        strategy=strategy,
+    )
+    matrix = measured.matrix(domain, budget)
     mechanism = calibrate(matrix, budget, neighboring=neighboring)
-    cell_recovery(mechanism, domain.sizes)  # refuses now what could not be scored later
-    check_allocation("leaves of all cells", (domain.size, 2 * n_trees))
-    deepest = max(1, min(splittable_count(domain), MAX_DEPTH))
-    forests = tuple(
-        RandomTrees(n_trees, depth, splits).grow(domain, structure)
-        for depth in range(min(1, splittable_count(domain)), deepest + 1)
+    contest: ForestContest | NoisyLeaves
+    if measured.are_cells:
+        recovery = CellRecovery.of(mechanism, domain.sizes, domain.n_classes)
+        forests = _forests(domain, source, structure)
+        contest = default_contest(recovery, forests)
+    else:
+        forests = (BlockTrees(measured.blocks, class_totals=False).grow(domain),)
+        contest = _blank_leaves(forests[0], mechanism)
+    trainings = tuple(_training(forest, matrix, mechanism) for forest in forests)
+    return AutoDesign(measured, mechanism, trainings, contest, n_records)
+
+
+def _forests(
+    domain: Domain, source: RandomTrees, structure: np.random.Generator
+) -> tuple[Forest, ...]:
+    check_allocation("leaves of all cells", (domain.size, 2 * source.n_trees))
+    deepest = min(splittable_count(domain), MAX_DEPTH)
+    return tuple(
+        replace(source, max_depth=depth).grow(domain, structure)
+        for depth in range(min(1, deepest), max(1, deepest) + 1)
     )
-    return AutoDesign(domain, matrix, mechanism, forests)
 
 
-def cells_with_totals(domain: Domain, class_share: Any) -> Operator:
-    """Return the strategy of all cells and, in a share of the budget, the class totals."""
-    number = isinstance(class_share, int | float | np.integer | np.floating)
-    if isinstance(class_share, bool) or not number or not 0 <= class_share < 1:
-        raise ValueError(
-            f"class_share={class_share!r}: expected a share of the budget, from 0 to below 1."
+def _blank_leaves(forest: Forest, mechanism: Mechanism) -> NoisyLeaves:
+    """Return leaves without values, but with their noise."""
+    sizes, classes = forest.domain.sizes, forest.domain.n_classes
+    noise = noise_of_release(forest, blank_release(mechanism, sizes, classes))
+    return NoisyLeaves(forest, np.zeros((forest.n_leaves, classes)), noise)
+
+
+def _training(forest: Forest, matrix: Any, mechanism: Mechanism) -> Training:
+    workload = path_matrix(forest)
+    strategy = evaluate(workload, matrix, norm=mechanism.budget.norm)
+    whole = Ensemble(tuple(range(forest.domain.n_attributes)), forest)
+    return Training(whole, "matrix", Answering(workload, strategy, mechanism))
+
+
+def with_choice(
+    report: PrivacyReport, choice: ForestChoice, measured: Measured, release: Release
+) -> PrivacyReport:
+    """Return the report with what was measured, and a note on what was chosen from the release."""
+    found = f"depth {choice.depth}, {choice.voting!r} voting and shrinkage {choice.shrinkage!r}"
+    if choice.n_draws:
+        note = (
+            f"{found} were chosen among {len(choice.table)} candidates from this release alone, "
+            f"which costs nothing"
         )
-    check_allocation("cells of the domain", (domain.size, domain.n_classes))
-    if class_share == 0:
-        return Identity(domain.size, domain.sizes)
-    everything = tuple(range(domain.n_attributes))
-    share = float(class_share)
-    return Marginals(domain.sizes, [(), everything], [share, 1 - share])
-
-
-def with_choice(report: PrivacyReport, choice: ForestChoice) -> PrivacyReport:
-    """Return the report with a note on what was chosen from the release."""
-    note = (
-        f"depth {choice.depth}, {choice.voting!r} voting and shrinkage {choice.shrinkage!r} were "
-        f"chosen among {len(choice.table)} candidates from this release alone, which costs nothing"
+    else:
+        note = f"{found} were planned without data, for tables of single attributes"
+    what = f"{blocks_in_use(measured.blocks)} by strategy 'given'"
+    return replace(
+        report, measurements=(Measurement.of(release, what),), notes=(*report.notes, note)
     )
-    return replace(report, notes=(*report.notes, note))
 
 
 def check_left_alone(parameters: dict[str, Any]) -> None:
@@ -158,6 +195,6 @@ def check_left_alone(parameters: dict[str, Any]) -> None:
         ):
             raise ValueError(
                 f"{name}={value!r} with max_depth='auto': expected "
-                f"{' or '.join(map(repr, allowed))}, for the cells of the whole domain are "
-                f"measured once and one forest is chosen."
+                f"{' or '.join(map(repr, allowed))}, for one forest is chosen, after a "
+                f"measurement that is planned for it."
             )

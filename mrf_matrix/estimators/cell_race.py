@@ -1,4 +1,7 @@
-"""A forest over every cell of its domain, trained on one table of cells after another."""
+"""A forest over every cell of its domain, trained on one table of cells after another.
+
+All of a race is public, and made before anything is measured: tables come later.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.estimators.coupled_bootstrap import NoisyCells
+from mrf_matrix.estimators.cell_recovery import CellRecovery
 from mrf_matrix.estimators.ensemble_votes import what_leaves_say, with_prior
 from mrf_matrix.estimators.leaf_evidence import evidence_scale
 from mrf_matrix.estimators.leaf_noise import LeafNoise, NoisyLeaves, Shrinkage, noise_of_release
@@ -27,21 +30,18 @@ class CellRace:
     ----------
     leaves : NoisyLeaves
         Without values; its noise is the release's.
-    adding : csr_array of shape (o, n)
-        Adds cells up to leaves: the path matrix.
-    voting : csr_array of shape (n, o)
-        Its transpose: hands leaves down to cells.
+    reached : csr_array of shape (n, o)
+        Hands leaves down to cells; its transpose, the path matrix, adds cells up to leaves.
     scale : float
         See `evidence_scale`.
     """
 
     leaves: NoisyLeaves
-    adding: sparse.csr_array
-    voting: sparse.csr_array
+    reached: sparse.csr_array
     scale: float
 
     @classmethod
-    def of(cls, forest: Forest, cells: NoisyCells) -> "CellRace":
+    def of(cls, forest: Forest, recovery: CellRecovery) -> "CellRace":
         """Send every cell down every tree.
 
         Raises
@@ -51,17 +51,25 @@ class CellRace:
         MemoryCapError
             If the leaves of all cells in all trees are too many.
         """
-        n, classes = cells.values.shape
+        n, classes = len(recovery.codes), recovery.n_classes
         check_allocation("leaves of all cells", (n, 2 * forest.n_trees))
-        leaves = forest.apply(cells.codes)
-        ends = np.arange(0, leaves.size + 1, forest.n_trees)
+        numbers = forest.apply(recovery.codes)
+        ends = np.arange(0, numbers.size + 1, forest.n_trees)
         reached = sparse.csr_array(
-            (np.ones(leaves.size), leaves.ravel(), ends), shape=(n, forest.n_leaves)
+            (np.ones(numbers.size), numbers.ravel(), ends), shape=(n, forest.n_leaves)
         )
-        noise = noise_of_release(forest, cells.release)
+        noise = noise_of_release(forest, recovery.blank_release())
         empty = NoisyLeaves(forest, np.zeros((forest.n_leaves, classes)), noise)
         scale = evidence_scale([(tuple(range(forest.domain.n_attributes)), forest)])
-        return cls(empty, sparse.csr_array(reached.T), reached, scale)
+        return cls(empty, reached, scale)
+
+    def trained(self, table: Array, factor: float = 1.0) -> NoisyLeaves:
+        """Return the leaves of a table of cells (n, k) with noise of `factor` times the variance.
+
+        By the release's own cells these are its answers to the leaves.
+        """
+        noise: LeafNoise = self.leaves.noise if factor == 1.0 else self.leaves.noise.times(factor)
+        return self.leaves.with_values(np.asarray(self.reached.T @ table), noise)
 
     def labels(
         self, table: Array, factor: float, rules: Sequence[tuple[NoiseAwareVoting, Shrinkage]]
@@ -75,10 +83,9 @@ class CellRace:
             Variance of its noise, as a multiple of the release's.
         rules : sequence of (voting, shrinkage)
         """
-        noise: LeafNoise = self.leaves.noise.times(factor)
-        leaves = self.leaves.with_values(np.asarray(self.adding @ table), noise)
+        leaves = self.trained(table, factor)
         said = [what_leaves_say(leaves, voting, shrinkage) for voting, shrinkage in rules]
-        summed = np.asarray(self.voting @ np.hstack([words.table for words in said]))
+        summed = np.asarray(self.reached @ np.hstack([words.table for words in said]))
         k, noisy = table.shape[1], leaves.is_noisy
         return [
             with_prior(summed[:, i * k : i * k + k], [words], rule[0], self.scale, noisy=noisy)

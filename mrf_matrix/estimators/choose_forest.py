@@ -4,26 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.cell_race import CellRace
-from mrf_matrix.estimators.coupled_bootstrap import NoisyCells, noisy_cells
-from mrf_matrix.estimators.forest_choice import CandidateScore, ForestChoice
-from mrf_matrix.estimators.leaf_noise import SHRINKAGES, Shrinkage, check_shrinkage
+from mrf_matrix.estimators.cell_recovery import CellRecovery
+from mrf_matrix.estimators.coupled_bootstrap import recovery_of
+from mrf_matrix.estimators.forest_choice import ForestChoice
+from mrf_matrix.estimators.forest_contest import ForestContest, Rule
+from mrf_matrix.estimators.leaf_noise import SHRINKAGES, check_shrinkage
 from mrf_matrix.estimators.schema import required_domain
 from mrf_matrix.estimators.voting import (
     NOISE_AWARE_VOTINGS,
-    NoiseAwareVoting,
     check_noise_aware_voting,
 )
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.whole_number import whole_number
-
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
-Rule = tuple[NoiseAwareVoting, Shrinkage]
 
 RULES: tuple[Rule, ...] = (
     ("weight", "none"),
@@ -36,9 +31,6 @@ RULES: tuple[Rule, ...] = (
 
 FALLBACK: Rule = ("shares", "leaves")
 """The rule that carries least noise: kept, at a middle depth, where scores do not tell better."""
-
-THINNED = 0.25
-"""γ where no noise was added: four records in five are trained on."""
 
 MAX_DEPTH = 5
 """Deepest trees that are tried unless asked for."""
@@ -56,6 +48,7 @@ def choose_forest(
     n_draws: int = 10,
     gamma: float | None = None,
     caution: float = 1.0,
+    n_records: int | None = None,
     random_state: Any = 0,
 ) -> ForestChoice:
     r"""Choose forest, voting and shrinkage by their noise-corrected scores on the release itself.
@@ -92,6 +85,10 @@ def choose_forest(
         The best score is taken if it beats the fallback, a forest in the middle of those tried
         under "shares" voting with shrunk leaves, by more than so many standard errors of the
         difference; otherwise the fallback is. 0 always takes the best score.
+    n_records : int, optional
+        The number of records, where it is public. Otherwise it is the release's own, whose error
+        is a part of every score's; where that is within three standard errors of zero, candidates
+        are still compared, but have no scores (NaN). Never read off the records.
     random_state : None, int or Generator, default=0
         Draws trees and ω: public coins, no matter of privacy.
 
@@ -127,73 +124,28 @@ def choose_forest(
     """
     seeds = np.random.default_rng(random_state)
     draws = whole_number("n_draws", n_draws)
+    public = None if n_records is None else whole_number("n_records", n_records)
     if not caution >= 0:
         raise ValueError(f"caution={caution!r}: expected a number of standard errors, 0 or more.")
     rules = _rules(votings, shrinkages)
-    cells = noisy_cells(release)
-    if gamma is None:
-        gamma = THINNED if release.noise == "none" else 1.0
-    checked_positive("gamma", gamma)
+    if gamma is not None:
+        checked_positive("gamma", gamma)
+    recovery = recovery_of(release)
     tried = _forests(release, domain, forests, depths, n_trees, seeds)
-    tables = [cells.split(gamma, seeds) for _ in range(draws)]
-    labels: list[Labels] = []
-    naive: list[float] = []
-    for forest in tried:
-        race = CellRace.of(forest, cells)
-        naive += [_score(cells.values, one) for one in race.labels(cells.values, 1.0, rules)]
-        found = [race.labels(train, 1 + gamma, rules) for train, _ in tables]
-        labels += [np.stack([draw[i] for draw in found]) for i in range(len(rules))]
-    scores = [
-        float(np.mean([_score(test, one[b]) for b, (_, test) in enumerate(tables)]))
-        for one in labels
-    ]
-    n = cells.n_records
-    fallback = _fallback(rules, len(tried))
-    table = tuple(
-        CandidateScore(
-            forest=place // len(rules),
-            depth=tried[place // len(rules)].max_depth,
-            n_trees=tried[place // len(rules)].n_trees,
-            voting=rules[place % len(rules)][0],
-            shrinkage=rules[place % len(rules)][1],
-            score=scores[place] / n,
-            std_error=_error(one, None, cells, gamma) / n,
-            lead=(scores[place] - scores[fallback]) / n,
-            lead_error=_error(one, labels[fallback], cells, gamma) / n,
-            naive_score=naive[place] / n,
-        )
-        for place, one in enumerate(labels)
-    )
-    top = int(np.argmax(scores))
-    ahead = table[top].lead > caution * table[top].lead_error
-    return ForestChoice(table, top if ahead else fallback, fallback, tried, draws, float(gamma))
-
-
-def _score(table: Array, labels: NDArray[np.int64]) -> float:
-    return float(np.take_along_axis(table, labels[:, None], axis=1).sum())
-
-
-def _error(labels: Labels, others: Labels | None, cells: NoisyCells, gamma: float) -> float:
-    """Return the standard error of a mean over draws of sums of cells, or of a difference of two.
-
-    With P the mean over draws of the indicators of a cell's label, the cells' own errors
-    contribute ``Σ P² v``, and the B draws ``Σ mean(indicator²) v / (γ B)``.
-    """
-    classes = np.arange(cells.values.shape[1])
-    first, second = np.zeros(cells.values.shape), np.zeros(cells.values.shape)
-    for draw in range(len(labels)):
-        mine = (labels[draw][:, None] == classes).astype(np.float64)
-        if others is not None:
-            mine -= others[draw][:, None] == classes
-        first += mine / len(labels)
-        second += mine**2 / len(labels)
-    total = first**2 + second / (gamma * len(labels))
-    return float(np.sqrt((total * cells.variances).sum()))
+    contest = ForestContest.of(recovery, tried, rules, _fallback(rules, len(tried)), draws, gamma)
+    return contest.held(release, seeds, caution=caution, n_records=public)[0]
 
 
 def _fallback(rules: Sequence[Rule], n_forests: int) -> int:
     rule = rules.index(FALLBACK) if FALLBACK in rules else 0
     return (n_forests // 2) * len(rules) + rule
+
+
+def default_contest(
+    recovery: CellRecovery, forests: tuple[Forest, ...], n_draws: int = 10
+) -> ForestContest:
+    """Return the contest of forests under the default rules, public and ready to be held."""
+    return ForestContest.of(recovery, forests, RULES, _fallback(RULES, len(forests)), n_draws)
 
 
 def splittable_count(domain: Domain) -> int:

@@ -26,21 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.compilation import query_matrix
-from mrf_matrix.mechanisms import Mechanism, Release
-from mrf_matrix.mechanisms.least_squares import estimated_cells, recovered_squares
-from strategies.merging import can_merge, merge_columns
-from strategies.operators import (
-    Identity,
-    Marginals,
-    MemoryCapError,
-    Operator,
-    RowSpaceError,
-    Scaled,
-    check_allocation,
-)
+from mrf_matrix.estimators.cell_recovery import CellRecovery
+from mrf_matrix.mechanisms import Release
 
 Array = NDArray[np.float64]
+
+TOLD = 3.0
+"""Standard errors above zero from which a number of records can be divided by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,34 +42,48 @@ class NoisyCells:
     Attributes
     ----------
     release : Release
-    codes : ndarray of shape (n, d)
-        Each cell, or the first cell of each group.
-    matrix : Operator of shape (m, n)
-        What recovers them from the answers.
+    recovery : CellRecovery
+        How they are recovered from the answers, and their noise.
     values : ndarray of shape (n, k)
         Unbiased.
-    noise : ndarray of shape (n,)
-        Variance of the noise in each cell and class, exact.
     sampling : ndarray of shape (n, k)
         Estimated variance of each count as a sample.
     """
 
     release: Release
-    codes: NDArray[np.int32]
-    matrix: Operator
+    recovery: CellRecovery
     values: Array
-    noise: Array
     sampling: Array
 
-    @property
-    def n_records(self) -> float:
-        """Number of records, as far as the release tells; at least one."""
-        return max(1.0, float(self.values.sum()))
+    @classmethod
+    def of(cls, recovery: CellRecovery, release: Release) -> "NoisyCells":
+        """Return the cells of a release that was made by the recovery's mechanism."""
+        values = recovery.cells(release.answers.astype(np.float64))
+        if release.noise == "none":
+            values = np.rint(values)
+        return cls(release, recovery, values, _sampling_variances(values, recovery.noise))
 
-    @property
-    def variances(self) -> Array:
-        """Variance of each cell, noise and sampling, shape (n, k)."""
-        return np.asarray(self.noise[:, None] + self.sampling)
+    def n_records(self) -> tuple[float, float]:
+        """Return the number of records by the release, and the standard error of its noise."""
+        return float(self.values.sum()), float(np.sqrt(self.recovery.noise_of_total))
+
+    def tells_n_records(self) -> bool:
+        """Tell whether the number of records stands clear of its noise, so as to divide by it."""
+        number, error = self.n_records()
+        return number >= max(1.0, TOLD * error)
+
+    def variance_of_sum(self, noisy: Array, drawn: Array) -> float:
+        """Return the variance of a sum of cells: of its noise, and of the records as a sample.
+
+        Noise counts with all its covariances, see `mrf_matrix.estimators.cell_recovery`.
+
+        Parameters
+        ----------
+        noisy, drawn : ndarray of shape (n, k)
+            Weights of the cells against either.
+        """
+        noise = self.recovery.noise_of_sums(noisy).sum()
+        return float(noise + (drawn**2 * self.sampling).sum())
 
     def split(self, gamma: float, generator: np.random.Generator) -> tuple[Array, Array]:
         """Return tables to train and to test on, each of shape (n, k)."""
@@ -92,7 +98,7 @@ class NoisyCells:
         else:
             draws = generator.normal(scale=np.sqrt(self.release.variance), size=shape)
             sample = np.sqrt(self.sampling) * generator.standard_normal(self.values.shape)
-        omega = _cells(self.matrix, draws) + sample
+        omega = self.recovery.cells(draws) + sample
         return self.values + np.sqrt(gamma) * omega, self.values - omega / np.sqrt(gamma)
 
 
@@ -108,79 +114,16 @@ def noisy_cells(release: Any) -> NoisyCells:
     MemoryCapError
         If the cells cannot be enumerated.
     """
+    return NoisyCells.of(recovery_of(release), release)
+
+
+def recovery_of(release: Any) -> CellRecovery:
+    """Return how a release's cells are recovered; it refuses what `noisy_cells` does."""
     if not isinstance(release, Release):
         raise TypeError(
             f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
         )
-    check_allocation("estimates of the cells", (release.matrix.shape[1], 4 * release.n_classes))
-    matrix, numbers, noise = cell_recovery(release.mechanism, release.sizes)
-    values = _cells(matrix, release.answers.astype(np.float64))
-    if release.noise == "none":
-        values = np.rint(values)
-    codes = np.stack(np.unravel_index(numbers, release.sizes), axis=1).astype(np.int32)
-    return NoisyCells(release, codes, matrix, values, noise, _sampling_variances(values, noise))
-
-
-def cell_recovery(
-    mechanism: Mechanism, sizes: tuple[int, ...]
-) -> tuple[Operator, NDArray[np.int64], Array]:
-    """Return how cells, or groups of cells, will be recovered: nothing of it needs the records.
-
-    Returns
-    -------
-    matrix : Operator of shape (m, g)
-        The measured matrix over the groups that it tells apart.
-    numbers : ndarray of shape (g,)
-        Number of the first cell of each group, in C order.
-    noise : ndarray of shape (g,)
-        Exact variance of each group's noise in every class.
-
-    Raises
-    ------
-    RowSpaceError, MemoryCapError
-        As `noisy_cells`.
-    """
-    matrix, numbers = _groups(mechanism.rounded.recovery)
-    cells: Operator = Identity(len(numbers))
-    if matrix is mechanism.rounded.recovery and _is_symmetric(matrix):  # one cell speaks for all
-        cells = query_matrix(np.zeros((1, len(sizes)), dtype=np.int32), sizes)
-    try:
-        noise = mechanism.law.variance * recovered_squares(cells, matrix)
-    except RowSpaceError as error:
-        raise RowSpaceError(
-            f"release does not determine the single cells of its domain, on which forests are "
-            f"scored without optimism: expected a release of cells, such as strategy='identity' "
-            f"({error})"
-        ) from error
-    return matrix, numbers, np.broadcast_to(noise, (len(numbers),))
-
-
-def _is_symmetric(matrix: Operator) -> bool:
-    """Tell whether any cell can be taken for any other: codes of an attribute are all alike."""
-    return isinstance(matrix.inner if isinstance(matrix, Scaled) else matrix, Identity | Marginals)
-
-
-def _groups(recovery: Operator) -> tuple[Operator, NDArray[np.int64]]:
-    """Return the matrix over groups of equal columns, and the first cell of each."""
-    if _is_symmetric(recovery):  # tells all cells apart, or determines none
-        return recovery, np.arange(recovery.shape[1])
-    if not can_merge(recovery):
-        raise MemoryCapError(
-            f"release: the {recovery.shape[1]} cells of its domain are too many to score forests "
-            f"on one by one. Expected a smaller domain."
-        )
-    merging = merge_columns(recovery)
-    return merging.apply(recovery), merging.grouping.representatives
-
-
-def _cells(matrix: Operator, answers: Array) -> Array:
-    found = estimated_cells(matrix, answers)
-    if found is None:
-        raise MemoryCapError(
-            f"release: its strategy of shape {matrix.shape} is too large to recover cells from. "
-            f"Expected a smaller domain, or strategy='identity'."
-        )
-    return found
+    return CellRecovery.of(release.mechanism, release.sizes, release.n_classes)
 
 
 def _sampling_variances(values: Array, noise: Array) -> Array:

@@ -8,11 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.allocation import (
-    Training,
-    allocate,
-    checked_allocation,
-)
+from mrf_matrix.estimators.allocation import Training, allocate, checked_allocation
 from mrf_matrix.estimators.auto_forest import AUTO, auto_design, check_left_alone, with_choice
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
@@ -24,6 +20,7 @@ from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
 from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import check_noise_aware_voting
+from mrf_matrix.mechanisms import count_cells
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.whole_number import whole_number
 
@@ -47,8 +44,9 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
     n_trees, max_depth, splits
         The random trees of all ensembles, see `RandomTrees`; ignored when ``forest`` is given.
-        With ``max_depth="auto"`` the cells of the domain are measured, and depth, voting and
-        shrinkage are chosen from the release alone, see `choose_forest`.
+        With ``max_depth="auto"`` cells are measured, and depth, voting and shrinkage are chosen
+        from the release alone, see `choose_forest`; or, where the plan expects more of them,
+        tables of single attributes, one tree each.
     forest : Forest or path source, or a list of one for each ensemble, optional
         A public forest, or a source with ``grow(domain, random_state)``.
     n_ensembles : int, default=1
@@ -74,6 +72,9 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         votes of all trees need, or each leaf on its own. Not used with ``max_depth="auto"``.
     class_share : float, default=0.1
         Share of the budget that ``max_depth="auto"`` spends on the class totals.
+    n_records : int, optional
+        The number of records, where it is public: ``max_depth="auto"`` weighs noise against it,
+        and divides its scores by it. Never read off the records.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
         The neighbouring relation of the claim.
     noise : {"exact", "research"}, default="exact"
@@ -148,6 +149,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         voting: str = "hard",
         shrinkage: str = "none",
         class_share: float = 0.1,
+        n_records: int | None = None,
         neighboring: str = "add_remove",
         noise: str = "exact",
         noise_state: Any = None,
@@ -172,6 +174,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         self.voting = voting
         self.shrinkage = shrinkage
         self.class_share = class_share
+        self.n_records = n_records
         self.neighboring = neighboring
         self.noise = noise
         self.noise_state = noise_state
@@ -210,7 +213,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         structure = structure_generator(self.random_state)
         if isinstance(self.max_depth, str):
             return self._fit_auto(bill, domain, X, y, structure)
-        self.__dict__.pop("choice_", None)
+        for left in ("choice_", "_release_"):
+            self.__dict__.pop(left, None)
         private = not bill.budget.is_infinite
         ensembles = self._design().grow(domain, structure, use="release" if private else "study")
         trainings = self._train(ensembles, structure)
@@ -226,6 +230,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         if self.max_depth != AUTO:
             raise ValueError(f"max_depth={self.max_depth!r}: expected an integer or 'auto'.")
         check_left_alone(self.get_params(deep=False))
+        records = None if self.n_records is None else whole_number("n_records", self.n_records)
         design = auto_design(
             domain,
             bill.budget,
@@ -234,17 +239,20 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             splits=self.splits,
             class_share=self.class_share,
             neighboring=self.neighboring,
+            strategy=self.strategy,
+            n_records=records,
         )
         codes, labels = encode(domain, X, y)
-        bill.charge()
+        counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         stream = noise_stream(self.noise, self.noise_state)
-        self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-        training, trained, self.choice_ = design.train(
-            codes, labels, order, noise=self.noise, noise_state=stream, random_state=structure
-        )
-        self.ensembles_ = (trained,)
-        report = training_report([training], [trained]).over(self.domain)
-        self.privacy_report_ = with_choice(report, self.choice_)
+        bill.charge()
+        release = design.measure(counts, self.noise, stream)
+        with self._keeping(release):
+            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
+            training, trained, self.choice_ = design.chosen(release, order, structure)
+            report = training_report([training], [trained]).over(self.domain)
+            self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
+            self.ensembles_ = (trained,)
         return self
 
     def _release(

@@ -1,5 +1,8 @@
 """A fitted classifier of one ensemble: its forest, strategy, release and leaf values by name."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,8 +39,31 @@ class OnlyEnsemble:
 
     @property
     def release_(self) -> Release:
-        """Noisy measurement of the only ensemble."""
-        return self._only("release_").release
+        """Noisy measurement of the only ensemble: at hand as soon as it was made."""
+        kept: Release | None = self.__dict__.get("_release_")
+        return self._only("release_").release if kept is None else kept
+
+    @contextmanager
+    def _keeping(self, release: Release) -> Iterator[None]:
+        """Keep a release that was paid for, whatever fails of what is made of it.
+
+        Nothing of an earlier fit is left beside it. Within the block it is to become a part of
+        `ensembles_`; an error within says where the release is.
+        """
+        for name in ("ensembles_", "choice_", "privacy_report_"):
+            self.__dict__.pop(name, None)
+        self.__dict__["_release_"] = release
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(
+                "The records were measured and the budget is spent, but the release is not lost: "
+                "it is release_ of this estimator. Go on with choose_forest(release_, domain) and "
+                "from_release(release_, domain, forest=...), which cost nothing, or keep it by "
+                "save_release(release_, path). Fitting again would spend again."
+            )
+            raise
+        del self.__dict__["_release_"]
 
     @property
     def leaf_values_(self) -> Array:

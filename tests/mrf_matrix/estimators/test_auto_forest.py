@@ -14,7 +14,9 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.estimators.auto_forest import cells_with_totals
+from mrf_matrix.estimators import auto_forest, forest_contest, from_release, leaf_noise
+from mrf_matrix.estimators.auto_measurement import Measured, planned_tables
+from mrf_matrix.mechanisms import ZCDP
 from strategies.operators import MemoryCapError, memory_cap
 
 INFINITE = float("inf")
@@ -102,17 +104,140 @@ def test_every_budget_and_relation(budget, neighboring):
     assert model.predict(MONKS.X).shape == MONKS.y.shape
 
 
-def test_class_totals_get_their_share():
-    assert cells_with_totals(MONKS.domain, 0).shape == (432, 432)
-    matrix = cells_with_totals(MONKS.domain, 0.25)
-    assert matrix.shape == (433, 432)
-    np.testing.assert_allclose(matrix.to_dense().sum(axis=0), 1)
+EVERYTHING = tuple(range(6))
+
+
+@pytest.mark.parametrize("blocks", [(EVERYTHING,), tuple((i,) for i in EVERYTHING)])
+def test_class_totals_get_their_share(blocks):
+    """Of epsilon as L1 weights, of rho as squares of L2 weights."""
+    assert Measured((EVERYTHING,), 0).matrix(MONKS.domain, PureDP(1)).shape == (432, 432)
+    for budget, power in ((PureDP(1), 1), (ZCDP(1), 2)):
+        columns = Measured(blocks, 0.25).matrix(MONKS.domain, budget).to_dense() ** power
+        np.testing.assert_allclose(columns.sum(axis=0), 1)
+        np.testing.assert_allclose(columns[0], 0.25)
+
+
+def test_class_totals_are_told_by_their_share():
     totals = [
-        auto(class_share=share, epsilon=0.1).fit(MONKS.X, MONKS.y).release_ for share in (0, 0.25)
+        auto(class_share=share, epsilon=0.1, strategy="identity").fit(MONKS.X, MONKS.y).release_
+        for share in (0, 0.25)
     ]
     everything = np.ones((1, 432))
     without, with_share = (release.row_variances(everything)[0] for release in totals)
     assert with_share < without / 10
+
+
+def planned(epsilon, domain=MONKS.domain, **changes):
+    settings = {
+        "neighboring": "add_remove", "n_records": None, "class_share": 0.1, "strategy": "auto"
+    }  # fmt: skip
+    return planned_tables(domain, PureDP(epsilon), **(settings | changes))
+
+
+def test_tables_are_measured_where_cells_would_drown_and_the_records_have_no_say():
+    assert not planned(0.1).are_cells
+    assert planned(8).are_cells
+    assert planned(INFINITE).are_cells
+    assert planned(0.1, strategy="identity").are_cells
+    assert planned(0.5, n_records=10**6).are_cells
+    assert not planned(0.5, n_records=300).are_cells
+    shapes = {
+        auto(epsilon=0.1).fit(MONKS.X[:rows], MONKS.y[:rows]).release_.matrix.shape
+        for rows in (5, 432)
+    }
+    assert shapes == {(1 + sum(MONKS.domain.sizes), 432)}
+    one = Domain.from_sizes([1, 1, 5], n_classes=2)
+    assert planned(0.01, one).are_cells  # its only table is that of the cells
+
+
+def test_tables_of_single_attributes_make_naive_bayes():
+    """At a small budget: one tree an attribute, far better than cells, and said to be planned."""
+    data, scores = load_dataset("car"), []
+    domain = Domain.from_sizes(data.domain.sizes, n_classes=4)
+    for strategy in ("auto", "identity"):
+        model = MatrixForestClassifier(
+            domain, epsilon=0.5, max_depth="auto", strategy=strategy, noise="research",
+            noise_state=1, n_trees=8, random_state=0, n_records=1700,
+        ).fit(data.codes, data.labels)  # fmt: skip
+        scores.append(model.score(data.codes, data.labels))
+        assert ("tables of 6 attributes" in str(model.privacy_report_)) == (strategy == "auto")
+    assert scores[0] > scores[1] + 0.05
+    model.set_params(strategy="auto").fit(data.codes, data.labels)
+    assert (model.chosen_depth_, model.forest_.n_trees) == (1, 6)
+    assert model.voting_and_shrinkage() == ("product", "none")
+    assert "planned without data" in repr(model.choice_)
+    assert "NOT A PRIVATE RELEASE" in repr(model.choice_)
+    again = from_release(model.release_, domain, forest=model.choice_)
+    np.testing.assert_array_equal(again.predict(data.codes), model.predict(data.codes))
+
+
+def test_a_domain_too_large_for_cells_is_served_by_tables(tmp_path):
+    domain = Domain.from_sizes([3] * 40, n_classes=2)
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 3, size=(400, 40))
+    labels = (codes[:, 0] > 0).astype(int)
+    model = MatrixForestClassifier(domain, epsilon=50, max_depth="auto", random_state=0)
+    model.fit(codes, labels)
+    assert model.score(codes, labels) > 0.9
+    save_model(model, tmp_path / "m")
+    np.testing.assert_allclose(
+        load_model(tmp_path / "m").predict_proba(codes), model.predict_proba(codes), rtol=1e-9
+    )
+
+
+def refuse(*_, **__):
+    raise MemoryCapError("no room")
+
+
+@pytest.mark.parametrize("name", ["held", "labels"])
+def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(monkeypatch, name):
+    ledger = PrivacyLedger(PureDP(4))
+    model = auto(ledger=ledger, strategy="identity", n_trees=2).fit(MONKS.X, MONKS.y)
+    before = model.release_
+    kind = forest_contest.ForestContest if name == "held" else forest_contest.CellRace
+    monkeypatch.setattr(kind, name, refuse)
+    with pytest.raises(MemoryCapError) as caught:
+        model.fit(MONKS.X, MONKS.y)
+    assert any("from_release" in note for note in caught.value.__notes__)
+    monkeypatch.undo()
+    assert len(ledger.charges) == 2
+    assert model.release_ is not before
+    assert not hasattr(model, "ensembles_")  # nothing of the fit before
+    assert from_release(model.release_, MONKS.domain, forest=auto_forest.RandomTrees(4, 2))
+    model.fit(MONKS.X, MONKS.y)
+    assert model.release_ is model.ensembles_[0].release
+
+
+@pytest.mark.parametrize("name", ["evaluate", "default_contest"])
+def test_public_work_that_fails_costs_nothing(monkeypatch, name):
+    ledger = PrivacyLedger(PureDP(1))
+    monkeypatch.setattr(auto_forest, name, refuse)
+    with pytest.raises(MemoryCapError, match="no room"):
+        auto(ledger=ledger).fit(MONKS.X, MONKS.y)
+    assert not ledger.charges
+
+
+def test_noise_and_strategies_are_worked_out_once_and_before_the_measurement(monkeypatch):
+    """Nothing public is left to do, or done again, when the records have been measured."""
+    model, asked = auto(strategy="identity", n_trees=4), []
+    plain = leaf_noise.noise_of_release
+
+    def noting(*given):
+        asked.append(hasattr(model, "release_"))
+        return plain(*given)
+
+    monkeypatch.setattr("mrf_matrix.estimators.cell_race.noise_of_release", noting)
+    monkeypatch.setattr(leaf_noise, "noise_of_release", noting)
+    monkeypatch.setattr(auto_forest.Answering, "answers", refuse)
+    model.fit(MONKS.X, MONKS.y)
+    model.set_params(voting="posterior").predict(MONKS.X)
+    assert asked == [False] * 5
+    monkeypatch.undo()
+    trained = model.ensembles_[0]
+    training_answers = model.release_.ask(auto_forest.path_matrix(model.forest_))
+    np.testing.assert_allclose(trained.leaf_values, training_answers, rtol=1e-9, atol=1e-9)
+    plainly = leaf_noise.NoisyLeaves(model.forest_, trained.leaf_values, model.release_)
+    np.testing.assert_allclose(trained.leaves.variances, plainly.variances)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +246,7 @@ def test_class_totals_get_their_share():
         {"max_depth": "deep"}, {"class_share": 1.0}, {"class_share": -0.1}, {"class_share": True},
         {"n_ensembles": 2}, {"allocation": "per_tree"}, {"strategy": "p_identity"},
         {"max_features": 2}, {"feature_subsets": [[0]]}, {"budget_shares": [1]}, {"n_trees": 0},
-        {"splits": "ternary"},
+        {"splits": "ternary"}, {"n_records": 0},
     ],
 )  # fmt: skip
 def test_what_would_not_be_used_is_refused_before_anything_is_spent(changes):
@@ -134,14 +259,16 @@ def test_what_would_not_be_used_is_refused_before_anything_is_spent(changes):
 def test_a_domain_too_large_to_enumerate_is_refused_before_anything_is_spent():
     ledger = PrivacyLedger(PureDP(1))
     with pytest.raises(MemoryCapError), memory_cap(5000):
-        auto(ledger=ledger).fit(MONKS.X, MONKS.y)
+        auto(ledger=ledger, strategy="identity").fit(MONKS.X, MONKS.y)
     assert not ledger.charges
 
 
 def test_domains_that_cannot_be_densified_are_served_by_structure():
     """19683 cells with class totals: no array of cells squared."""
     data = load_dataset("tic_tac_toe")
-    model = MatrixForestClassifier(data.domain, max_depth="auto", n_trees=2, random_state=0)
+    model = MatrixForestClassifier(
+        data.domain, max_depth="auto", n_trees=2, strategy="identity", random_state=0
+    )
     with memory_cap(2**24):
         model.fit(data.X, data.y)
     assert model.release_.matrix.shape[1] == 3**9

@@ -6,6 +6,8 @@ import pytest
 from mrf_matrix import Domain, PureDP, RandomTrees, load_dataset, measure
 from mrf_matrix.estimators import ForestChoice, choose_forest, from_release
 from mrf_matrix.estimators.cell_race import CellRace
+from mrf_matrix.estimators.cell_recovery import CellRecovery
+from mrf_matrix.estimators.cell_scores import PickedSums, picks
 from mrf_matrix.estimators.choose_forest import RULES
 from mrf_matrix.estimators.coupled_bootstrap import noisy_cells
 from mrf_matrix.forests import concatenate
@@ -62,7 +64,7 @@ def test_scores_are_unbiased_and_naive_ones_flatter(budget):
     corrected, naive = [], []
     for seed in range(80):
         cells = noisy_cells(released(mean, budget, seed))
-        race, rows = CellRace.of(forest, cells), np.arange(N)
+        race, rows = CellRace.of(forest, cells.recovery), np.arange(N)
         train, test = cells.split(gamma, generator)
         learned = race.labels(train, 1 + gamma, RULES)
         corrected.append([(test - mean)[rows, labels].sum() for labels in learned])
@@ -75,19 +77,97 @@ def test_scores_are_unbiased_and_naive_ones_flatter(budget):
         assert flattered.mean() > 3.5 * flattered.std() / np.sqrt(80), rule
 
 
-def test_standard_errors_are_those_of_scores():
-    """Scores of one fixed candidate over releases of fresh records."""
+@pytest.mark.parametrize("public", [False, True], ids=["own N", "public N"])
+@pytest.mark.parametrize("matrix", [CELLS, WITH_TOTALS], ids=["cells", "with totals"])
+def test_standard_errors_are_those_of_scores(matrix, public):
+    """Against the accuracy of the labels themselves on fresh records.
+
+    Cells taken for independent, and N for known, are the negative control.
+    """
     mean, forest = expected_counts(), RandomTrees(4, 2).grow(DOMAIN, random_state=0)
-    rows = [
-        choose_forest(
-            released(mean, PureDP(0.5), seed), DOMAIN, [forest], votings=["weight"],
-            shrinkages=["none"], n_draws=5,
-        ).table[0]
-        for seed in range(40)
-    ]  # fmt: skip
-    spread = np.std([row.score for row in rows])
-    claimed = np.mean([row.std_error for row in rows])
-    assert 0.6 < claimed / spread < 1.6  # scores are ratios, and labels move with the noise
+    off, claimed, apart = [], [], []
+    for seed in range(150):
+        cells = noisy_cells(released(mean, PureDP(0.5), seed, matrix))
+        race, generator = CellRace.of(forest, cells.recovery), np.random.default_rng(seed)
+        sums, picked = PickedSums(cells, 1.0), np.zeros(mean.shape)
+        for _ in range(5):
+            train, test = cells.split(1.0, generator)
+            mine = picks(race.labels(train, 2.0, [("weight", "none")])[0], 2)
+            sums.add(mine, test)
+            picked += mine / 5
+        known = np.random.default_rng([seed, 7]).poisson(mean).sum()  # as `released` draws them
+        number = known if public else cells.n_records()[0]
+        share = sums.mean / number
+        off.append(share - (picked * mean).sum() / mean.sum())
+        error = sums.error(noise_centre=0.0 if public else share, centre=share)
+        claimed.append(error / number)
+        variances = cells.recovery.noise[:, None] + cells.sampling
+        apart.append(np.sqrt(((picked**2 + picked / 5) * variances).sum()) / number)
+    assert 0.85 < np.mean(claimed) / np.std(off) < 1.15
+    assert public or np.mean(apart) / np.std(off) > (1.4 if matrix is WITH_TOTALS else 1.05)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        CELLS, WITH_TOTALS, Marginals(SIZES, [(0,), (0, 1, 2), (1, 2)], [0.3, 0.5, 0.2]),
+        np.vstack([np.eye(N), np.ones((1, N)), np.tri(3, N)]),
+    ],
+    ids=["cells", "with totals", "marginals", "explicit"],
+)  # fmt: skip
+def test_noise_of_sums_is_that_of_the_recovery(matrix):
+    """Against the dense pseudo-inverse; independent cells are the negative control."""
+    release = released(expected_counts(), PureDP(1), 0, matrix)
+    recovery = CellRecovery.of(release.mechanism, SIZES, 2)
+    weights = np.random.default_rng(0).normal(2, 0.3, size=(N, 3))
+    inverse = np.linalg.pinv(release.matrix.to_dense())
+    expected = release.variance * ((inverse.T @ weights) ** 2).sum(axis=0)
+    np.testing.assert_allclose(recovery.noise_of_sums(weights), expected, rtol=1e-8)
+    apart = (weights**2 * recovery.noise[:, None]).sum(axis=0)
+    assert matrix is CELLS or (apart > 1.5 * expected).all()
+    total = release.variance * 2 * (inverse.sum(axis=0) ** 2).sum()
+    assert recovery.noise_of_total == pytest.approx(total)
+
+
+def test_scores_have_no_scale_where_the_release_does_not_tell_the_number_of_records():
+    """Dividing by max(1, N) once gave scores of hundreds."""
+    release = released(expected_counts() * 0.1, PureDP(0.005), 0)
+    choice = choose_forest(release, DOMAIN, n_trees=4, n_draws=3)
+    for row in choice.table:
+        assert np.isnan([row.score, row.std_error, row.lead, row.lead_error]).all()
+        assert "no score" in repr(row)
+    assert "does not tell the number of records" in repr(choice)
+    assert len(choice.to_rows()) == len(choice.table)
+    public = choose_forest(release, DOMAIN, n_trees=4, n_draws=3, n_records=40)
+    assert public.n_records == 40
+    assert np.isfinite([row.score for row in public.table]).all()
+    assert public.chosen == choice.chosen  # the number divides all alike
+
+
+@pytest.mark.parametrize(
+    ("budget", "noise", "words"),
+    [
+        (PureDP(1), "research", "NOT A PRIVATE RELEASE: research noise"),
+        (INFINITE, "research", "NOT PRIVATE: no noise"),
+        (PureDP(1), "exact", None),
+    ],
+)
+def test_displays_say_when_the_release_is_not_private(budget, noise, words):
+    counts = CellCounts(CODES, np.rint(expected_counts()).astype(np.int64), SIZES)
+    choice = choose_forest(measure(CELLS, counts, budget, noise=noise), DOMAIN, n_trees=2)
+    for text in (repr(choice), repr(choice.best)):
+        assert "NOT" not in text if words is None else words in text
+    assert choice.to_rows()[0]["noise"] == choice.noise
+
+
+def test_what_scoring_needs_is_checked_by_name_before_it_is_made():
+    """Labels of all draws and candidates were once kept, unchecked."""
+    release = released(expected_counts(), PureDP(1), 0)
+    forests = [RandomTrees(1, 1).grow(DOMAIN)]
+    with memory_cap(2 * N * 2 * 8 * 20):
+        choose_forest(release, DOMAIN, forests, n_draws=20)
+        with pytest.raises(MemoryCapError, match="noisy tables of all draws"):
+            choose_forest(release, DOMAIN, forests, n_draws=21)
 
 
 def test_the_best_depth_is_found_where_it_is_clear():
@@ -109,7 +189,7 @@ def test_the_fallback_is_kept_where_scores_are_noise():
     assert np.mean([choice.chosen == choice.fallback for choice in kept]) > 0.5
     fallback = kept[0].table[kept[0].fallback]
     assert (fallback.depth, fallback.voting, fallback.shrinkage) == (2, "shares", "leaves")
-    bold = choose_forest(releases[0], DOMAIN, n_trees=4, caution=0)
+    bold = choose_forest(releases[0], DOMAIN, n_trees=4, caution=0, n_records=18)
     assert bold.best.score == max(row.score for row in bold.table)
 
 
@@ -160,10 +240,12 @@ def test_what_cannot_be_scored_is_refused_by_name():
     with pytest.raises(MemoryCapError), memory_cap(500):
         choose_forest(release, DOMAIN)
     for name, value in {
-        "gamma": 0, "caution": -1, "n_draws": 0, "votings": ["loud"], "shrinkages": ["all"],
-        "forests": [], "depths": [9],
+        "gamma": 0, "caution": -1, "n_draws": 0, "n_records": 0, "votings": ["loud"],
+        "shrinkages": ["all"], "forests": [], "depths": [9],
     }.items():  # fmt: skip
-        with pytest.raises(ValueError, match=r"gamma|caution|n_draws|voting|shrink|forest|depth"):
+        with pytest.raises(
+            ValueError, match=r"gamma|caution|n_draws|n_records|voting|shrink|forest|depth"
+        ):
             choose_forest(release, DOMAIN, n_trees=2, **{name: value})
     other = RandomTrees(1, 1).grow(Domain.from_sizes([2, 2]), random_state=0)
     with pytest.raises(ValueError, match=r"forests\[0\] is over"):

@@ -1,0 +1,130 @@
+r"""What ``max_depth="auto"`` measures: all cells, or one-way tables where cells would drown.
+
+Cells answer every forest, but each of them has the whole noise. The tables of single attributes
+answer forests of depth 1 only, with little of it. Which of the two serves better is decided
+without data: by the expected share of right labels under the public prior of
+`mrf_matrix.planning.block_design`, in which all cells are one block and tables are blocks of one.
+The class totals get a share of the budget of their own beside either.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.block_trees import Block
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.neighboring import squared_factor
+from mrf_matrix.planning.block_design import judge_blocks
+from strategies.operators import Identity, Marginals, MemoryCapError, Operator, check_allocation
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Which tables are measured, and how the budget is shared.
+
+    Attributes
+    ----------
+    blocks : tuple of tuple of int
+        The attributes of each table; all of them in one are the cells.
+    class_share : float
+        Share of the budget of the class totals, from 0 to below 1.
+    """
+
+    blocks: tuple[Block, ...]
+    class_share: float
+
+    @property
+    def are_cells(self) -> bool:
+        """Whether all cells of the domain are told apart."""
+        return len(self.blocks) == 1
+
+    def matrix(self, domain: Domain, budget: PureDP | ZCDP) -> Operator:
+        """Return the strategy: weights are shares of the budget, under zCDP their roots."""
+        each = (1 - self.class_share) / len(self.blocks)
+        if self.are_cells:
+            check_allocation("cells of the domain", (domain.size, domain.n_classes))
+            if self.class_share == 0:
+                return Identity(domain.size, domain.sizes)
+        sets, shares = list(self.blocks), [each] * len(self.blocks)
+        if self.class_share > 0:
+            sets, shares = [(), *sets], [self.class_share, *shares]
+        weights = shares if budget.norm == "l1" else [sqrt(share) for share in shares]
+        return Marginals(domain.sizes, sets, weights)
+
+
+def planned_tables(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    *,
+    neighboring: str,
+    n_records: int | None,
+    class_share: Any,
+    strategy: Any,
+) -> Measured:
+    """Choose what is measured, without data.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}
+    n_records : int or None
+        Where it is public.
+    class_share : float
+    strategy : {"auto", "identity"}
+        "identity" measures cells whatever is expected of them.
+
+    Raises
+    ------
+    ValueError
+        If `class_share` is out of range.
+    """
+    share = checked_share(class_share)
+    everything = tuple(range(domain.n_attributes))
+    cells = Measured((everything,), share)
+    split = tuple((i,) for i in everything if domain.sizes[i] > 1)
+    if strategy == "identity" or len(split) < 2 or budget.is_infinite:
+        return cells
+    tables = Measured(split, share)
+    if not _can_be_enumerated(domain):
+        return tables
+    factor = squared_factor(neighboring, budget.norm, nonnegative=True)
+    told = [
+        judge_blocks(
+            one.blocks,
+            domain.sizes,
+            domain.n_classes,
+            budget,
+            n_records,
+            squared_factor=factor,
+        ).value
+        for one in (tables, cells)
+    ]
+    return tables if told[0] > told[1] else cells
+
+
+def checked_share(class_share: Any) -> float:
+    """Return a share of the budget or refuse by name."""
+    number = isinstance(class_share, int | float | np.integer | np.floating)
+    if isinstance(class_share, bool) or not number or not 0 <= class_share < 1:
+        raise ValueError(
+            f"class_share={class_share!r}: expected a share of the budget, from 0 to below 1."
+        )
+    return float(class_share)
+
+
+def _can_be_enumerated(domain: Domain) -> bool:
+    try:
+        check_allocation("cells of the domain", (domain.size, 4 * domain.n_classes))
+    except MemoryCapError:
+        return False
+    return True
+
+
+def blocks_in_use(blocks: Sequence[Block]) -> str:
+    """Say what is measured, for reports."""
+    return "cells of the domain" if len(blocks) == 1 else f"tables of {len(blocks)} attributes"
