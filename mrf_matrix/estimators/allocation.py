@@ -27,9 +27,11 @@ from mrf_matrix.compilation import path_matrix, prediction_workload, query_matri
 from mrf_matrix.estimators.answering import Answering, choose_strategies
 from mrf_matrix.estimators.disjoint import one_leaf_each
 from mrf_matrix.estimators.leaf_noise import NoisyLeaves
+from mrf_matrix.estimators.margin_widths import vote_terms
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, Release, calibrate, count_cells
 from mrf_matrix.planning.ensembles import Ensemble
+from mrf_matrix.planning.noise_sums import NoiseTerm
 from strategies import Strategy
 from strategies.operators import Identity, Operator
 
@@ -78,10 +80,21 @@ class TrainedEnsemble:
 
     def vote_variances(self, codes: Codes) -> Array:
         """Return the expected squared error of every record's weight votes, per class, (b,)."""
-        ensemble = Ensemble(self.features, self.forest)
-        kind: Allocation = "per_tree" if self.strategy is None else "matrix"
-        answering = Answering(self.release.matrix, self.strategy, self.release.mechanism)
-        return Training(ensemble, kind, answering).vote_variances(codes)
+        if self.strategy is None:  # every leaf has its own noise
+            own = self.release.variance / float(self.release.scale) ** 2
+            return np.full(len(codes), own * self.forest.n_trees)
+        return self.release.row_variances(self._votes_asked(codes))
+
+    def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
+        """Return the weighted noise draws of every record's votes, if they can be afforded."""
+        if self.strategy is None:
+            weights = np.full(self.forest.n_trees, 1 / float(self.release.scale))
+            return [NoiseTerm.of(weights, self.release.law)] * len(codes)
+        return vote_terms(self._votes_asked(codes), self.release)
+
+    def _votes_asked(self, codes: Codes) -> Operator:
+        queries = query_matrix(Ensemble(self.features, self.forest).view(codes), self.forest.domain)
+        return prediction_workload(self.forest, queries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +143,6 @@ class Training:
         return TrainedEnsemble(
             ensemble.features, ensemble.forest, self.answering.strategy, release, leaf_values
         )
-
-    def vote_variances(self, codes: Codes) -> Array:
-        """Return the expected squared error of every record's weight votes, per class, (b,)."""
-        forest = self.ensemble.forest
-        if self.answering.strategy is None:  # every leaf has its own noise
-            return np.full(len(codes), self.answering.row_variances[0] * forest.n_trees)
-        queries = query_matrix(self.ensemble.view(codes), forest.domain)
-        asked = prediction_workload(forest, queries)
-        return Answering(asked, self.answering.strategy, self.answering.mechanism).row_variances
 
 
 def allocate(

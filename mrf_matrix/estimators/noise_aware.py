@@ -1,5 +1,6 @@
 """Forest classifiers that know the noise of their leaves: votes, probabilities, intervals."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from mrf_matrix.estimators.base import ForestClassifier
 from mrf_matrix.estimators.ensemble_votes import ensemble_votes, shares_of_votes
 from mrf_matrix.estimators.intervals import VoteIntervals
 from mrf_matrix.estimators.leaf_noise import Shrinkage, check_shrinkage
+from mrf_matrix.estimators.margin_widths import VotingEnsemble
 from mrf_matrix.estimators.voting import NoiseAwareVoting, check_noise_aware_voting
-from mrf_matrix.mechanisms.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
@@ -53,16 +54,11 @@ class NoiseAwareForest(VoteIntervals, ForestClassifier):
         votes = self._votes(X)
         return shares_of_votes(votes, self.voting_and_shrinkage()[0])
 
-    def _vote_noise(self, X: Any) -> tuple[Array, tuple[NoiseLaw, ...]]:
-        codes = self._codes(X)
-        variances = np.zeros(len(codes))
-        laws: list[NoiseLaw] = []
-        for one in self.ensembles_:
-            if one.release is None:
-                raise ValueError(
-                    "the release is not part of a model file, so that the noise of votes is not "
-                    "known: expected the fitted classifier, or from_release(...)."
-                )
-            variances += one.vote_variances(codes)
-            laws.append(one.release.law)
-        return variances, tuple(laws)
+    def _voting_ensembles(self) -> Sequence[VotingEnsemble]:
+        ensembles: Sequence[VotingEnsemble] = self.ensembles_
+        if any(one.release is None for one in ensembles):
+            raise ValueError(
+                "the release is not part of a model file, so that the noise of votes is not "
+                "known: expected the fitted classifier, or from_release(...)."
+            )
+        return ensembles

@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.leaf_noise import LeafNoise, NoisyLeaves
+from mrf_matrix.estimators.margin_widths import vote_terms
 from mrf_matrix.estimators.model_files.released import Released
 from mrf_matrix.estimators.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.ensembles import Ensemble
+from mrf_matrix.planning.noise_sums import NoiseTerm
+from strategies.operators import Operator
 
 Array = NDArray[np.float64]
 
@@ -60,8 +63,15 @@ class ReleasedEnsemble:
         """Return the expected squared error of every record's weight votes, per class, (b,)."""
         if self.release is None:
             raise ValueError("the release is not at hand: the noise of votes is not known.")
+        return self.release.row_variances(self._votes_asked(codes))
+
+    def vote_terms(self, codes: NDArray[np.int32]) -> list[NoiseTerm] | None:
+        """Return the weighted noise draws of every record's votes, if they can be afforded."""
+        return vote_terms(self._votes_asked(codes), self.release)
+
+    def _votes_asked(self, codes: NDArray[np.int32]) -> Operator:
         queries = query_matrix(Ensemble(self.features, self.forest).view(codes), self.forest.domain)
-        return self.release.row_variances(prediction_workload(self.forest, queries))
+        return prediction_workload(self.forest, queries)
 
 
 class ReleasedForestClassifier(Released, NoiseAwareForest):

@@ -5,7 +5,7 @@ import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, load_dataset, load_model, save_model
 from mrf_matrix.estimators import from_release
-from mrf_matrix.estimators.intervals import margin_quantile
+from mrf_matrix.estimators.margin_widths import margin_quantile
 
 CAR = load_dataset("car")
 DOMAIN = Domain.from_sizes(CAR.domain.sizes, n_classes=4)
