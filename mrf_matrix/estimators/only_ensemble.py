@@ -58,9 +58,10 @@ class OnlyEnsemble:
         except BaseException as error:
             error.add_note(
                 "The records were measured and the budget is spent, but the release is not lost: "
-                "it is release_ of this estimator. Go on with choose_forest(release_, domain) and "
-                "from_release(release_, domain, forest=...), which cost nothing, or keep it by "
-                "save_release(release_, path). Fitting again would spend again."
+                "it is release_ of this estimator. Go on at no cost with from_release(release_, "
+                "domain, forest=RandomTrees(128, 1), voting='product') or, where cells were "
+                "measured, with choose_forest(release_, domain); save_release(release_, path) "
+                "keeps it. Fitting again would spend again."
             )
             raise
         del self.__dict__["_release_"]

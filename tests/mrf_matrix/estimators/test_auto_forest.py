@@ -119,7 +119,9 @@ def test_class_totals_get_their_share(blocks):
 
 def test_class_totals_are_told_by_their_share():
     totals = [
-        auto(class_share=share, epsilon=0.1, strategy="identity").fit(MONKS.X, MONKS.y).release_
+        auto(class_share=share, epsilon=0.1, strategy="identity", n_trees=2)
+        .fit(MONKS.X, MONKS.y)
+        .release_
         for share in (0, 0.25)
     ]
     everything = np.ones((1, 432))
@@ -189,13 +191,11 @@ def refuse(*_, **__):
     raise MemoryCapError("no room")
 
 
-@pytest.mark.parametrize("name", ["held", "labels"])
-def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(monkeypatch, name):
+def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(monkeypatch):
     ledger = PrivacyLedger(PureDP(4))
     model = auto(ledger=ledger, strategy="identity", n_trees=2).fit(MONKS.X, MONKS.y)
     before = model.release_
-    kind = forest_contest.ForestContest if name == "held" else forest_contest.CellRace
-    monkeypatch.setattr(kind, name, refuse)
+    monkeypatch.setattr(forest_contest.CellRace, "labels", refuse)
     with pytest.raises(MemoryCapError) as caught:
         model.fit(MONKS.X, MONKS.y)
     assert any("from_release" in note for note in caught.value.__notes__)
@@ -204,7 +204,7 @@ def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(monkeypatch
     assert model.release_ is not before
     assert not hasattr(model, "ensembles_")  # nothing of the fit before
     assert from_release(model.release_, MONKS.domain, forest=auto_forest.RandomTrees(4, 2))
-    model.fit(MONKS.X, MONKS.y)
+    model.set_params(max_depth=1).fit(MONKS.X, MONKS.y)
     assert model.release_ is model.ensembles_[0].release
 
 
