@@ -29,12 +29,12 @@ FLOOR = 1 / 21
 """Part of the class prior in a leaf's shares: no single leaf multiplies the odds by more."""
 
 
-def product_logs(forest: Forest, values: Array) -> Array:
-    """Return ``log((max(c, 0) + 1) / (Σ_tree max(c, 0) + leaves of the tree))``, shape (o, k).
+def product_logs(forest: Forest, values: Array, alpha: float = SMOOTHING) -> Array:
+    """Return ``log((max(c, 0) + α) / (Σ_tree max(c, 0) + α leaves of the tree))``, shape (o, k).
 
     The class-conditional probability of each leaf, smoothed as in scikit-learn's `CategoricalNB`.
     """
-    counts = np.maximum(values, 0.0) + SMOOTHING
+    counts = np.maximum(values, 0.0) + alpha
     totals = np.zeros((forest.n_trees, counts.shape[1]))
     np.add.at(totals, forest.leaf_tree, counts)
     return np.asarray(np.log(counts / totals[forest.leaf_tree]))

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.allocation import allocate
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.leaf_evidence import LEAST_TOTAL
 from mrf_matrix.estimators.naive_bayes_votes import (
     naive_bayes_forest,
     naive_bayes_leaf_logs,
@@ -22,9 +23,6 @@ from mrf_matrix.estimators.voting import forest_votes
 from mrf_matrix.planning.ensembles import Ensemble
 
 Array = NDArray[np.float64]
-
-LEAST_TOTAL = 0.5
-"""Records that a class has at least, whatever its noisy total: below any class that has some."""
 
 
 class PrivateNaiveBayesClassifier(ForestClassifier):

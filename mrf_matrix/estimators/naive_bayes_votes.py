@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.leaf_evidence import product_logs
 from mrf_matrix.forests import Forest, forest_from_paths
 
 Array = NDArray[np.float64]
@@ -63,15 +64,11 @@ def naive_bayes_leaf_logs(forest: Forest, leaf_values: Array, alpha: float, floo
     floor : float
         Least class total, in records. With 0, a class without records has log probability -inf.
     """
-    trees = forest.leaf_tree
-    counts = np.maximum(leaf_values, 0.0) + alpha
-    totals = np.zeros((forest.n_trees, counts.shape[1]))
-    np.add.at(totals, trees, counts)
-    last = trees == forest.n_trees - 1
-    priors = np.maximum(leaf_values[last], floor)
+    last = forest.leaf_tree == forest.n_trees - 1
+    logs = product_logs(forest, leaf_values, alpha)
     with np.errstate(divide="ignore"):  # a class without records, where nothing is noisy
-        logs = np.where(last[:, None], np.log(priors), np.log(counts / totals[trees]))
-    return np.asarray(logs)
+        logs[last] = np.log(np.maximum(leaf_values[last], floor))
+    return logs
 
 
 def posterior_shares(log_posteriors: Array) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from mrf_matrix.estimators.asked_posterior import AskedPosterior
 from mrf_matrix.estimators.base import ForestClassifier
 from mrf_matrix.estimators.intervals import checked_level
 from mrf_matrix.posterior import ProductPosterior
@@ -91,12 +92,13 @@ class PosteriorVotes(ForestClassifier):
         """Return labels, margins and the half-widths of their intervals."""
         quantile = float(norm.ppf(0.5 + checked_level(level) / 2))
         codes = self._codes(X)
-        shares = self.posterior_.probabilities(codes)
+        posterior = AskedPosterior.of(self.posterior_)
+        shares = posterior.probabilities(codes)
         if shares.shape[1] < 2:
             raise ValueError("the domain names one class: expected two, for a margin.")
         # Ties go to the first class, as in predict: sort the classes backwards, then the shares.
         order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
         first, second = order[:, -1], order[:, -2]
-        odds = np.take_along_axis(self.posterior_.log_odds(codes), order[:, -2:], axis=1)
-        errors = np.sqrt(self.posterior_.margin_variances(codes, first, second))
+        odds = np.take_along_axis(posterior.log_odds(codes), order[:, -2:], axis=1)
+        errors = np.sqrt(posterior.margin_variances(codes, first, second))
         return self.classes_[first], odds[:, 1] - odds[:, 0], errors * quantile

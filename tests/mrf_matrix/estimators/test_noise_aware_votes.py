@@ -5,6 +5,7 @@ import pytest
 from sklearn.naive_bayes import CategoricalNB
 
 from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees, load_dataset
+from mrf_matrix.estimators import expected_calibration_error
 from mrf_matrix.estimators.ensemble_votes import ensemble_votes, what_leaves_say
 from mrf_matrix.estimators.leaf_evidence import evidence_scale
 from mrf_matrix.estimators.leaf_noise import (
@@ -144,18 +145,8 @@ def test_posterior_probabilities_are_better_calibrated_than_shares_of_votes(car)
         for voting in errors:
             model.set_params(voting=voting, shrinkage="none")
             shares = model.predict_proba(car.codes[test])
-            errors[voting] += calibration_error(shares, car.labels[test]) / 3
+            errors[voting] += expected_calibration_error(car.labels[test], shares) / 3
     assert errors["posterior"] < min(errors["hard"], errors["weight"]), errors
-
-
-def calibration_error(shares, labels, bins=10):
-    sure, right = shares.max(axis=1), shares.argmax(axis=1) == labels
-    place = np.minimum((sure * bins).astype(int), bins - 1)
-    return sum(
-        abs(sure[place == b].mean() - right[place == b].mean()) * (place == b).mean()
-        for b in range(bins)
-        if (place == b).any()
-    )
 
 
 def test_unknown_shrinkage_is_refused(car):
