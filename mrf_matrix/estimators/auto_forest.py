@@ -128,6 +128,7 @@ def auto_design(
         n_records=n_records,
         class_share=class_share,
         strategy=strategy,
+        n_trees=n_trees * len(_depths(domain)),
     )
     matrix = measured.matrix(domain, budget)
     mechanism = calibrate(matrix, budget, neighboring=neighboring)
@@ -147,11 +148,14 @@ def _forests(
     domain: Domain, source: RandomTrees, structure: np.random.Generator
 ) -> tuple[Forest, ...]:
     check_allocation("leaves of all cells", (domain.size, 2 * source.n_trees))
-    deepest = min(splittable_count(domain), MAX_DEPTH)
     return tuple(
-        replace(source, max_depth=depth).grow(domain, structure)
-        for depth in range(min(1, deepest), max(1, deepest) + 1)
+        replace(source, max_depth=depth).grow(domain, structure) for depth in _depths(domain)
     )
+
+
+def _depths(domain: Domain) -> range:
+    deepest = min(splittable_count(domain), MAX_DEPTH)
+    return range(min(1, deepest), deepest + 1)
 
 
 def _blank_leaves(forest: Forest, mechanism: Mechanism) -> NoisyLeaves:

@@ -19,7 +19,7 @@ from mrf_matrix.forests.block_trees import Block
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.neighboring import squared_factor
 from mrf_matrix.planning.block_design import judge_blocks
-from strategies.operators import Identity, Marginals, MemoryCapError, Operator, check_allocation
+from strategies.operators import Identity, Marginals, Operator, check_allocation, fits
 
 CELLS_LEAD = 0.01
 """Expected lead from which cells are measured: the prior reckons with labels that make the best of
@@ -68,6 +68,7 @@ def planned_tables(
     n_records: int | None,
     class_share: Any,
     strategy: Any,
+    n_trees: int,
 ) -> Measured:
     """Choose what is measured, without data.
 
@@ -81,6 +82,8 @@ def planned_tables(
     class_share : float
     strategy : {"auto", "identity"}
         "identity" measures cells whatever is expected of them.
+    n_trees : int
+        Of all forests that would be tried on cells, together.
 
     Raises
     ------
@@ -94,7 +97,7 @@ def planned_tables(
     if strategy == "identity" or len(split) < 2 or budget.is_infinite:
         return cells
     tables = Measured(split, share)
-    if not _can_be_enumerated(domain):
+    if not _can_be_scored(domain, n_trees):
         return tables
     factor = squared_factor(neighboring, budget.norm, nonnegative=True)
     told = [
@@ -121,12 +124,10 @@ def checked_share(class_share: Any) -> float:
     return float(class_share)
 
 
-def _can_be_enumerated(domain: Domain) -> bool:
-    try:
-        check_allocation("cells of the domain", (domain.size, 4 * domain.n_classes))
-    except MemoryCapError:
-        return False
-    return True
+def _can_be_scored(domain: Domain, n_trees: int) -> bool:
+    """Tell whether the cells' estimates, and their leaves in all trees, fit the memory cap."""
+    widest = max(4 * domain.n_classes, 2 * n_trees)
+    return fits((domain.size, widest))
 
 
 def blocks_in_use(blocks: Sequence[Block]) -> str:

@@ -74,6 +74,7 @@ class CellRecovery:
         recovery = mechanism.rounded.recovery
         check_allocation("estimates of the cells", (recovery.shape[1], 4 * n_classes))
         matrix, numbers = _groups(recovery)
+        check_allocation("codes of the cells", (len(numbers), len(sizes)), 12)
         codes = np.stack(np.unravel_index(numbers, sizes), axis=1).astype(np.int32)
         one: Operator = Identity(len(numbers))
         if matrix is recovery and _is_symmetric(matrix):  # one cell speaks for all

@@ -131,7 +131,8 @@ def test_class_totals_are_told_by_their_share():
 
 def planned(epsilon, domain=MONKS.domain, **changes):
     settings = {
-        "neighboring": "add_remove", "n_records": None, "class_share": 0.1, "strategy": "auto"
+        "neighboring": "add_remove", "n_records": None, "class_share": 0.1, "strategy": "auto",
+        "n_trees": 80,
     }  # fmt: skip
     return planned_tables(domain, PureDP(epsilon), **(settings | changes))
 
@@ -148,6 +149,8 @@ def test_tables_are_measured_where_cells_would_drown_and_the_records_have_no_say
         for rows in (5, 432)
     }
     assert shapes == {(1 + sum(MONKS.domain.sizes), 432)}
+    with memory_cap(432 * 8 * 100):
+        assert not planned(8).are_cells  # the leaves of all cells in 80 trees would not fit
     one = Domain.from_sizes([1, 1, 5], n_classes=2)
     assert planned(0.01, one).are_cells  # its only table is that of the cells
 
