@@ -26,6 +26,7 @@ from mrf_matrix.reconstruction.exact_counts import exact_counts, settled
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.pooling import Pooled, pooled
 from strategies.operators import RowSpaceError, cross_gram, fits
+from strategies.operators.recovery import check_countable
 
 Array = NDArray[np.float64]
 
@@ -136,6 +137,7 @@ def total_weights(pool: Pooled) -> Array | None:
         except RowSpaceError:
             return None
         return np.asarray(linalg.lstsq(pool.matrix.to_dense().T, np.ones(n), cond=1e-12)[0])
+    check_countable(pool.matrix)
     cross = cross_gram(pool.matrix, pool.total_row)[:, 0]
     weights = np.asarray(linalg.lstsq(pool.matrix.row_gram(), cross, cond=1e-12)[0])
     # |sᵀA - 1ᵀ|² = n - sᵀA1, over n

@@ -90,11 +90,14 @@ class Components:
 def mask_rows(workload: Operator) -> MaskRows | None:
     """Read an operator as combinations of mask products, None where its structure shows none.
 
-    Understands `RowKronecker` and what is built on it by `RowScaled`, `Scaled`, `Stack` and
-    `Product` with an explicit left factor.
+    Understands `RowKronecker`, `Marginals` and what is built on them by `RowScaled`, `Scaled`,
+    `Stack` and `Product` with an explicit left factor.
     """
-    from strategies.operators import Product, RowKronecker, RowScaled, Scaled, Stack
+    from strategies.operators import Marginals, Product, RowKronecker, RowScaled, Scaled, Stack
+    from strategies.operators.marginal_rows import marginal_rows
 
+    if isinstance(workload, Marginals):
+        workload = marginal_rows(workload)
     if isinstance(workload, RowKronecker):
         masks = tuple(np.asarray(workload.masks(i)) for i in range(len(workload.sizes)))
         groups = None if workload.groups is None else np.asarray(workload.groups, dtype=np.int64)

@@ -3,6 +3,9 @@
 import numpy as np
 
 from strategies.operators.explicit_forms import densified
+from strategies.operators.kronecker import Kronecker, kronecker_product
+from strategies.operators.marginal_rows import marginal_rows
+from strategies.operators.marginals import Marginals
 from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Operator
 from strategies.operators.product import Product
@@ -33,7 +36,7 @@ def cross_gram(left: Operator, right: Operator) -> Array:
 
 
 def _by_rows(outer: Operator, other: Operator) -> Array | None:
-    """Peel a structure that only combines the rows of another."""
+    """Peel a structure that only combines the rows of another, or that is made of products."""
     if isinstance(outer, Scaled):
         return outer.weight * cross_gram(outer.inner, other)
     if isinstance(outer, RowScaled):
@@ -42,4 +45,25 @@ def _by_rows(outer: Operator, other: Operator) -> Array | None:
         return np.concatenate([cross_gram(block, other) for block in outer.blocks])
     if isinstance(outer, Product):
         return outer.left.matmat(cross_gram(outer.right, other))
+    if isinstance(outer, Marginals):
+        return cross_gram(marginal_rows(outer), other)
+    if isinstance(outer, Kronecker):
+        return _by_factors(outer, other)
     return None
+
+
+def _by_factors(outer: Kronecker, other: Operator) -> Array | None:
+    """Multiply the factors' own products, where the other's rows have the same factors."""
+    columns = tuple(factor.shape[1] for factor in outer.factors)
+    if isinstance(other, Kronecker):
+        if columns != tuple(factor.shape[1] for factor in other.factors):
+            return None
+        pairs = zip(outer.factors, other.factors, strict=True)
+        return kronecker_product([cross_gram(one, two) for one, two in pairs])
+    if not isinstance(other, RowKronecker) or columns != other.sizes:
+        return None
+    result = np.ones((1, other.shape[0]))
+    for i, factor in enumerate(outer.factors):
+        part = factor.matmat(other.masks(i).T)
+        result = (result[:, None, :] * part[None, :, :]).reshape(-1, other.shape[0])
+    return result

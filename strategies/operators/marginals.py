@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators.components import Bools, Components, components, mask_rows
-from strategies.operators.memory import check_allocation
+from strategies.operators.memory import check_allocation, fits
 from strategies.operators.operator import Array, Norm, Operator
 from strategies.operators.pseudo_inverse import RowSpaceError, numbered
 from strategies.operators.residuals import Residuals, answer_rows, residual_answers
@@ -179,6 +179,12 @@ class Marginals(Operator):
             w**2 * float(n // cells) for w, cells in zip(self.weights, self.cells, strict=True)
         ]
         return np.repeat(squares, self.cells)
+
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T``, from the rows' masks where the columns are out of reach."""
+        from strategies.operators.marginal_rows import marginal_rows
+
+        return super().row_gram() if fits(self.shape) else marginal_rows(self).row_gram()
 
     def rounded(self, scale: int) -> "Marginals":
         """Return the marginals with integer weights ``round(scale * θ_S)``.

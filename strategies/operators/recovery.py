@@ -9,7 +9,7 @@ from scipy import linalg
 
 from strategies.operators.cross_gram import cross_gram
 from strategies.operators.explicit_forms import densified
-from strategies.operators.memory import fits
+from strategies.operators.memory import MemoryCapError, fits
 from strategies.operators.operator import Array, Operator
 from strategies.operators.pseudo_inverse import (
     Factors,
@@ -22,6 +22,9 @@ from strategies.operators.pseudo_inverse import (
 
 IMPLICIT_TOLERANCE = 1e-5
 """Relative distance to the row space that row Grams can tell from rounding."""
+
+MOST_BITS = 500
+"""Bits of the number of cells over which inner products of rows are taken."""
 
 
 def error_trace(workload: Operator, matrix: Operator) -> float:
@@ -100,20 +103,46 @@ def explicit_row_errors(workload: Operator, factors: Factors) -> Array:
 def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
     """Return W and A on one orthonormal basis of A's row space, without anything of length n.
 
-    A pivoted Cholesky factor ``A Aᵀ = L Lᵀ`` (m x r) holds A's coordinates; those of W follow
-    from ``W Aᵀ`` at the r pivot rows. Containment is checked by the norms of W's rows.
+    With A's rows scaled to length one, a pivoted Cholesky factor ``A Aᵀ = L Lᵀ`` (m x r) holds
+    their coordinates, however faint a row is beside the others; those of W follow from ``W Aᵀ``
+    at the r pivot rows. Containment is checked by the norms of W's rows.
+
+    Raises
+    ------
+    RowSpaceError
+        If rows of the workload lie outside the row space.
+    MemoryCapError
+        If ``A Aᵀ`` or ``W Aᵀ`` has no rule or does not fit, or the domain has so many cells that
+        doubles cannot count them.
     """
+    check_countable(matrix)
     gram = matrix.row_gram()
-    tolerance = 4 * len(gram) * np.finfo(float).eps * np.diagonal(gram).max()
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, tol=tolerance, lower=1)
+    lengths = np.sqrt(np.diagonal(gram))
+    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    tolerance = 4 * len(gram) * np.finfo(float).eps
+    unit = inverse[:, None] * gram * inverse
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(unit, tol=tolerance, lower=1)
     pivots, lower = pivots - 1, np.tril(factor)[:, :rank]
-    cross = cross_gram(workload, matrix)[:, pivots[:rank]]
+    chosen = pivots[:rank]
+    cross = cross_gram(workload, matrix)[:, chosen] * inverse[chosen]
     rows = linalg.solve_triangular(lower[:rank], cross.T, lower=True).T
     squares = workload.row_squares()
     outside = squares - np.sum(rows**2, axis=1)
     which = np.flatnonzero(outside > IMPLICIT_TOLERANCE**2 * squares)
-    distance = max(float(outside.sum()), 0.0)
-    check_contained(distance, float(squares.sum()), IMPLICIT_TOLERANCE, f" ({numbered(which)})")
+    if len(which):  # row by row: a faint row outside would vanish beside the norms of others
+        lost, whole = float(outside[which].sum()), float(squares[which].sum())
+        check_contained(lost, whole, IMPLICIT_TOLERANCE, f" ({numbered(which)})")
     measured = np.empty_like(lower)
     measured[pivots] = lower
-    return np.asarray(rows), measured
+    return np.asarray(rows), lengths[:, None] * measured
+
+
+def check_countable(matrix: Operator) -> None:
+    """Refuse a domain whose cells, squared, a double cannot hold."""
+    n = matrix.shape[1]
+    if n.bit_length() > MOST_BITS:
+        raise MemoryCapError(
+            f"a domain of about 2**{n.bit_length() - 1} cells: inner products of rows over it "
+            f"exceed a double. Expected at most 2**{MOST_BITS} cells, or a strategy with a rule "
+            f"of its own: Marginals, Kronecker."
+        )

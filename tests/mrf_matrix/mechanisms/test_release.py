@@ -106,6 +106,51 @@ def test_rows_are_named_where_the_domain_is_out_of_reach():
                 question(workload)
 
 
+def test_a_faint_row_outside_is_named_beside_large_ones():
+    strategy = STRATEGIES["lifted"]
+    workload = np.ones((4, strategy.shape[0])) @ strategy.to_dense()
+    workload[2] = 1e-8 * np.linalg.svd(strategy.to_dense())[2][-1]
+    for question in (released(strategy).ask, released(strategy).row_variances):
+        with pytest.raises(RowSpaceError, match=r"1 of the workload's 4 rows \(rows 2\)"):
+            question(workload)
+
+
+def wide_paths(number, depth, seed=0):
+    """Return paths over 123 attributes of two codes, each of which fixes some of them."""
+    generator = np.random.default_rng(seed)
+    masks = np.ones((123, number, 2), dtype=bool)
+    for row in range(number):
+        chosen = generator.choice(123, depth, replace=False)
+        masks[chosen, row, generator.integers(0, 2, depth)] = False
+    return RowKronecker.from_masks(list(masks))
+
+
+@pytest.mark.parametrize("depth", [3, 12])
+def test_marginals_totals_and_paths_over_123_attributes(depth):
+    """Measured together, asked together: 2**123 cells, 311 rows."""
+    sizes = (2,) * 123
+    codes = (RNG.random((300, 123)) < 0.3).astype(int)
+    labels = RNG.integers(0, 2, 300)
+    data = count_cells(codes, labels, sizes, 2)
+    one_way = Marginals(sizes, [(i,) for i in range(123)], [1] * 123)
+    total = RowKronecker.from_masks([np.ones((1, 2))] * 123)
+    paths = wide_paths(64, depth)
+    strategy, asked = Stack([one_way, total, paths]), Stack([paths, total, one_way])
+    counted = np.stack(
+        [asked.columns(codes[labels == label]).sum(axis=1) for label in (0, 1)], axis=1
+    )
+    plain = measure(strategy, data, PureDP(inf))
+    assert np.array_equal(plain.ask(asked), counted)
+    noisy = measure(strategy, data, ZCDP(0.5), noise="research", random_state=0)
+    draws = noisy.law.research((311, 2 * 1000), np.random.default_rng(1))
+    many = replace(noisy, answers=np.tile(plain.answers, 1000) + draws)
+    errors = ((many.ask(asked) - np.tile(counted, 1000)) ** 2).mean(axis=1)
+    assert errors == pytest.approx(noisy.row_variances(asked), rel=0.2)
+    assert noisy.row_variances(total) == pytest.approx([noisy.variance / (1 + 123 / 2)])
+    with pytest.raises(RowSpaceError, match=r"rows 64, 65"):
+        noisy.ask(Stack([paths, wide_paths(2, depth, seed=1)]))
+
+
 def test_questions_that_are_none_are_refused():
     with pytest.raises(TypeError, match="Gram"):
         released().row_variances(Gram(np.eye(6)))
