@@ -1,28 +1,35 @@
 r"""How far the attributes' votes repeat each other, and how much to trust their sum.
 
-A product of class-conditional probabilities counts what two attributes have in common twice. The
-tables of blocks show how much attributes of one block have in common: the covariance, within a
-class, of their effects on the log odds,
+A product of class-conditional probabilities counts what two attributes have in common twice. For
+the effects :math:`f_i, f_j` of two attributes on the log odds of a class,
 
 .. math::
 
-    \operatorname{cov}_c(f_i, f_j) = \frac1{N_c} \sum_x y_c(x)\, f_i(x_i) f_j(x_j)
-        - \bar f_i \bar f_j,
+    W_{ij} = M_{ij} - B_{ij}, \qquad M_{ij} = \operatorname{cov}(f_i, f_j), \qquad
+    B_{ij} = \operatorname{cov}(\bar f_i, \bar f_j),
 
-is linear in the noisy counts, so noise leaves it unbiased, and its variance is known. The mean
-correlation r over all pairs, pulled toward what is usual by as much as noise hides it, stands for
-the pairs that were not measured together. Were log odds normal with this correlation, the true log
-odds would be the sum times
+is their covariance within classes: M over all records, B between the classes' means, which single
+attributes tell. The tables of blocks show M for pairs that were measured together. It is linear in
+the noisy counts, so noise of known variance is all that is unknown about it. Under independence
+within classes W = 0. Attributes that vary together beyond their class have W > 0, and mostly a
+similar correlation r. Those of a designed experiment, where every combination occurs as often, are
+independent *over all records*: M = 0, so W = -B. The sum of W over measured pairs, pulled toward
+what is usual by as much as noise hides it, is therefore carried over to all pairs in proportion to
+:math:`s_i s_j` where it is positive and to :math:`B_{ij}` where it is negative, s the effects'
+standard deviations within classes.
+
+Were log odds normal, the true log odds would be the sum times
 
 .. math::
 
-    \lambda = \frac{\sum_B V_B}{\sum_B V_B + r \sum_{B \ne B'} \sum_{i \in B, j \in B'} s_i s_j},
+    \lambda = \frac{\sum_i s_i^2 + \sum_{i \ne j} \kappa_{ij} W_{ij}}
+        {\sum_i s_i^2 + \sum_{i \ne j} W_{ij}},
 
-where :math:`s_i^2` are the variances of the effects and :math:`V_B` of a block's sum. Attributes
-that make up for each other within a class (r < 0) are trusted more than independent ones.
+where :math:`\kappa_{ij}` is the share of a pair's interaction that the sum holds already.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,90 +38,126 @@ from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 
 Array = NDArray[np.float64]
 
-USUAL_CORRELATION = 0.03
-CORRELATION_SPREAD = 0.1
-"""Mean and standard deviation of correlations before the release is seen."""
+USUAL_CORRELATION = 0.05
+CORRELATION_SPREAD = 0.15
+"""Mean and standard deviation of mean correlations before the release is seen."""
 
-LEAST_CORRELATION = -0.2
 LEAST_VARIANCE = 1e-4
 """Of the mean correlation: pairs in no common block need not correlate alike."""
 
-MOST_TRUST = 3.0
+MOST_TRUST = 4.0
 
 
-def trust(models: Sequence[BlockModel], fits: Sequence[BlockFit]) -> float:
+def trust(
+    models: Sequence[BlockModel], fits: Sequence[BlockFit], pair_weights: Sequence[Array]
+) -> float:
     """Return what the sum of log odds is multiplied by, positive and at most `MOST_TRUST`.
 
     Parameters
     ----------
     models, fits : sequences
         From `fit_main_effects`.
+    pair_weights : sequence of ndarray
+        How much of each pair's interaction the log odds of a block hold already.
     """
-    spreads = [_spreads(model, fit) for model, fit in zip(models, fits, strict=True)]
-    inside = sum(_cross(own) for own in spreads)
-    everything = np.concatenate(spreads)
-    found = [_covariance(model, fit) for model, fit in zip(models, fits, strict=True)]
-    correlation = _correlation(
-        sum(covariance for covariance, _ in found), sum(noise for _, noise in found), inside
-    )
-    own_variance = float((everything**2).sum()) + correlation * inside
-    across = correlation * (_cross(everything) - inside)
-    if own_variance <= 0:
+    shares = models[0].totals.shares
+    effects = [_effects(model, fit) for model, fit in zip(models, fits, strict=True)]
+    variances = np.concatenate([one.within(shares) for one in effects])
+    between = _between(np.concatenate([one.means for one in effects]), shares)
+    spreads = np.sqrt(variances)
+    together = _blocks([np.ones((len(one.means), len(one.means))) for one in effects])
+    held = _blocks([np.asarray(weights) for weights in pair_weights])
+    for matrix in (between, together, held):
+        np.fill_diagonal(matrix, 0.0)
+    scale = float(spreads @ together @ spreads)
+    found = [_overall(model, one, shares) for model, one in zip(models, effects, strict=True)]
+    seen = sum(covariance for covariance, _ in found) - float((together * between).sum())
+    correlation = _correlation(seen, sum(noise for _, noise in found), scale)
+    pairs = np.outer(spreads, spreads)
+    if correlation >= 0:
+        covariances = correlation * pairs
+    else:
+        measured = float((together * between).sum())
+        covariances = max(correlation * scale / measured, -1.0) * between
+    np.fill_diagonal(covariances, 0.0)
+    known = variances.sum() + float((held * covariances).sum())
+    if known <= 0:
         return 1.0
-    return own_variance / max(own_variance + across, own_variance / MOST_TRUST)
+    return float(known / max(variances.sum() + covariances.sum(), known / MOST_TRUST))
 
 
-def _cross(spreads: Array) -> float:
-    """Return the sum of products of all ordered pairs of different entries."""
-    return float(spreads.sum() ** 2 - (spreads**2).sum())
+@dataclass(frozen=True, eq=False)
+class _Effects:
+    """Effects of a block's attributes on the log odds of each class against the average class.
+
+    ``terms[j]`` has shape (n_j, k), ``shares[j]`` (k, n_j), ``means`` (b, k', k): of the effects on
+    class k among the records of class k'.
+    """
+
+    terms: list[Array]
+    shares: list[Array]
+    means: Array
+
+    def within(self, shares: Array) -> Array:
+        """Return each attribute's variance of effects within classes, shape (b,)."""
+        squares = np.stack(
+            [own @ terms**2 for own, terms in zip(self.shares, self.terms, strict=True)]
+        )
+        spread = np.maximum(squares - self.means**2, 0.0)
+        return np.asarray(np.einsum("q,jqc,c->j", shares, spread, shares))
+
+
+def _effects(model: BlockModel, fit: BlockFit) -> _Effects:
+    shares, terms, own = model.shares(fit), [], []
+    for start, size in zip(model.starts, model.table.sizes, strict=False):
+        codes = slice(start, start + size)
+        effects = fit.class_terms[:, codes]
+        terms.append(np.asarray(effects - model.totals.shares @ effects).T)
+        own.append(shares[:, codes])
+    means = np.stack([mine @ effects for mine, effects in zip(own, terms, strict=True)])
+    return _Effects(terms, own, means)
+
+
+def _between(means: Array, shares: Array) -> Array:
+    """Return the covariances of the classes' means, averaged over the classes, shape (d, d)."""
+    centred = means - np.einsum("q,jqc->jc", shares, means)[:, None]
+    return np.asarray(np.einsum("q,iqc,jqc,c->ij", shares, centred, centred, shares))
+
+
+def _overall(model: BlockModel, effects: _Effects, shares: Array) -> tuple[float, float]:
+    """Return the covariances over all records of all ordered pairs of a block, and their noise."""
+    table = model.table
+    if len(table.sizes) < 2:
+        return 0.0, 0.0
+    codes, records = table.codes(), model.totals.values.sum()
+    values = np.stack([terms[codes[:, j]] for j, terms in enumerate(effects.terms)])
+    products = (values.sum(axis=0) ** 2 - (values**2).sum(axis=0)) @ shares
+    means = np.einsum("q,jqc->jc", shares, effects.means)
+    squared_means = (means.sum(axis=0) ** 2 - (means**2).sum(axis=0)) @ shares
+    counts = table.values.sum(axis=1)
+    # Noise can make the counts of a block sum to anything: their total is known better.
+    level = float(products.mean())
+    covariance = float(counts @ (products - level)) / records + level - float(squared_means)
+    usual = table.n_classes * table.variance + np.maximum(counts, 0.0)
+    return covariance, float((((products - level) / records) ** 2 * usual).sum())
+
+
+def _blocks(matrices: Sequence[Array]) -> Array:
+    """Return square matrices along the diagonal of one."""
+    size = sum(map(len, matrices))
+    whole, start = np.zeros((size, size)), 0
+    for matrix in matrices:
+        stop = start + len(matrix)
+        whole[start:stop, start:stop] = matrix
+        start = stop
+    return whole
 
 
 def _correlation(covariance: float, noise: float, scale: float) -> float:
     """Return the posterior mean of the correlation from a noisy covariance at full scale."""
+    if scale <= 0:
+        return USUAL_CORRELATION
     usual = 1.0 / CORRELATION_SPREAD**2
-    precision = scale**2 / (noise + LEAST_VARIANCE * scale**2) if scale > 0 else 0.0
-    seen = covariance / scale if scale > 0 else 0.0
-    mean = (seen * precision + USUAL_CORRELATION * usual) / (precision + usual)
-    return float(np.clip(mean, LEAST_CORRELATION, 1.0))
-
-
-def _spreads(model: BlockModel, fit: BlockFit) -> Array:
-    """Return each attribute's standard deviation of effects, over codes and classes."""
-    shares = model.shares(fit)
-    found = []
-    for start, size in zip(model.starts, model.table.sizes, strict=False):
-        codes = slice(start, start + size)
-        effects = _against_mean(model, fit.class_terms[:, codes])
-        centred = effects - (shares[:, codes] * effects).sum(axis=1, keepdims=True)
-        found.append((model.totals.shares @ (shares[:, codes] * centred**2)).sum())
-    return np.asarray(np.sqrt(found))
-
-
-def _against_mean(model: BlockModel, effects: Array) -> Array:
-    """Return effects on the log odds of a class against the average class."""
-    return np.asarray(effects - model.totals.shares @ effects)
-
-
-def _covariance(model: BlockModel, fit: BlockFit) -> tuple[float, float]:
-    """Return the covariances of all ordered pairs of a block's attributes, and their variance."""
-    table = model.table
-    if len(table.sizes) < 2:
-        return 0.0, 0.0
-    codes = table.codes()
-    effects = np.stack(
-        [
-            _against_mean(model, fit.class_terms[:, start : start + size]).T[codes[:, j]]
-            for j, (start, size) in enumerate(zip(model.starts, table.sizes, strict=False))
-        ]
-    )
-    # Noise can make a class's counts in a block sum to anything: its total is known better.
-    counts = table.values / model.totals.values
-    products = effects.sum(axis=0) ** 2 - (effects**2).sum(axis=0)
-    means = np.einsum("xc,mxc->mc", counts, effects)
-    squared_means = means.sum(axis=0) ** 2 - (means**2).sum(axis=0)
-    shares = model.totals.shares
-    covariance = float(shares @ ((counts * products).sum(axis=0) - squared_means))
-    expected = model.expected(fit)
-    centred = products - (expected * products).sum(axis=0) / expected.sum(axis=0)
-    weights = shares * centred / model.totals.values
-    return covariance, float((weights**2 * (table.variance + expected)).sum())
+    precision = scale**2 / (noise + LEAST_VARIANCE * scale**2)
+    mean = (covariance / scale * precision + USUAL_CORRELATION * usual) / (precision + usual)
+    return float(min(mean, 1.0))

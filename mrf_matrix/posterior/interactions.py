@@ -43,10 +43,13 @@ class Interactions:
         What to add to the log probabilities of the classes, cell by cell.
     variances : ndarray of shape (n_B, k)
         Their approximate posterior variances.
+    pair_weights : ndarray of shape (|B|, |B|)
+        How much of each pair's component is kept, between 0 and 1; zero on the diagonal.
     """
 
     logs: Array
     variances: Array
+    pair_weights: Array
 
 
 def fit_interactions(table: BlockTable, expected: Array) -> Interactions:
@@ -58,22 +61,25 @@ def fit_interactions(table: BlockTable, expected: Array) -> Interactions:
     expected : ndarray of shape (n_B, k)
         Expected counts under the main effects.
     """
-    if len(table.sizes) < 2:
-        return Interactions(np.zeros_like(expected), np.zeros_like(expected))
+    width = len(table.sizes)
+    if width < 2:
+        nothing = np.zeros_like(expected)
+        return Interactions(nothing, nothing, np.zeros((width, width)))
     noise = float((table.variance + expected).mean())
-    signal, left = _filtered(table, table.values - expected, noise)
+    signal, left, pair_weights = _filtered(table, table.values - expected, noise)
     whole = expected.sum(axis=1, keepdims=True)
     floor = np.maximum(0.02 * whole / table.n_classes, 0.05 * expected)
     counts = np.maximum(expected + signal, floor)
     logs = np.log(counts / counts.sum(axis=1, keepdims=True)) - np.log(expected / whole)
-    return Interactions(logs, np.minimum(left / counts**2, 1.0))
+    return Interactions(logs, np.minimum(left / counts**2, 1.0), pair_weights)
 
 
-def _filtered(table: BlockTable, residual: Array, noise: float) -> tuple[Array, float]:
-    """Return the filtered residual, and the posterior variance of an entry of it."""
+def _filtered(table: BlockTable, residual: Array, noise: float) -> tuple[Array, float, Array]:
+    """Return the filtered residual, the posterior variance of an entry, and the pairs' weights."""
     components = _components(residual.reshape(*table.sizes, -1))
     kept = np.zeros((*table.sizes, table.n_classes))
     left = 0.0
+    pair_weights = np.zeros((len(table.sizes), len(table.sizes)))
     for order in range(2, len(table.sizes) + 1):
         chosen = list(combinations(range(len(table.sizes)), order))
         freedoms = np.array(
@@ -90,7 +96,9 @@ def _filtered(table: BlockTable, residual: Array, noise: float) -> tuple[Array, 
             weight = signal / (signal + noise) if signal > 0 else 0.0
             kept += weight * components[which]
             left += weight * noise * freedom
-    return kept.reshape(residual.shape), left / residual.size
+            if order == 2:
+                pair_weights[which] = pair_weights[which[::-1]] = weight
+    return kept.reshape(residual.shape), left / residual.size, pair_weights
 
 
 def _signal(energy: float, freedom: float, noise: float, lent: float, shared: float) -> float:

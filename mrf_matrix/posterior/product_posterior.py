@@ -143,7 +143,8 @@ def product_posterior(
         fit_interactions(model.table, model.expected(fit))
         for model, fit in zip(models, fits, strict=True)
     )
-    return ProductPosterior(totals, tuple(models), tuple(fits), interactions, trust(models, fits))
+    trusted = trust(models, fits, [beyond.pair_weights for beyond in interactions])
+    return ProductPosterior(totals, tuple(models), tuple(fits), interactions, trusted)
 
 
 def _contrast_variances(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix.posterior import BlockTable, ClassTotals, product_posterior
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
-from mrf_matrix.posterior.dependence import MOST_TRUST, _covariance
+from mrf_matrix.posterior.dependence import MOST_TRUST, _effects, _overall
 from mrf_matrix.posterior.effect_prior import EffectPrior
 
 SHARES = np.array([[[0.5, 0.1], [0.1, 0.3]], [[0.1, 0.2], [0.3, 0.4]]])
@@ -24,19 +24,20 @@ def test_covariances_are_unbiased_under_noise():
     fit = BlockFit.start(model)
     for _ in range(10):
         fit = newton_step(model, fit, np.array([0.3, 0.3]))
-    exact, _ = _covariance(model, fit)
+    found, halves = _effects(model, fit), np.full(2, 0.5)
+    exact, _ = _overall(model, found, halves)
     expected = 0.0
     effects = fit.class_terms - fit.class_terms.mean(axis=0)
+    joint = SHARES.mean(axis=0)
     for c in range(2):
         one, two = effects[c, :2], effects[c, 2:4]
-        joint = SHARES[c]
         product = (joint * np.outer(one, two)).sum()
         expected += product - (joint.sum(axis=1) @ one) * (joint.sum(axis=0) @ two)
-    assert exact == pytest.approx(expected)  # two ordered pairs, half the records in each class
+    assert exact == pytest.approx(expected)  # two ordered pairs, each effect weighs half
     rng = np.random.default_rng(0)
     for sigma in (50.0, 150.0, 400.0):  # noise of the sum up to 80 % of the class total
         draws = [
-            _covariance(a_pair(counts + rng.normal(0, sigma, counts.shape), sigma**2), fit)
+            _overall(a_pair(counts + rng.normal(0, sigma, counts.shape), sigma**2), found, halves)
             for _ in range(2000)
         ]
         values, variances = np.array(draws).T
@@ -65,6 +66,26 @@ def test_independent_attributes_are_trusted_and_duplicates_are_not():
     assert 0.9 < independent < 1.1
     assert duplicated < 0.75
     assert duplicated < independent - 0.2
+
+
+@pytest.mark.parametrize("blocks", [[(0, 1), (2, 3)], [(0, 2), (1, 3)]])
+def test_a_designed_experiment_is_trusted_more(blocks):
+    """Every combination occurs as often, so attributes vary against each other within classes."""
+    codes = np.stack(np.unravel_index(np.arange(625), (5,) * 4), axis=1)
+    labels = (codes[:, :2].sum(axis=1) > codes[:, 2:].sum(axis=1)).astype(int)
+    tables = []
+    for block in blocks:
+        cells = codes[:, block[0]] * 5 + codes[:, block[1]]
+        counts = np.zeros((25, 2))
+        np.add.at(counts, (cells, labels), 1)
+        tables.append(BlockTable(block, (5, 5), counts, 0.01))
+    posterior = product_posterior(tables, [True] * 4)
+    odds = posterior.log_odds(codes) @ [-1, 1]
+    steps = np.linspace(0.2, 3, 57)
+    likelihood = [-np.logaddexp(0, -step * odds * (2 * labels - 1)).sum() for step in steps]
+    assert posterior.trust > 1.3
+    best = steps[np.argmax(likelihood)]
+    assert best > 0.8, "the trust may not overshoot what the labels bear"
 
 
 def test_single_attributes_have_the_usual_trust_and_one_class_has_full():

@@ -53,17 +53,20 @@ def test_signal_passes_where_there_is_no_noise():
     sizes, k = (4, 3, 2), 2
     residual = 30 * (pure(sizes, k, 0, (0, 1)) + pure(sizes, k, 1, (0, 1, 2))).reshape(24, k)
     table = BlockTable((0, 1, 2), sizes, residual + 0.01, 0.0)
-    kept, left = _filtered(table, residual, noise=0.01)
+    kept, left, pairs = _filtered(table, residual, noise=0.01)
     assert_allclose(kept, residual, atol=0.01 * np.abs(residual).max())
     assert left < 0.011
+    assert pairs[0, 1] == pairs[1, 0] > 0.9
+    assert np.all(np.diagonal(pairs) == 0)
 
 
 def test_main_effects_never_pass():
     sizes = (4, 3)
     residual = 100 * (pure(sizes, 2, 0, (0,)) + pure(sizes, 2, 1, (1,)) + 7).reshape(12, 2)
-    kept, left = _filtered(BlockTable((0, 1), sizes, residual, 1.0), residual, noise=1.0)
+    kept, left, pairs = _filtered(BlockTable((0, 1), sizes, residual, 1.0), residual, noise=1.0)
     assert_allclose(kept, 0, atol=1e-9)
     assert left == 0
+    assert not pairs.any()
 
 
 def test_noise_is_held_back_on_average_and_signal_is_not():
