@@ -13,7 +13,7 @@ from mrf_matrix.planning.objectives import as_objective
 from mrf_matrix.planning.search_space import Space, default_spaces, designs_of, structures_of
 from mrf_matrix.planning.stopwatch import Stopwatch
 from mrf_matrix.planning.trials import Trial, TrialFile, design_key, not_tried
-from mrf_matrix.planning.tuning import Tuning
+from mrf_matrix.planning.tuning import Tuning, ranked
 from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import checked_mode
 
@@ -149,8 +149,7 @@ def tune(
         if progress:
             progress(f"designs, {clock.seconds:.0f} s", _count(designs, done), total)
     every = [done.get(design_key(design)) or not_tried(design, clock.note) for design in designs]
-    ranked = sorted(every, key=lambda trial: (trial.value, trial.stopped, trial.leaves))
-    return Tuning(tuple(ranked), goal.name, {**fixed, "domain": domain})
+    return Tuning(ranked(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
 
 
 def _to_do(

@@ -45,6 +45,11 @@ class Objective(Protocol):
         """What the column of a table is called."""
         ...
 
+    @property
+    def tolerance(self) -> float:
+        """Differences of its values that mean nothing: the simpler design is taken then."""
+        ...
+
     def __call__(self, plan: Plan) -> float:
         """Return the value of a plan."""
         ...
@@ -66,6 +71,9 @@ class ExpectedLoss:
     seed : int, default=0
         Seeds targets, imagined records and research noise: equal for all designs, so that they
         are compared on the same imagined data.
+    tolerance : float, default=0.01
+        Of the designs within a point of the best, the one that measures least is chosen: a prior
+        tells them no further apart.
     """
 
     priors: tuple[DataPrior, ...] = field(default=(TargetPrior(),))
@@ -73,6 +81,7 @@ class ExpectedLoss:
     n_queries: int = 128
     seed: int = 0
     name: str = "expected_loss"
+    tolerance: float = 0.01
 
     def __call__(self, plan: Plan) -> float:
         """Return the expected share of wrong labels."""
@@ -117,6 +126,7 @@ class FlipProbability:
     rivals: int = 1
     n_rows: int = 32
     name: str = "flip_probability"
+    tolerance: float = 0.0
 
     def __call__(self, plan: Plan) -> float:
         """Return the mean flip probability."""
@@ -142,6 +152,7 @@ class RelativeError:
 
     resolution: float = 1.0
     name: str = "relative_error"
+    tolerance: float = 0.0
 
     def __call__(self, plan: Plan) -> float:
         """Return the relative error; infinite below the resolution."""
@@ -167,6 +178,7 @@ class LipschitzBound:
     splits: Literal["uniform", "midpoint"] = "midpoint"
     form: Literal["sharp", "published"] = "sharp"
     name: str = "excess_error_bound"
+    tolerance: float = 0.0
 
     def __call__(self, plan: Plan) -> float:
         """Return the bound, at most on the most ensembles' worst tree; it may exceed 1."""
@@ -191,6 +203,7 @@ class UserObjective:
 
     function: Callable[[Plan], float]
     name: str = "objective"
+    tolerance: float = 0.0
 
     def __call__(self, plan: Plan) -> float:
         """Return the function's value, which must be a number."""

@@ -1,5 +1,6 @@
 """The result of a search: every trial, the best design, the Pareto front, a frame."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +13,24 @@ from mrf_matrix.planning.trials import Trial
 FRAMES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
 
 
+def ranked(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:
+    """Return trials by their objective, but first the simplest of those that are as good.
+
+    Parameters
+    ----------
+    trials : iterable of Trial
+    tolerance : float
+        Differences that mean nothing: of the designs that are no further above the least
+        objective, the one with the fewest measurements comes first (Breiman's parsimony).
+    """
+    found = sorted(trials, key=lambda trial: (trial.value, trial.stopped, trial.leaves))
+    if not found or not np.isfinite(found[0].value):
+        return tuple(found)
+    near = [trial for trial in found if trial.value <= found[0].value + tolerance]
+    first = min(near, key=lambda trial: (trial.measurements, trial.value))
+    return (first, *(trial for trial in found if trial is not first))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuning:
     """What a search without data found.
@@ -19,7 +38,7 @@ class Tuning:
     Attributes
     ----------
     trials : tuple of Trial
-        Best first, then designs that were refused, then those that were not tried.
+        Best first (see `ranked`), then designs that were refused, then those that were not tried.
     objective : str
         Name of what was minimised.
     request : dict
@@ -32,7 +51,7 @@ class Tuning:
 
     @property
     def best(self) -> Trial:
-        """The trial of the least objective."""
+        """The trial of the least objective, or the simplest of those that are as good."""
         if not self.trials or not np.isfinite(self.trials[0].value):
             reasons = sorted({trial.note for trial in self.trials if trial.note})
             raise ValueError(

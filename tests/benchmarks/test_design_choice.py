@@ -116,14 +116,14 @@ def posterior_space(domain):
 
 
 def study(name, strategy="auto", splits=4, draws=4, space=None, time_limit=0.5, epsilons=EPSILONS):
-    """Return expected losses and test accuracies of every design at every budget.
+    """Return expected losses, test accuracies and draws of every design at every budget.
 
     The plans are those of `tune` with seed 0; a split, forest and strategy for each other seed.
     """
     codes, labels, domain = loaded(name)
     space = {**default_space(domain, "training"), "strategy": [strategy], **(space or {})}
     known = len(labels) - len(labels) // 5
-    loss, expected, real = ExpectedLoss(), {}, {}
+    loss, expected, real, measured = ExpectedLoss(), {}, {}, {}
     for group in structures_of(designs_of(space)):
         shared = {key: value for key, value in group[0].items() if key != "voting"}
         for seed in range(splits):
@@ -136,6 +136,7 @@ def study(name, strategy="auto", splits=4, draws=4, space=None, time_limit=0.5, 
                     key = (epsilon, *design.values())
                     if seed == 0:
                         expected[key] = loss(replace(there, voting=design["voting"]))
+                        measured[key] = there.parts[0].n_measurements
                     real.setdefault(key, []).append(scores[design["voting"]])
     for design in designs_of(posterior_space(domain)):
         for epsilon in epsilons:
@@ -148,12 +149,13 @@ def study(name, strategy="auto", splits=4, draws=4, space=None, time_limit=0.5, 
                 key = (epsilon, "posterior", *design.values())
                 if seed == 0:
                     expected[key] = loss(made)
+                    measured[key] = made.parts[0].n_measurements
                 scores = posterior_accuracies(made, codes, labels, seed, draws)
                 real.setdefault(key, []).append(scores["posterior"])
-    return expected, real
+    return expected, real, measured
 
 
-def distances(expected, real, epsilon):
+def distances(expected, real, draws, epsilon):
     """Return figures at one budget.
 
     Test accuracy of the chosen design, of the oracle, of the median design, and of an *honest*
@@ -161,7 +163,10 @@ def distances(expected, real, epsilon):
     """
     keys = [key for key in real if key[0] == epsilon]
     table = np.array([real[key] for key in keys])
-    chosen = int(np.argmin([expected[key] for key in keys]))
+    offered = [key for key in keys if key[1:2] != ("posterior",) or key[2] == "auto"]
+    least = min(expected[key] for key in offered)
+    near = [key for key in offered if expected[key] <= least + ExpectedLoss().tolerance]
+    chosen = keys.index(min(near, key=lambda key: (draws[key], expected[key])))
     means = table.mean(axis=1)
     rest = (table.sum(axis=1, keepdims=True) - table).argmax(axis=0)
     honest = table[rest, np.arange(table.shape[1])].mean()

@@ -9,7 +9,16 @@ import pytest
 from mrf_matrix import Domain, MatrixForestClassifier
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.forests import pure_forest_bound
-from mrf_matrix.planning import ExpectedLoss, TargetPrior, Tuning, design_search, plan, tune
+from mrf_matrix.planning import (
+    ExpectedLoss,
+    TargetPrior,
+    Trial,
+    Tuning,
+    design_search,
+    plan,
+    tune,
+)
+from mrf_matrix.planning.tuning import ranked
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=2)
 SPACE = {
@@ -225,3 +234,22 @@ def test_priors_are_public_and_seeded(share):
     assert set(draws[0](codes)) <= {0, 1}
     with pytest.raises(ValueError, match="monotone"):
         TargetPrior(monotone=2)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "first"), [(0.0, "fine"), (0.005, "fine"), (0.01, "coarse"), (9.0, "coarsest")]
+)
+def test_of_designs_that_are_as_good_the_simplest_comes_first(tolerance, first):
+    made = [
+        Trial({"name": name}, value, 1.0, measurements, leaves, 1, 0.1)
+        for name, value, measurements, leaves in (
+            ("coarse", 0.308, 50, 90), ("fine", 0.3, 900, 20), ("coarsest", 0.5, 2, 2),
+            ("refused", float("inf"), 0, 0),
+        )
+    ]  # fmt: skip
+    found = ranked(made, tolerance)
+    assert found[0].design["name"] == first
+    rest = [trial.value for trial in found[1:]]
+    assert rest == sorted(rest)
+    assert len(found) == 4
+    assert ranked(made[3:], tolerance)[0].design["name"] == "refused"
