@@ -54,7 +54,9 @@ def majority(found: dict) -> float:
 
 
 def comparison(kept: dict) -> str:
-    """Return the table, in Markdown."""
+    """Return the table, in Markdown; nothing where our forest was not measured."""
+    if not complete(kept):
+        return ""
     lines = [
         "| data (majority) | posterior forest | ± | " + " | ".join(COLUMNS) + " |",
         "|---" * (3 + len(COLUMNS)) + "|",
@@ -98,6 +100,8 @@ def averages(kept: dict) -> str:
 
 def defeats(kept: dict) -> str:
     """Return where a pure-DP rival or the majority class is ahead of our forest, in points."""
+    if not complete(kept):
+        return ""
     lines = []
     for name, found in complete(kept).items():
         rivals = {column: means(found, COLUMNS[column]) for column in PURE}
