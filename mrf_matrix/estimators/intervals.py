@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.estimators.margin_widths import VotingEnsemble, half_widths
+from mrf_matrix.estimators.margin_widths import half_widths
+from mrf_matrix.estimators.redrawn_votes import agreements, checked_draws
 
 Array = NDArray[np.float64]
 
@@ -41,8 +42,8 @@ class VoteIntervals:
     def _codes(self, X: Any) -> NDArray[np.int32]:
         raise NotImplementedError
 
-    def _voting_ensembles(self) -> Sequence[VotingEnsemble]:
-        """Return the ensembles with their releases."""
+    def _known_ensembles(self) -> Sequence[Any]:
+        """Return the ensembles, all with the releases that their noise follows from."""
         raise NotImplementedError
 
     def expected_vote_error(self, X: Any) -> Array:
@@ -61,7 +62,7 @@ class VoteIntervals:
             In records per class, summed over the trees of all ensembles.
         """
         codes = self._codes(X)
-        variances = [one.vote_variances(codes) for one in self._voting_ensembles()]
+        variances = [one.vote_variances(codes) for one in self._known_ensembles()]
         return np.asarray(np.sqrt(np.sum(variances, axis=0)))
 
     def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
@@ -92,29 +93,54 @@ class VoteIntervals:
         wanted = checked_level(level)
         return self._interval(self._weight_votes(X), X, wanted)
 
-    def predict_or_abstain(self, X: Any, level: float = 0.95) -> Any:
-        """Return labels, masked where the interval of the margin holds 0: noise may have chosen.
+    def predict_or_abstain(
+        self, X: Any, level: float = 0.95, *, n_draws: int = 100, random_state: Any = None
+    ) -> Any:
+        """Return labels, masked where noise may have chosen them.
+
+        Under weight voting without shrinkage, where the interval of the margin holds 0. Under any
+        other rule the noise is drawn again, and a label is withheld that less than `level` of the
+        redrawn votes agree with; see `mrf_matrix.estimators.redrawn_votes`.
 
         Parameters
         ----------
         X : frame or array of shape (b, d)
             Records in the domain's terms.
         level : float, default=0.95
-            See `vote_intervals`.
+            See `vote_intervals`; else the share of redrawn votes that must agree.
+        n_draws : int, default=100
+            Redrawn votes. Not used where intervals are known.
+        random_state : int or Generator, optional
+            Seed of the redrawn noise. Not used where intervals are known.
 
         Returns
         -------
         numpy.ma.MaskedArray of shape (b,)
             Predicted classes; masked is withheld.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between 0 and 1, the draws are too few for it, or the release is
+            not at hand, as in a forest from a model file.
         """
         wanted = checked_level(level)
-        votes = self._weight_votes(X)
-        margin, half_width = self._interval(votes, X, wanted)
-        labels = self.classes_[votes.argmax(axis=1)]
-        return np.ma.masked_array(labels, mask=(margin <= half_width))
+        rule = self.voting_and_shrinkage()
+        if rule == ("weight", "none"):
+            votes = self._votes(X)
+            margin, half_width = self._interval(votes, X, wanted)
+            return np.ma.masked_array(
+                self.classes_[votes.argmax(axis=1)], mask=(margin <= half_width)
+            )
+        draws = checked_draws(n_draws, wanted)
+        codes = self._codes(X)
+        best = self._votes(X).argmax(axis=1)
+        generator = np.random.default_rng(random_state)
+        found = agreements(self._known_ensembles(), codes, best, rule, draws, generator)
+        return np.ma.masked_array(self.classes_[best], mask=(found < wanted * (draws + 1)))
 
     def _interval(self, votes: Array, X: Any, level: float) -> tuple[Array, Array]:
-        ensembles = self._voting_ensembles()
+        ensembles = self._known_ensembles()
         if votes.shape[1] == 1:
             return np.full(len(votes), np.inf), np.zeros(len(votes))
         leading = np.sort(votes, axis=1)

@@ -10,7 +10,6 @@ from mrf_matrix.estimators.base import ForestClassifier
 from mrf_matrix.estimators.ensemble_votes import ensemble_votes, shares_of_votes
 from mrf_matrix.estimators.intervals import VoteIntervals
 from mrf_matrix.estimators.leaf_noise import Shrinkage, check_shrinkage
-from mrf_matrix.estimators.margin_widths import VotingEnsemble
 from mrf_matrix.estimators.voting import NoiseAwareVoting, check_noise_aware_voting
 
 Array = NDArray[np.float64]
@@ -54,8 +53,8 @@ class NoiseAwareForest(VoteIntervals, ForestClassifier):
         votes = self._votes(X)
         return shares_of_votes(votes, self.voting_and_shrinkage()[0])
 
-    def _voting_ensembles(self) -> Sequence[VotingEnsemble]:
-        ensembles: Sequence[VotingEnsemble] = self.ensembles_
+    def _known_ensembles(self) -> Sequence[Any]:
+        ensembles: Sequence[Any] = self.ensembles_
         if any(one.release is None for one in ensembles):
             raise ValueError(
                 "the release is not part of a model file, so that the noise of votes is not "

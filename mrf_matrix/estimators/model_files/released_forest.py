@@ -14,6 +14,7 @@ from mrf_matrix.estimators.margin_widths import vote_terms
 from mrf_matrix.estimators.model_files.released import Released
 from mrf_matrix.estimators.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.privacy_report import PrivacyReport
+from mrf_matrix.estimators.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.ensembles import Ensemble
@@ -68,6 +69,12 @@ class ReleasedEnsemble:
     def vote_terms(self, codes: NDArray[np.int32]) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every record's votes, if they can be afforded."""
         return vote_terms(self._votes_asked(codes), self.release)
+
+    def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
+        """Return fresh errors of the leaf values, shape (o, k, draws)."""
+        if self.release is None:
+            raise ValueError("the release is not at hand: its noise cannot be drawn again.")
+        return fresh_leaf_noise(self.release, self.forest, draws, generator)
 
     def _votes_asked(self, codes: NDArray[np.int32]) -> Operator:
         queries = query_matrix(Ensemble(self.features, self.forest).view(codes), self.forest.domain)

@@ -76,7 +76,7 @@ def test_what_has_no_interval_says_so(tmp_path):
     with pytest.raises(ValueError, match=r"voting='hard'.*weight votes"):
         model.vote_intervals(CAR.codes)
     with pytest.raises(ValueError, match="shrinkage='votes'"):
-        fitted(shrinkage="votes").predict_or_abstain(CAR.codes)
+        fitted(shrinkage="votes").vote_intervals(CAR.codes)
     for level in (0, 1, 95, "0.95", True):
         with pytest.raises(ValueError, match="level"):
             fitted().vote_intervals(CAR.codes, level)
