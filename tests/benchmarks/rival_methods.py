@@ -113,28 +113,6 @@ def batch_prediction(domain: Domain, epsilon: float, n_records: int, seed: int) 
     return PlannedOnce(model, seed)
 
 
-def matrix_training_without_privacy(
-    domain: Domain, epsilon: float, n_records: int, seed: int
-) -> Any:
-    """M-RF's forests without noise, hard voting: what structure alone costs."""
-    return MatrixForestClassifier(
-        domain, epsilon=np.inf, strategy="identity", **design(domain, seed)
-    )
-
-
-def automatic_depth(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
-    """M-RF whose depth, voting and shrinkage are chosen from its own release."""
-    return MatrixForestClassifier(
-        domain,
-        epsilon=epsilon,
-        max_depth="auto",
-        n_records=n_records,
-        noise="research",
-        noise_state=seed,
-        random_state=seed // DRAWS_OF_A_SPLIT,
-    )
-
-
 def naive_bayes(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
     """Private naive Bayes."""
     return PrivateNaiveBayesClassifier(domain, epsilon=epsilon, noise="research", noise_state=seed)
@@ -192,14 +170,11 @@ WITHOUT_PRIVACY: dict[str, Factory] = {
     "majority class": majority,
     "random forest, no privacy": random_forest,
     "ExtraTrees, no privacy": extra_trees,
-    "M-RF training, no privacy": matrix_training_without_privacy,
-    "M-RF, automatic depth, no privacy": automatic_depth,
 }
 OURS: dict[str, Factory] = {
     "private naive Bayes": naive_bayes,
     "M-RF training": matrix_training,
     "M-RF prediction": batch_prediction,
-    "M-RF, automatic depth": automatic_depth,
     "posterior forest": posterior_forest,
     "posterior forest, N not public": posterior_forest_of_unknown_size,
     "posterior forest, zCDP": posterior_forest_zcdp,

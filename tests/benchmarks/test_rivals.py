@@ -41,8 +41,6 @@ RUNS = {
 their figures are the ones that are claimed."""
 BAND = 0.05
 """By how much a figure may miss what holds on average, at these few splits and draws."""
-MOST_CELLS = 20_000
-"""Cells that automatic depth measures without noise."""
 CLEAR = 0.02
 """By how much the methods that learn well at ε = 1 are ahead of the majority class there."""
 
@@ -55,13 +53,7 @@ def runs_of(name: str, method: str) -> tuple[int, int]:
 
 
 def suits(method: str, data: RivalData) -> bool:
-    """Tell whether a method takes the data.
-
-    DP-EBM takes two classes; one-hot codes must differ from codes; without noise automatic depth
-    measures every cell.
-    """
-    if method == "M-RF, automatic depth, no privacy":
-        return data.domain.size <= MOST_CELLS
+    """Tell whether a rival takes the data: DP-EBM takes two classes; one-hot codes must differ."""
     if method.endswith("one-hot") and max(data.domain.sizes) == 2:
         return False
     return not method.startswith("DP-EBM") or data.domain.n_classes == 2
