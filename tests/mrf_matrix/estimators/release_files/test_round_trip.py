@@ -138,6 +138,18 @@ def test_the_same_release_makes_the_same_file_also_when_loaded_in_between(tmp_pa
     assert first == second == third
 
 
+def test_the_size_that_the_page_on_releases_gives(tmp_path):
+    sizes = (5,) * 20
+    forest = RandomTrees(n_trees=10, max_depth=4).grow(Domain.from_sizes(sizes), random_state=0)
+    release = measure(path_matrix(forest), counts(sizes), PureDP(1))
+    assert len(release.answers) == 6250
+    saved(release, tmp_path)
+    with zipfile.ZipFile(tmp_path / "one.release") as file:
+        packed = {info.filename: info.compress_size for info in file.infolist()}
+    assert 32_000 < (tmp_path / "one.release").stat().st_size < 34_500
+    assert 0.4 < packed["answers.npy"] / sum(packed.values()) < 0.6
+
+
 def test_a_huge_domain_saves_in_kilobytes(tmp_path):
     sizes = (10,) * 40
     masks = [np.ones((100, 10), bool) for _ in sizes]
