@@ -76,8 +76,8 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     default="4",
     show_default=True,
     callback=depth_or_auto,
-    help="Depth of a tree. auto: the cells of the domain are measured, and depth, voting and "
-    "shrinkage are chosen from the release alone.",
+    help="Depth of a tree. auto: cells are measured, and depth, voting and shrinkage chosen from "
+    "the release alone; or one-way tables are, where cells would drown in noise.",
 )
 @click.option(
     "--class-share",

@@ -17,7 +17,7 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.allocation import TrainedEnsemble, Training
 from mrf_matrix.estimators.answering import Answering
-from mrf_matrix.estimators.auto_measurement import Measured, blocks_in_use, planned_tables
+from mrf_matrix.estimators.auto_measurement import Measured, planned_tables
 from mrf_matrix.estimators.cell_recovery import CellRecovery, blank_release
 from mrf_matrix.estimators.choose_forest import MAX_DEPTH, default_contest, splittable_count
 from mrf_matrix.estimators.forest_choice import ForestChoice, planned_choice
@@ -184,10 +184,8 @@ def with_choice(
         )
     else:
         note = f"{found} were planned without data, for tables of single attributes"
-    what = f"{blocks_in_use(measured.blocks)} by strategy 'given'"
-    return replace(
-        report, measurements=(Measurement.of(release, what),), notes=(*report.notes, note)
-    )
+    what = Measurement.of(release, str(measured))
+    return replace(report, measurements=(what,), notes=(*report.notes, note))
 
 
 def check_left_alone(parameters: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ without data: by the expected share of right labels under the public prior of
 The class totals get a share of the budget of their own beside either.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -45,6 +44,11 @@ class Measured:
     def are_cells(self) -> bool:
         """Whether all cells of the domain are told apart."""
         return len(self.blocks) == 1
+
+    def __str__(self) -> str:
+        many = len(self.blocks)
+        what = "cells of the domain" if self.are_cells else f"tables of {many} attributes"
+        return what + (", and class totals" if self.class_share else "")
 
     def matrix(self, domain: Domain, budget: PureDP | ZCDP) -> Operator:
         """Return the strategy: weights are shares of the budget, under zCDP their roots."""
@@ -128,8 +132,3 @@ def _can_be_scored(domain: Domain, n_trees: int) -> bool:
     """Tell whether the cells' estimates, and their leaves in all trees, fit the memory cap."""
     widest = max(4 * domain.n_classes, 2 * n_trees)
     return fits((domain.size, widest))
-
-
-def blocks_in_use(blocks: Sequence[Block]) -> str:
-    """Say what is measured, for reports."""
-    return "cells of the domain" if len(blocks) == 1 else f"tables of {len(blocks)} attributes"
