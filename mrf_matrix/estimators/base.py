@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.spending import Bill, Budget
+from mrf_matrix.estimators.spending import Bill, Budget, bill_of
 from mrf_matrix.estimators.voting import vote_shares
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.planning.ensembles import EnsembleDesign
@@ -62,14 +62,8 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The budget is the whole of ``epsilon`` or ``rho``, unless a part is given.
         """
         mine: Any = self
-        return Bill(
-            ledger=mine.ledger,
-            budget=as_budget(epsilon=mine.epsilon, rho=mine.rho) if budget is None else budget,
-            what=f"{type(self).__name__}.{what}",
-            neighboring=mine.neighboring,
-            noise=mine.noise,
-            noise_state=mine.noise_state,
-        )
+        whole = as_budget(epsilon=mine.epsilon, rho=mine.rho) if budget is None else budget
+        return bill_of(self, whole, what)
 
     def _design(self) -> EnsembleDesign:
         """Return the design of the ensembles from the estimator's parameters of these names."""

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mrf_matrix.estimators.privacy_report import DENIAL, READ_OFF
 from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import PureDP, Release
@@ -99,16 +100,25 @@ def as_text(report: dict[str, Any]) -> str:
 
 
 def two_stage_report(
-    plan: TwoStagePlan, trees: PrivateMultinomialTrees, release: Release
+    plan: TwoStagePlan, trees: PrivateMultinomialTrees, release: Release, domain: Any
 ) -> TwoStageReport:
-    """Describe a private structure and the release of its leaf counts."""
+    """Describe a private structure and the release of its leaf counts.
+
+    Parameters
+    ----------
+    plan : TwoStagePlan
+    trees : PrivateMultinomialTrees
+    release : Release
+    domain : Domain or "from_data"
+        As it was given.
+    """
     together = (
         "both stages see all records, so their budgets add"
         if plan.parts == "all"
         else "each record is in one stage, by its own coin, so both may spend the whole budget"
     )
     return TwoStageReport(
-        statement=claim(plan.total, trees.neighboring, release.noise),
+        statement=claim(plan.total, trees.neighboring, release.noise, domain),
         budget=repr(plan.total),
         neighboring=trees.neighboring,
         noise=release.noise,
@@ -121,14 +131,24 @@ def two_stage_report(
     )
 
 
-def choice_report(trees: PrivateMultinomialTrees, noise: str, label_score: str) -> ChoiceReport:
-    """Describe a forest of private structure and labels."""
+def choice_report(
+    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Any
+) -> ChoiceReport:
+    """Describe a forest of private structure and labels.
+
+    Parameters
+    ----------
+    trees : PrivateMultinomialTrees
+    noise, label_score : str
+    domain : Domain or "from_data"
+        As it was given.
+    """
     budget = PureDP(trees.epsilon)
     b1, b2 = trees.budgets
     records = "every record is in one tree" if trees.disjoint else "trees add up"
     factor = "; replacing is two steps" if trees.neighboring == "replace_one" else ""
     return ChoiceReport(
-        statement=claim(budget, trees.neighboring, noise),
+        statement=claim(budget, trees.neighboring, noise, domain),
         budget=repr(budget),
         neighboring=trees.neighboring,
         noise="none" if budget.is_infinite else noise,
@@ -143,13 +163,23 @@ def choice_report(trees: PrivateMultinomialTrees, noise: str, label_score: str) 
     )
 
 
-def claim(budget: PureDP, neighboring: str, noise: str) -> str:
-    """State the claim of a release of choices, or that there is none."""
+def claim(budget: PureDP, neighboring: str, noise: str, domain: Any) -> str:
+    """State the claim of a release of choices, or that there is none.
+
+    Parameters
+    ----------
+    budget : PureDP
+    neighboring, noise : str
+    domain : Domain or "from_data"
+        As it was given.
+    """
     if budget.is_infinite:
-        return "NOT PRIVATE: an infinite budget adds no noise."
+        return f"{DENIAL}: an infinite budget adds no noise."
+    if isinstance(domain, str):
+        return READ_OFF
     if noise == "exact":
         return f"This release is differentially private: {budget} under {neighboring} neighbours."
     return (
-        f"NOT A PRIVATE RELEASE: research noise at {budget} under {neighboring} neighbours, "
+        f"{DENIAL}: research noise at {budget} under {neighboring} neighbours, "
         f"from a seedable generator."
     )

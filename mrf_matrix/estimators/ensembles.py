@@ -16,9 +16,22 @@ def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
 
 
 def structure_generator(random_state: Any) -> np.random.Generator:
-    """Return the generator of the public structure from any scikit-learn random state."""
+    """Return the generator of the public structure from any scikit-learn random state.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None or isinstance(random_state, int | np.integer):
-        return np.random.default_rng(random_state)
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        if random_state is None or isinstance(random_state, int | np.integer):
+            return np.random.default_rng(random_state)
+        drawn = check_random_state(random_state).randint(2**31 - 1)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state={random_state!r}: expected None, a whole number that is not negative, a "
+            f"RandomState or a Generator."
+        ) from error
+    return np.random.default_rng(drawn)

@@ -6,11 +6,13 @@ from typing import Any, Self
 from mrf_matrix.estimators.choice_report import ChoiceReport, choice_report
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
 from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.spending import bill_of, check_no_ledger
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
-from mrf_matrix.forests.growth.labels import private_labels
+from mrf_matrix.forests.growth.labels import check_label_score, private_labels
 from mrf_matrix.forests.growth.points import Partition
-from mrf_matrix.mechanisms import BudgetError
+from mrf_matrix.forests.growth.private_scores import SCORES
+from mrf_matrix.mechanisms import BudgetError, PureDP
 
 INFINITY = float("inf")
 
@@ -59,6 +61,9 @@ class MultinomialForestClassifier(GrownForestClassifier):
     noise : {"exact", "research"}, default="exact"
         "research": seedable by ``noise_state``; not a private release.
     noise_state : int or Generator, optional
+    ledger : PrivacyLedger, optional
+        Charged once by every private `fit`, after all checks and before the structure is grown;
+        refused without ``epsilon``, for then nothing is protected and nothing can be charged.
     n_jobs : int, optional
         Threads for growing without privacy.
     random_state : int, RandomState or None
@@ -100,6 +105,7 @@ class MultinomialForestClassifier(GrownForestClassifier):
         neighboring: str = "add_remove",
         noise: str = "exact",
         noise_state: Any = None,
+        ledger: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -120,6 +126,7 @@ class MultinomialForestClassifier(GrownForestClassifier):
         self.neighboring = neighboring
         self.noise = noise
         self.noise_state = noise_state
+        self.ledger = ledger
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -139,19 +146,25 @@ class MultinomialForestClassifier(GrownForestClassifier):
         ------
         ValueError
             If a parameter or record is invalid, or ``epsilon`` comes with ``min_points``, ``b1``,
-            ``b2``, ``b3`` or without a domain. Nothing is spent then.
+            ``b2``, ``b3`` or without a domain, or the ledger cannot pay (a `BudgetError`). Nothing
+            is spent then.
         """
         if self.epsilon is None:
+            check_no_ledger(self.ledger, "epsilon=None grows without privacy")
             return super().fit(X, y)
         check_private_parameters(self)
         trees = self._private_trees()
+        structure = structure_generator(self.random_state)
         bits = Bits.of(self.noise, self.noise_state)
+        bill = bill_of(self, PureDP(self.epsilon))
+        bill.check()
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "
                 "domain. Pass domain=Domain([...], target=Attribute(...))."
             )
         codes, labels, _ = self._encode_training(X, y)
+        bill.charge()
         grown = trees.grow(self.domain_, codes, labels, bits=bits)
         counts = grown.leaf_counts(codes, labels, self.domain_.n_classes)
         leaf_labels = private_labels(
@@ -160,8 +173,10 @@ class MultinomialForestClassifier(GrownForestClassifier):
             self.label_score,  # type: ignore[arg-type]
             bits,
         )
-        self._keep(grown.forest, leaf_labels, structure_generator(self.random_state))
-        self.privacy_report_: ChoiceReport = choice_report(trees, self.noise, self.label_score)
+        self._keep(grown.forest, leaf_labels, structure)
+        self.privacy_report_: ChoiceReport = choice_report(
+            trees, self.noise, self.label_score, self.domain
+        )
         return self
 
     def _trees(self, nominal: Sequence[str | int]) -> MultinomialTrees:
@@ -193,12 +208,14 @@ class MultinomialForestClassifier(GrownForestClassifier):
 
 
 def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
-    """Refuse what does not go with ε: count-based stopping, and sharpness given twice.
+    """Refuse what does not go with ε: count-based stopping, sharpness given twice, odd scores.
 
     Raises
     ------
     ValueError
     """
+    check_label_score(estimator.label_score)
+    check_structure_score(estimator.structure_score)
     if estimator.min_points is not None:
         raise ValueError(
             f"min_points={estimator.min_points} with epsilon={estimator.epsilon}: whether a node "
@@ -212,4 +229,17 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
         raise BudgetError(
             f"{', '.join(given)} with epsilon={estimator.epsilon}: the budget fixes them "
             f"(B₁ + B₂ = ε/(d t), B₃ = ε/t). Give epsilon alone, or epsilon=None on public records."
+        )
+
+
+def check_structure_score(score: Any) -> None:
+    """Refuse an unknown score of private structure choices, by the classifiers' name for it.
+
+    Raises
+    ------
+    ValueError
+    """
+    if score not in SCORES:
+        raise ValueError(
+            f"structure_score={score!r}: expected one of {', '.join(map(repr, SCORES))}."
         )

@@ -11,13 +11,15 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.choice_report import two_stage_report
 from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.multinomial_forest import check_structure_score
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.spending import bill_of
 from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
 from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes, vote_shares
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
-from strategies import Strategy, evaluate, select
+from strategies import Strategy, evaluate, families, select
 
 
 class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,8 +46,8 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         See `PrivateMultinomialTrees`.
     disjoint : bool, default=True
         Every structure record grows one tree only, so each tree spends all of stage 1's ε.
-    strategy, voting, neighboring, noise, noise_state, time_limit, random_state
-        See `MatrixForestClassifier`.
+    strategy, voting, neighboring, noise, noise_state, time_limit, ledger, random_state
+        See `MatrixForestClassifier`. The ledger is charged for both stages at once.
 
     Attributes
     ----------
@@ -72,6 +74,7 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         noise: str = "exact",
         noise_state: Any = None,
         time_limit: float = 8.0,
+        ledger: Any = None,
         random_state: Any = None,
     ) -> None:
         self.domain = domain
@@ -88,6 +91,7 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         self.noise = noise
         self.noise_state = noise_state
         self.time_limit = time_limit
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -106,26 +110,33 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         Raises
         ------
         ValueError
-            If a parameter, the domain or a record is invalid; nothing is spent then.
+            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            `BudgetError`); nothing is spent then.
         """
         check_voting(self.voting)
+        self._check_strategy()
+        check_structure_score(self.structure_score)
+        structure = structure_generator(self.random_state)
         plan = TwoStagePlan.of(PureDP(self.epsilon), self.parts, self.structure_share)
         trees = self._structure(plan)
         structure_noise, count_noise = self._noise_states()
         bits = Bits.of(self.noise, structure_noise)
+        bill = bill_of(self, plan.total)
+        bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         codes, labels = encode(domain, X, y)
+        bill.charge()
         seen, measured = plan.assign(len(codes), bits)
         forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
         release, strategy = self._measure(
-            forest, domain, codes[measured], labels[measured], plan, count_noise
+            forest, domain, codes[measured], labels[measured], plan, structure, count_noise
         )
         self.domain_ = domain
         self.classes_, order = np.unique(np.asarray(domain.classes), return_index=True)
         self.plan_, self.forest_, self.strategy_ = plan, forest, strategy
         self.release_ = release
         self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
-        self.privacy_report_ = two_stage_report(plan, trees, release)
+        self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
         return self
 
     def _measure(
@@ -135,13 +146,13 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         codes: NDArray[np.int32],
         labels: NDArray[np.int32],
         plan: TwoStagePlan,
+        structure: np.random.Generator,
         noise_state: Any,
     ) -> tuple[Release, Strategy]:
         """Select a strategy for the leaves, and measure stage 2's records once."""
         workload = path_matrix(forest)
         if isinstance(self.strategy, str):
-            generator = structure_generator(self.random_state)
-            strategy = select(workload, "l1", self.strategy, generator, time_limit=self.time_limit)
+            strategy = select(workload, "l1", self.strategy, structure, time_limit=self.time_limit)
         else:
             strategy = evaluate(workload, self.strategy, norm="l1")
         mechanism = calibrate(
@@ -150,6 +161,14 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         release = measure(mechanism, counts, noise=self.noise, random_state=noise_state)
         return release, strategy
+
+    def _check_strategy(self) -> None:
+        """Refuse a family that is not known before stage 1 has spent its budget."""
+        if isinstance(self.strategy, str) and self.strategy not in ("auto", *families()):
+            raise ValueError(
+                f"strategy={self.strategy!r}: expected 'auto' or one of {', '.join(families())}, "
+                f"or a strategy matrix."
+            )
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)

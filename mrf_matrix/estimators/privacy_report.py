@@ -18,6 +18,8 @@ PUBLIC = (
 DENIAL = "NOT A PRIVATE RELEASE"
 """How every statement begins that claims no privacy."""
 
+READ_OFF = f"{DENIAL}: the domain was read off the records, whatever the noise."
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -120,8 +122,7 @@ class PrivacyReport:
         """Return the report, without its claim where the domain was read off the records."""
         if not (isinstance(domain, str) and domain == "from_data"):
             return self
-        reason = f"{DENIAL}: the domain was read off the records, whatever the noise."
-        return replace(self, statement=reason, notes=(*self.notes, self.statement))
+        return replace(self, statement=READ_OFF, notes=(*self.notes, self.statement))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, ready for JSON."""

@@ -5,8 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from mrf_matrix.estimators.choice_report import claim
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
 from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.spending import bill_of, check_no_ledger
 from mrf_matrix.forests import GrownTrees, RandomTrees
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.forests.growth.labels import private_labels
@@ -36,6 +38,9 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
     noise : {"exact", "research"}, default="exact"
         Of "count", and of the coins that give each record its tree.
     noise_state : int or Generator, optional
+    ledger : PrivacyLedger, optional
+        With "count" only: charged once by every `fit`, after all checks and before any record is
+        counted. Refused with "smooth", which is private at no ε that could be charged.
     random_state : int, RandomState or None
         Seed of the public structure.
 
@@ -59,6 +64,7 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
         neighboring: str = "add_remove",
         noise: str = "exact",
         noise_state: Any = None,
+        ledger: Any = None,
         random_state: Any = None,
     ) -> None:
         self.domain = domain
@@ -70,21 +76,36 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
         self.neighboring = neighboring
         self.noise = noise
         self.noise_state = noise_state
+        self.ledger = ledger
         self.random_state = random_state
 
     def _trees(self, nominal: Any) -> GrownTrees:
         raise TypeError("the smooth-sensitivity forest draws its structure without records")
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Draw the structure, give each record its tree, and label the leaves."""
+        """Draw the structure, give each record its tree, and label the leaves.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            `BudgetError`) or has nothing to charge; nothing is spent then.
+        """
         if self.label_rule not in ("smooth", "count"):
             raise ValueError(f"label_rule={self.label_rule!r}: expected 'smooth' or 'count'.")
         if self.domain is None:
             raise ValueError("domain=None: expected a public Domain with a target.")
         budget = PureDP(self.epsilon)
+        if self.label_rule == "smooth":
+            check_no_ledger(
+                self.ledger,
+                "label_rule='smooth' is not private at the epsilon it is published with",
+            )
+        bits = Bits.of(self.noise, self.noise_state)
+        bill = bill_of(self, budget)
+        bill.check()
         if self.neighboring == "replace_one" and not budget.is_infinite:
             budget = budget * Fraction(1, 2)
-        bits = Bits.of(self.noise, self.noise_state)
         codes, labels, _ = self._encode_training(X, y)
         generator = structure_generator(self.random_state)
         depth = self.max_depth
@@ -92,6 +113,7 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
             depth = -(-self.domain_.n_attributes // 2)
         trees = RandomTrees(self.n_trees, depth, self.splits)
         forest = trees.grow(self.domain_, generator)
+        bill.charge()
         tree = bits.below(np.full(len(codes), self.n_trees))
         leaf = forest.apply(codes)[np.arange(len(codes)), tree].astype(np.int64)
         k = self.domain_.n_classes
@@ -102,18 +124,13 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
             seed = None if bits.generator is None else bits.generator
             drawn = draw_smooth_labels(counts, float(budget.epsilon), np.random.default_rng(seed))
         self._keep(forest, drawn, generator)
-        self.statement_ = self._statement(budget)
+        self.statement_ = self._statement()
         return self
 
-    def _statement(self, budget: PureDP) -> str:
+    def _statement(self) -> str:
         if self.label_rule == "smooth":
             return (
                 f"NOT PRIVATE at the {PureDP(self.epsilon)} it is published with: the "
                 f"exponential mechanism's sensitivity depends on the records."
             )
-        if budget.is_infinite or self.noise != "exact":
-            return "NOT A PRIVATE RELEASE: no noise, or research noise."
-        return (
-            f"This release is differentially private: {PureDP(self.epsilon)} under "
-            f"{self.neighboring} neighbours."
-        )
+        return claim(PureDP(self.epsilon), self.neighboring, self.noise, self.domain)

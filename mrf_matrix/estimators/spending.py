@@ -48,6 +48,41 @@ class Bill:
         return "none" if self.budget.is_infinite else str(self.noise)
 
 
+def bill_of(estimator: Any, budget: Budget, what: str = "fit") -> Bill:
+    """Return what a release costs, from the estimator's parameters of these names.
+
+    Parameters
+    ----------
+    estimator : object
+        With parameters `ledger`, `neighboring`, `noise` and `noise_state`.
+    budget : PureDP or ZCDP
+    what : str, default="fit"
+        What it is for, in the ledger's words.
+    """
+    return Bill(
+        ledger=estimator.ledger,
+        budget=budget,
+        what=f"{type(estimator).__name__}.{what}",
+        neighboring=estimator.neighboring,
+        noise=estimator.noise,
+        noise_state=estimator.noise_state,
+    )
+
+
+def check_no_ledger(ledger: Any, reason: str) -> None:
+    """Refuse a ledger where no charge would be true.
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+    """
+    if ledger is not None:
+        raise ValueError(
+            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None."
+        )
+
+
 def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
     """Refuse noise that could not be drawn, before the ledger is charged.
 
@@ -61,7 +96,7 @@ def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
     if noise not in NOISES:
         raise ValueError(f"noise={noise!r}: expected 'exact' (release-grade) or 'research'.")
     if noise == "research":
-        np.random.default_rng(noise_state)
+        _check_seed(noise_state)
         return
     if noise_state is not None:
         raise ValueError(
@@ -70,6 +105,16 @@ def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
         )
     if not budget.is_infinite:
         check_parent_process()
+
+
+def _check_seed(noise_state: Any) -> None:
+    try:
+        np.random.default_rng(noise_state)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"noise_state={noise_state!r}: expected None, a whole number that is not negative, or "
+            f"a Generator."
+        ) from error
 
 
 def noise_stream(noise: Any, noise_state: Any, batch: int = 0) -> Any:

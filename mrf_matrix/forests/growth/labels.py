@@ -68,6 +68,19 @@ def label_rate(epsilon: Fraction | float, score: LabelScore) -> Rate:
     return Rate.below(Fraction(epsilon), LARGEST_GAP)
 
 
+def check_label_score(score: Any) -> None:
+    """Refuse an unknown score of labels.
+
+    Raises
+    ------
+    ValueError
+    """
+    if score not in LABEL_SCORES:
+        raise ValueError(
+            f"label_score={score!r}: expected one of {', '.join(map(repr, LABEL_SCORES))}."
+        )
+
+
 def private_labels(
     counts: NDArray[Any], epsilon: Fraction | float, score: LabelScore, bits: Bits
 ) -> Longs:
@@ -75,9 +88,6 @@ def private_labels(
 
     The leaves of one tree hold different records, so one tree spends ε.
     """
-    if score not in LABEL_SCORES:
-        raise ValueError(
-            f"label_score={score!r}: expected one of {', '.join(map(repr, LABEL_SCORES))}."
-        )
+    check_label_score(score)
     gaps = label_gaps(counts, score)
     return select(gaps, np.ones(gaps.shape, dtype=np.bool_), label_rate(epsilon, score), bits)

@@ -1,6 +1,7 @@
 """Classifiers over grown forests: what they accept, predict, claim and refuse."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from mrf_matrix.estimators.label_votes import winners
 from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
 from mrf_matrix.estimators.value_coding import code_values, ready_to_encode
 from mrf_matrix.forests import RandomTrees
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 
 PUBLIC = [
     MultinomialForestClassifier(n_trees=30, random_state=0),
@@ -214,7 +215,7 @@ def test_two_stages(coded, parts):
     assert "PureDP(epsilon=20)" in forest.privacy_report_.statement
     assert forest.leaf_values_.shape == (forest.forest_.n_leaves, 2)
     endless = MultinomialMatrixForestClassifier(domain, **(settings | {"epsilon": float("inf")}))
-    assert "NOT PRIVATE" in str(endless.fit(codes, y).privacy_report_)
+    assert "NOT A PRIVATE RELEASE" in str(endless.fit(codes, y).privacy_report_)
     total = endless.leaf_values_.reshape(-1, 2)[endless.forest_.leaf_tree == 0].sum()
     assert total == len(y) if parts == "all" else 500 < total < 750
 
@@ -253,6 +254,83 @@ def test_smooth_sensitivity_forest(coded, rule):
     assert ("NOT PRIVATE" in forest.statement_) == (rule == "smooth")
     with pytest.raises(ValueError, match="label_rule='odd'"):
         SmoothSensitivityForestClassifier(domain, label_rule="odd").fit(codes, y)
+
+
+# estimator -> the ledger's words
+CHARGED = {
+    "multinomial": (MultinomialForestClassifier, {}),
+    "two stages, coins": (MultinomialMatrixForestClassifier, {"strategy": "identity"}),
+    "two stages, all": (
+        MultinomialMatrixForestClassifier,
+        {"strategy": "identity", "parts": "all"},
+    ),
+    "labels by counts": (SmoothSensitivityForestClassifier, {"label_rule": "count"}),
+}
+
+
+@pytest.mark.parametrize("name", CHARGED)
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+def test_a_ledger_is_charged_once_a_fit(coded, name, neighboring):
+    domain, codes, y = coded
+    make, settings = CHARGED[name]
+    ledger = PrivacyLedger(epsilon=1, neighboring=neighboring)
+    settings = settings | {"n_trees": 2, "max_depth": 2, "neighboring": neighboring}
+    make(domain, epsilon=0.75, ledger=ledger, **settings).fit(codes, y)
+    assert ledger.spent == Fraction(3, 4)
+    (charge,) = ledger.charges
+    assert charge.what == f"{make.__name__}.fit"
+    assert charge.neighboring == neighboring
+    with pytest.raises(BudgetError, match="remains"):
+        make(domain, epsilon=0.5, ledger=ledger, **settings).fit(None, None)  # nothing is looked at
+    assert ledger.spent == Fraction(3, 4)
+
+
+WRONG = [
+    {"n_trees": 0}, {"max_depth": -1}, {"neighboring": "twins"}, {"noise": "loud"},
+    {"noise_state": 1}, {"random_state": "seed"}, {"domain": None},
+]  # fmt: skip
+WRONG_OF = {
+    "multinomial": [{"label_score": "odd"}, {"structure_score": "odd"}, {"min_points": 3}],
+    "two stages, coins": [
+        {"strategy": "best"}, {"voting": "loud"}, {"structure_share": 2}, {"parts": "half"},
+        {"structure_score": "odd"},
+    ],
+    "labels by counts": [{"splits": "ternary"}, {"label_rule": "odd"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_OF)
+def test_nothing_is_charged_where_something_is_wrong(coded, name):
+    domain, codes, y = coded
+    make, settings = CHARGED[name]
+    ledger = PrivacyLedger(epsilon=1)
+    settings = {"domain": domain, "epsilon": 0.5, "ledger": ledger, "n_trees": 2} | settings
+    for wrong in WRONG + WRONG_OF[name]:
+        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+            make(**(settings | wrong)).fit(codes, y)
+    for records, labels in ((codes + 9, y), (codes, y + 9), (codes[:5], y), (codes[:, :1], y)):
+        with pytest.raises(ValueError, match=r"."):
+            make(**settings).fit(records, labels)
+    assert ledger.spent == 0
+
+
+def test_what_is_not_private_takes_no_ledger(coded):
+    domain, codes, y = coded
+    ledger = PrivacyLedger(epsilon=1)
+    with pytest.raises(ValueError, match=r"ledger was given, but epsilon=None"):
+        MultinomialForestClassifier(domain, ledger=ledger).fit(codes, y)
+    with pytest.raises(ValueError, match=r"ledger was given, but label_rule='smooth' is not"):
+        SmoothSensitivityForestClassifier(domain, ledger=ledger).fit(codes, y)
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+@pytest.mark.parametrize("name", CHARGED)
+def test_a_domain_read_off_the_records_ends_the_claim(coded, name):
+    _, codes, y = coded
+    make, settings = CHARGED[name]
+    forest = make("from_data", epsilon=1, n_trees=2, max_depth=2, **settings).fit(codes, y)
+    said = getattr(forest, "statement_", None) or str(forest.privacy_report_)
+    assert said.startswith("NOT A PRIVATE RELEASE: the domain was read off the records")
 
 
 def test_nothing_leaks_into_the_fitted_private_forest(coded):
