@@ -94,10 +94,10 @@ def mask_rows(workload: Operator) -> MaskRows | None:
     `Stack` and `Product` with an explicit left factor.
     """
     from strategies.operators import Marginals, Product, RowKronecker, RowScaled, Scaled, Stack
-    from strategies.operators.marginal_rows import marginal_rows
+    from strategies.operators.marginal_rows import marginal_rows, split_cheaply
 
     if isinstance(workload, Marginals):
-        workload = marginal_rows(workload)
+        return mask_rows(marginal_rows(workload)) if split_cheaply(workload) else None
     if isinstance(workload, RowKronecker):
         masks = tuple(np.asarray(workload.masks(i)) for i in range(len(workload.sizes)))
         groups = None if workload.groups is None else np.asarray(workload.groups, dtype=np.int64)

@@ -4,7 +4,7 @@ import numpy as np
 
 from strategies.operators.explicit_forms import densified
 from strategies.operators.kronecker import Kronecker, kronecker_product
-from strategies.operators.marginal_rows import marginal_rows
+from strategies.operators.marginal_rows import marginal_rows, rows_are_cheaper
 from strategies.operators.marginals import Marginals
 from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Operator
@@ -45,7 +45,7 @@ def _by_rows(outer: Operator, other: Operator) -> Array | None:
         return np.concatenate([cross_gram(block, other) for block in outer.blocks])
     if isinstance(outer, Product):
         return outer.left.matmat(cross_gram(outer.right, other))
-    if isinstance(outer, Marginals):
+    if isinstance(outer, Marginals) and rows_are_cheaper(outer):
         return cross_gram(marginal_rows(outer), other)
     if isinstance(outer, Kronecker):
         return _by_factors(outer, other)

@@ -12,6 +12,9 @@ from strategies.operators.row_scaled import RowScaled
 if TYPE_CHECKING:
     from strategies.operators.marginals import Marginals
 
+MOST_PARTS = 2**20
+"""Components of all rows together up to which marginals are asked row by row."""
+
 
 def marginal_rows(marginals: "Marginals") -> Operator:
     """Return the same matrix as weighted rows of masks, for what has a rule for those.
@@ -46,3 +49,16 @@ def marginal_rows(marginals: "Marginals") -> Operator:
         first += count
     weights = np.repeat(np.asarray(marginals.weights, dtype=np.float64), marginals.cells)
     return RowScaled(weights, RowKronecker.from_masks(masks))
+
+
+def rows_are_cheaper(marginals: "Marginals") -> bool:
+    """Tell whether the rows' masks take less than the entries over the domain."""
+    m, n = marginals.shape
+    return m * sum(marginals.domain_sizes) <= n * len(marginals.weights)
+
+
+def split_cheaply(marginals: "Marginals") -> bool:
+    """Tell whether all rows have few components, ``2**|S|`` each, and their masks few entries."""
+    pairs = zip(marginals.attribute_sets, marginals.cells, strict=True)
+    parts = sum(count << len(chosen) for chosen, count in pairs)
+    return parts <= MOST_PARTS and marginals.shape[0] * sum(marginals.domain_sizes) <= 2**27

@@ -154,6 +154,21 @@ def test_marginals_are_asked_of_marginals_over_a_huge_domain():
     assert chosen.loss < 50
 
 
+@pytest.mark.parametrize(
+    ("sizes", "sets"), [((30_000,), [(0,)]), ((2,) * 14, [tuple(range(14)), (3,)])]
+)
+def test_large_tables_are_asked_without_their_rows(sizes, sets):
+    """Where masks or components of all rows would be many, marginals go by the cells as ever."""
+    matrix = ops.Marginals(sizes, sets, [2] * len(sets))
+    answers = np.arange(matrix.shape[0], dtype=float)[:, None]
+    asked = ops.Marginals(sizes, sets[:1], [1])
+    found = ops.estimate(asked, matrix, answers)
+    cells = matrix.least_squares(answers)
+    np.testing.assert_allclose(found, asked.matmat(cells), rtol=1e-9)
+    one = ops.RowKronecker.from_masks([np.ones((1, size)) for size in sizes])
+    np.testing.assert_allclose(cross_gram(matrix, one)[:, 0], matrix.matmat(np.ones(len(cells))))
+
+
 def test_domains_that_doubles_cannot_count_are_refused_by_name():
     sizes = (2,) * (MOST_BITS + 1)
     paths = random_paths(sizes, 3, 2)
