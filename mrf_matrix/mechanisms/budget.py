@@ -1,10 +1,11 @@
 """What a release may spend: exact budgets of pure and of zero-concentrated privacy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import total_ordering
 from math import inf
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 from mrf_matrix.mechanisms.exact_number import BudgetError, as_fraction, exact_positive, readable
@@ -218,12 +219,12 @@ def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
 
 
 def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
-    if isinstance(shares, bool | str):
+    if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(f"shares={shares!r}: expected a number of shares or a list of weights.")
-    if isinstance(shares, int):
+    if isinstance(shares, Integral):
         if shares < 1:
             raise BudgetError(f"shares={shares}: expected at least one share.")
-        return [Fraction(1)] * shares
+        return [Fraction(1)] * int(shares)
     weights = list(shares)
     if not weights:
         raise BudgetError("shares is empty: expected at least one weight.")

@@ -10,6 +10,8 @@ from mrf_matrix.mechanisms.budget import ZCDP
 from mrf_matrix.mechanisms.exact_number import BudgetError, exact_positive
 
 BISECTIONS = 60
+LEAST = 1e-300
+"""Smaller ρ are converted as this: an upper bound, and finite arithmetic."""
 
 
 def approximate_epsilon(budget: ZCDP, delta: float) -> float:
@@ -36,7 +38,7 @@ def approximate_epsilon(budget: ZCDP, delta: float) -> float:
     5.22
     """
     checked = _checked_delta(delta)
-    return float("inf") if budget.is_infinite else _epsilon(float(budget.rho), checked)
+    return float("inf") if budget.is_infinite else _epsilon(max(float(budget.rho), LEAST), checked)
 
 
 def zcdp_for(epsilon: float, delta: float) -> ZCDP:
@@ -66,9 +68,12 @@ def zcdp_for(epsilon: float, delta: float) -> ZCDP:
 def _epsilon(rho: float, delta: float) -> float:
     from dp_accounting import rdp
 
-    best = 1 + sqrt(log(1 / delta) / rho)
+    slack = log(1 / delta)
+    best = 1 + sqrt(slack / rho)
     orders = 1 + np.geomspace(max((best - 1) / 100, 0.011), (best - 1) * 100 + 1, 2000)
-    return float(rdp.compute_epsilon(orders, rho * orders, delta)[0])
+    found = float(rdp.compute_epsilon(orders, rho * orders, delta)[0])
+    # orders near 1 are not among them: beyond ρ of 1000 the classical conversion is the sharper
+    return min(found, rho + 2 * sqrt(rho * slack))
 
 
 def _checked_delta(delta: Any) -> float:

@@ -132,6 +132,8 @@ def checked_what(what: Any) -> str:
             f"what has {len(what)} characters: expected 1 to {LONGEST_WHAT} that say what the "
             f"charge pays for."
         )
+    if not what.isprintable():  # control characters could act on the terminal of a reader
+        raise ValueError(f"what={what[:80]!r}: expected one line of printable characters.")
     return what
 
 

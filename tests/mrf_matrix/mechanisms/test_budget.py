@@ -109,10 +109,14 @@ def test_impossible_shares(shares):
         PureDP(1).split(shares)
 
 
-@pytest.mark.parametrize("shares", ["12", True, 1.5, ["a"], [None]])
+@pytest.mark.parametrize("shares", ["12", True, 1.5, None, ["a"], [None]])
 def test_shares_of_the_wrong_type(shares):
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="share"):
         PureDP(1).split(shares)
+
+
+def test_any_integer_is_a_number_of_shares():
+    assert PureDP(1).split(np.int64(3)) == PureDP(1).split(3)
 
 
 def test_kinds_do_not_mix():
@@ -173,6 +177,18 @@ def test_conversion_inverts(epsilon):
     assert ZCDP.for_approximate_dp(epsilon, 1e-6) == budget
     assert epsilon * (1 - 1e-6) <= budget.epsilon(1e-6) <= epsilon
     assert (budget * Fraction(101, 100)).epsilon(1e-6) > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e4, 1e6])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6])
+def test_conversion_keeps_its_word_at_both_ends(epsilon, delta):
+    """The budget found implies no more than what was asked, by the same conversion."""
+    budget = zcdp_for(epsilon, delta)
+    assert 0.99 * epsilon <= budget.epsilon(delta) <= epsilon * (1 + 1e-12)
+
+
+def test_budgets_below_any_double_convert():
+    assert 0 <= ZCDP(Fraction(1, 10**400)).epsilon(1e-6) < 1e-100
 
 
 def test_conversion_at_infinity():

@@ -84,6 +84,7 @@ def test_ten_tenths_are_one_where_floats_differ():
         ({"epsilon": 1}, (PureDP(inf), "x", "add_remove"), "ledger=None"),
         ({"epsilon": 1}, (PureDP(0.1), "x", "sideways"), "sideways"),
         ({"epsilon": 1}, (PureDP(0.1), "  ", "add_remove"), "what"),
+        ({"epsilon": 1}, (PureDP(0.1), "a\x1b[2J", "add_remove"), "printable"),
         ({"epsilon": 1}, (PureDP(0.1), "x" * 501, "add_remove"), "501"),
     ],
 )
