@@ -136,7 +136,8 @@ def total_weights(pool: Pooled) -> Array | None:
             check_determined(pool.total_row, pool.matrix)
         except RowSpaceError:
             return None
-        return np.asarray(linalg.lstsq(pool.matrix.to_dense().T, np.ones(n), cond=1e-12)[0])
+        if fits((m, n), 16):
+            return np.asarray(linalg.lstsq(pool.matrix.to_dense().T, np.ones(n), cond=1e-12)[0])
     check_countable(pool.matrix)
     cross = cross_gram(pool.matrix, pool.total_row)[:, 0]
     weights = np.asarray(linalg.lstsq(pool.matrix.row_gram(), cross, cond=1e-12)[0])

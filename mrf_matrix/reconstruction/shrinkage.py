@@ -188,7 +188,7 @@ def _checked_prior(prior: Any, classes: int) -> Array:
 
 
 def _check_noise_share(noise_share: Any) -> None:
-    if not 0 <= noise_share <= 1:
+    if not isinstance(noise_share, int | float | np.number) or not 0 <= noise_share <= 1:
         raise ValueError(f"noise_share={noise_share!r}: expected a number from 0 to 1.")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct
 from mrf_matrix.mechanisms.mechanism import calibrate
-from mrf_matrix.reconstruction import combine, with_known_totals
+from mrf_matrix.reconstruction import combine, known_totals, with_known_totals
 from mrf_matrix.reconstruction.pooling import KEPT_STACKS, pooled
 from strategies.operators import (
     Dense,
@@ -22,6 +22,7 @@ from strategies.operators import (
     RowKronecker,
     RowSpaceError,
     Stack,
+    memory_cap,
 )
 
 SIZES = (2, 3)
@@ -375,3 +376,24 @@ def test_true_totals_leave_exact_counts_exact(name):
     matrix = np.rint(np.concatenate([release.matrix.to_dense() for release in releases]))
     for known in ({"class_totals": TABLE.sum(axis=0)}, {"total": 60}):
         assert np.array_equal(with_known_totals(releases, matrix, **known).values, matrix @ TABLE)
+
+
+def test_totals_where_iterations_fail_and_memory_is_short(monkeypatch):
+    """The dense route and the inner products of rows give the weights of the iterations."""
+    generator = np.random.default_rng(0)
+    masks = [np.ones((40, 4), dtype=bool) for _ in range(6)]
+    for row in range(40):
+        masks[generator.integers(6)][row] = np.arange(4) <= generator.integers(4)
+    paths = RowKronecker.from_masks(masks)
+    strategy = Stack([paths, RowKronecker.from_masks([np.ones((1, 4))] * 6)])
+    codes = generator.integers(0, 4, (200, 6))
+    counts = count_cells(codes, np.zeros(200, int), (4,) * 6, 1)
+    release = measure(strategy, counts, PureDP(1), noise="research", random_state=0)
+    expected = with_known_totals(release, paths, class_totals=[200])
+    monkeypatch.setattr(known_totals, "_by_iteration", lambda pool, m, n: np.zeros(m))
+    dense = with_known_totals(release, paths, class_totals=[200])
+    with memory_cap(500_000):
+        implicit = with_known_totals(release, paths, class_totals=[200])
+    for found in (dense, implicit):
+        assert found.values == pytest.approx(expected.values, rel=1e-8)
+        assert found.variances == pytest.approx(expected.variances, rel=1e-6, abs=1e-8)

@@ -340,6 +340,11 @@ def test_car_with_the_identity_alone():
             ValueError,
             "noise_share",
         ),
+        (
+            {"leaf_values": np.ones((4, 2)), "leaf_variances": 1, "noise_share": "all"},
+            ValueError,
+            "noise_share='all': expected a number",
+        ),
         ({"releases": draw(EVERYTHING)}, RowSpaceError, "determine"),
     ],
 )
