@@ -6,7 +6,7 @@ from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
-from mrf_matrix.planning import Plan, Tuning
+from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.planned_blocks import PlannedBlocks
 
 CLASSIFIERS: dict[str, Any] = {
@@ -17,13 +17,15 @@ CLASSIFIERS: dict[str, Any] = {
 }
 
 
-def from_design(design: Tuning | Plan, **changes: Any) -> Any:
+def from_design(design: Tuning | Plan, trial: Trial | None = None, **changes: Any) -> Any:
     """Return a classifier, ready to fit, that releases what was tuned or planned.
 
     Parameters
     ----------
     design : Tuning or Plan
         The best design of a search, or a plan: its forests and strategies are used as they are.
+    trial : Trial, optional
+        Another design of the search.
     **changes
         Arguments of the classifier to set besides, for example ``ledger=`` or ``noise=``.
 
@@ -54,8 +56,9 @@ PosteriorForestClassifier
     True
     """
     if isinstance(design, Tuning):
-        domain = design.request["domain"]
-        return CLASSIFIERS[design.mode](domain, **{**design.best_params, **changes})
+        chosen = design.best if trial is None else trial
+        domain, given = design.request["domain"], {**design.params_of(chosen), **changes}
+        return CLASSIFIERS[design.mode_of(chosen)](domain, **given)
     if not isinstance(design, Plan):
         raise TypeError(
             f"design is of type {type(design).__name__}: expected a Tuning (from tune) or a Plan "

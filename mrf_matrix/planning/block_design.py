@@ -130,7 +130,7 @@ def choose_blocks(
     if best is None:
         raise ValueError(
             f"n_blocks={n_blocks}: blocks would have more than {FEW_CELLS} cells (with little "
-            f"noise {MOST_CELLS}). Expected more blocks, or n_blocks=None."
+            f"noise {MOST_CELLS}). Expected more blocks, or n_blocks='auto'."
         )
     return best
 

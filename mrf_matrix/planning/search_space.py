@@ -22,7 +22,7 @@ PARAMETERS = (
     "blocks",
 )
 
-AUTO = ("training", "posterior")
+AUTO = ("posterior", "training")
 """Modes that a search tries where it is told none: both release a forest for any later query."""
 
 FEW_TREES, MANY_TREES = 16, 128

@@ -68,7 +68,11 @@ class Tuning:
     @property
     def mode(self) -> str:
         """Mode of the best design: which classifier releases it."""
-        return mode_of(self.best.design, self.request["mode"])
+        return self.mode_of(self.best)
+
+    def mode_of(self, trial: Trial) -> str:
+        """Return the mode of a design."""
+        return mode_of(trial.design, self.request["mode"])
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -76,13 +80,18 @@ class Tuning:
 
         `mrf_matrix.estimators.from_design` makes the classifier, that of `mode`.
         """
-        unused = {"mode", "voting"} if self.mode in ("prediction", "posterior") else {"mode"}
+        return self.params_of(self.best)
+
+    def params_of(self, trial: Trial) -> dict[str, Any]:
+        """Return the arguments of the classifier that releases a design."""
+        mode = self.mode_of(trial)
+        unused = {"mode", "voting"} if mode in ("prediction", "posterior") else {"mode"}
         chosen = {
             name: value
-            for name, value in self.best.design.items()
+            for name, value in trial.design.items()
             if value is not None and name not in unused
         }
-        last = "n_records" if self.mode == "posterior" else "time_limit"
+        last = "n_records" if mode == "posterior" else "time_limit"
         fixed = ("epsilon", "rho", "neighboring", "random_state", last)
         return {**{name: self.request[name] for name in fixed}, **chosen}
 
@@ -104,7 +113,8 @@ class Tuning:
         if native is None and not able:
             raise ImportError("no frame library is installed: use rows(), or install polars.")
         rows = self.rows()
-        names = list(dict.fromkeys(name for row in rows for name in row))
+        designs = [name for trial in self.trials for name in trial.design]
+        names = list(dict.fromkeys([*designs, *(name for row in rows for name in row)]))
         columns = {name: [row.get(name) for row in rows] for name in names}
         return nw.from_dict(columns, backend=native or able[0]).to_native()
 
@@ -115,10 +125,10 @@ class Tuning:
         ----------
         first, second : str
             Figures of `Trial` to be small: "value", "rms_per_vote", "measurements", "leaves",
-            "nbytes" or "seconds".
+            "nbytes" or "seconds". Designs that have no such figure are left out.
         """
         ranked = sorted(
-            (trial for trial in self.trials if np.isfinite(trial.value)),
+            (trial for trial in self.trials if np.isfinite(trial.value + getattr(trial, second))),
             key=lambda trial: (getattr(trial, first), getattr(trial, second)),
         )
         front: list[Trial] = []

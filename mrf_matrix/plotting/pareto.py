@@ -56,9 +56,23 @@ default="measurements"
         return cls(tuning, against).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "ParetoDisplay":
-        """Draw every feasible design as a point, the front as a staircase, the best named."""
+        """Draw every feasible design as a point, the front as a staircase, the best named.
+
+        A best design without the figure across (products have no rms error) is a dashed line.
+
+        Raises
+        ------
+        ValueError
+            If no design has the figure.
+        """
+        trials = [trial for trial in self.tuning.trials if np.isfinite(trial.value)]
+        found = [trial for trial in trials if np.isfinite(getattr(trial, self.against))]
+        if not found:
+            raise ValueError(
+                f"against={self.against!r}: no design of the search has this figure. Expected "
+                f"'measurements' or another one."
+            )
         ax = new_axes(ax, figsize=(7.0, 4.4))
-        found = [trial for trial in self.tuning.trials if np.isfinite(trial.value)]
         ax.scatter(
             [getattr(trial, self.against) for trial in found],
             [trial.value for trial in found],
@@ -78,16 +92,7 @@ default="measurements"
             drawstyle="steps-post",
             label="Pareto front",
         )
-        best = self.tuning.best
-        ax.scatter(
-            [getattr(best, self.against)],
-            [best.value],
-            color=COLOURS[1],
-            marker="D",
-            s=70,
-            zorder=4,
-            label="best: " + ", ".join(f"{k} {v}" for k, v in best.design.items()),
-        )
+        self._plot_best(ax)
         sizes = [getattr(trial, self.against) for trial in found]
         if max(sizes) > 10 * min(sizes) > 0:
             ax.set_xscale("log")
@@ -100,3 +105,14 @@ default="measurements"
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _plot_best(self, ax: Any) -> None:
+        best = self.tuning.best
+        across = getattr(best, self.against)
+        name = "best: " + ", ".join(f"{k} {v}" for k, v in best.design.items())
+        if np.isfinite(across):
+            ax.scatter(
+                [across], [best.value], color=COLOURS[1], marker="D", s=70, zorder=4, label=name
+            )
+        else:
+            ax.axhline(best.value, color=COLOURS[1], linestyle="--", label=f"{name} (no such rms)")

@@ -137,8 +137,8 @@ def test_a_search_tries_forests_of_both_kinds():
     spaces = [FEW, {"mode": ["posterior"], "n_blocks": ["auto", 3]}]
     found = tune(domain, space=spaces, **options)
     assert len(found.trials) == 4
-    names = {"max_depth", "n_blocks", "mode"}
-    assert names <= set(found.rows()[0]) | set(found.rows()[-1])
+    columns = list(found.to_frame().columns)
+    assert {"mode", "max_depth", "n_blocks"} < set(columns[: columns.index("value")])
     first = tune(domain, space=[{"mode": ["posterior"], "n_blocks": [3]}], **options)
     assert first.mode == "posterior"
     assert np.isnan(first.best.rms_per_vote)
@@ -146,6 +146,15 @@ def test_a_search_tries_forests_of_both_kinds():
     model = from_design(first, noise="research", noise_state=0)
     assert isinstance(model, PosteriorForestClassifier)
     assert (model.n_blocks, model.n_records, model.epsilon) == (3, 300, 1)
+    front = found.pareto("value", "rms_per_vote")
+    assert [found.mode_of(trial) for trial in front] == ["training"] * len(front)
+    for trial in found.trials:
+        made = from_design(found, trial)
+        assert type(made) is CLASSIFIERS[found.mode_of(trial)]
+        assert (
+            trial.design.items()
+            >= {name: getattr(made, name) for name in trial.design if name != "mode"}.items()
+        )
     codes = np.random.default_rng(0).integers(0, 2, size=(60, 3))
     model.fit(codes, codes[:, 0])
     seed = {"random_state": found.request["random_state"]}

@@ -111,6 +111,23 @@ def test_the_front_holds_the_best(found):
         ParetoDisplay.from_tuning(found, against="beauty")
 
 
+def test_a_best_design_without_the_figure_is_a_line():
+    from mrf_matrix import Domain
+    from mrf_matrix.planning import tune
+    from mrf_matrix.plotting import ParetoDisplay
+
+    trees = {"max_depth": [1], "n_trees": [4], "strategy": ["identity"]}
+    given = {"epsilon": 1, "n_records": 200, "objective_options": {"n_targets": 2}}
+    blocks = {"mode": ["posterior"]}
+    domain = Domain.from_sizes([2, 3], n_classes=2)
+    found = tune(domain, space=[blocks, trees], **given)
+    ax = ParetoDisplay.from_tuning(found, against="rms_per_vote").ax_
+    assert found.mode == "posterior"
+    assert list(ax.lines[-1].get_ydata()) == [found.best.value] * 2
+    with pytest.raises(ValueError, match="no design of the search"):
+        ParetoDisplay.from_tuning(tune(domain, space=blocks, **given), against="rms_per_vote")
+
+
 def test_displays_use_given_axes(made, found):
     from mrf_matrix import plotting
 
