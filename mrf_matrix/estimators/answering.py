@@ -18,9 +18,9 @@ from mrf_matrix.mechanisms import (
     reconstruct,
 )
 from mrf_matrix.mechanisms.least_squares import recovered_squares
-from strategies import Strategy, evaluate, select
+from strategies import Strategy, evaluate, families, select
 from strategies.merging import can_merge, merge_columns
-from strategies.operators import Norm, Operator
+from strategies.operators import Norm, Operator, as_operator
 
 Array = NDArray[np.float64]
 
@@ -100,6 +100,7 @@ def choose_strategies(
     ValueError
         If there is not one strategy for each ensemble, or one belongs to the other norm.
     """
+    check_strategy_names(strategy)
     given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
     if len(given) == 1 and (isinstance(given[0], str) or len(workloads) == 1):
         given *= len(workloads)
@@ -117,6 +118,43 @@ def choose_strategies(
     return chosen
 
 
+def check_strategy_names(strategy: Any) -> None:
+    """Refuse names that are no strategy family's.
+
+    Parameters
+    ----------
+    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+    """
+    for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
+        if isinstance(one, str) and one not in ("auto", *families()):
+            raise ValueError(
+                f"strategy={one!r}: expected 'auto' or one of {', '.join(families())}, or a "
+                f"strategy matrix."
+            )
+
+
+def given_matrix(strategy: Any, cells: int) -> Operator:
+    """Return a strategy matrix that was given by hand, over so many cells.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no matrix of finite numbers, or has another number of columns.
+    """
+    matrix = as_operator(strategy, "strategy")
+    if matrix.shape[1] != cells:
+        raise ValueError(
+            f"strategy has {matrix.shape[1]} columns: expected {cells}, one for each cell of what "
+            f"is measured."
+        )
+    return matrix
+
+
 def _chosen(
     workload: Operator, strategy: Any, norm: Norm, seed: int, time_limit: float
 ) -> Strategy:
@@ -124,7 +162,7 @@ def _chosen(
     if isinstance(strategy, str):
         return select(workload, norm, strategy, seed, time_limit=time_limit)
     if not isinstance(strategy, Strategy):
-        return evaluate(workload, strategy, norm=norm)
+        return evaluate(workload, given_matrix(strategy, workload.shape[1]), norm=norm)
     if strategy.norm != norm:
         raise ValueError(
             f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.spending import Bill, Budget, bill_of
 from mrf_matrix.estimators.voting import vote_shares
+from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.planning.ensembles import EnsembleDesign
 
@@ -67,6 +68,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _design(self) -> EnsembleDesign:
         """Return the design of the ensembles from the estimator's parameters of these names."""
+        _check_forests(getattr(self, "forest", None))
         names = EnsembleDesign.__dataclass_fields__
         return EnsembleDesign(**{name: getattr(self, name) for name in names})
 
@@ -76,6 +78,16 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _check_forests(forest: Any) -> None:
+    """Refuse what can neither be taken as trees nor grow any."""
+    for one in forest if isinstance(forest, list | tuple) else [forest]:
+        if one is not None and not isinstance(one, Forest) and not hasattr(one, "grow"):
+            raise TypeError(
+                f"forest={one!r} is of type {type(one).__name__}: expected a Forest, a path source "
+                f"such as RandomTrees, or a list of one for each ensemble."
+            )
 
 
 def sorted_classes(domain: Domain) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.label_votes import count_label_votes, winners
 from mrf_matrix.estimators.matrix_forest import structure_generator
-from mrf_matrix.estimators.schema import encode, resolve_domain
+from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.forests import Forest, GrownTrees
 from mrf_matrix.forests.growth.labels import public_labels
@@ -118,11 +118,7 @@ class GrownForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if self._coding is not None:
             X = validate_data(self, X, dtype=None, reset=False)
             return self._coding.domain.encode(ready_to_encode(self._coding, X))
-        if isinstance(self.domain, str):
-            X = validate_data(self, X, dtype=None, reset=False)
-        else:
-            validate_data(self, X, skip_check_array=True, reset=False)
-        return self.domain_.encode(X)
+        return encode_queries(self, self.domain_, X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class that most trees vote for; ties at random, alike for equal records.

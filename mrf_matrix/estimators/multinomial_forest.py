@@ -155,9 +155,9 @@ class MultinomialForestClassifier(GrownForestClassifier):
         check_private_parameters(self)
         trees = self._private_trees()
         structure = structure_generator(self.random_state)
-        bits = Bits.of(self.noise, self.noise_state)
         bill = bill_of(self, PureDP(self.epsilon))
         bill.check()
+        bits = Bits.of(self.noise, self.noise_state)
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "

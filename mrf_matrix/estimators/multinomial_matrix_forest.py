@@ -4,25 +4,31 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.answering import (
+    check_strategy_names,
+    choose_strategies,
+    given_matrix,
+)
+from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.choice_report import two_stage_report
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.multinomial_forest import check_structure_score
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.spending import bill_of
 from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
-from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes, vote_shares
+from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
-from strategies import Strategy, evaluate, families, select
+from strategies import Strategy
+from strategies.select import checked_time_limit
 
 
-class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultinomialMatrixForestClassifier(ForestClassifier):
     """Forest whose structure is learned privately and whose leaf counts are measured as a whole.
 
     Stage 1 grows multinomial trees by exponential mechanisms (`PrivateMultinomialTrees`). Stage 2
@@ -114,16 +120,19 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
             `BudgetError`); nothing is spent then.
         """
         check_voting(self.voting)
-        self._check_strategy()
+        check_strategy_names(self.strategy)
+        checked_time_limit(self.time_limit)
         check_structure_score(self.structure_score)
         structure = structure_generator(self.random_state)
         plan = TwoStagePlan.of(PureDP(self.epsilon), self.parts, self.structure_share)
         trees = self._structure(plan)
-        structure_noise, count_noise = self._noise_states()
-        bits = Bits.of(self.noise, structure_noise)
         bill = bill_of(self, plan.total)
         bill.check()
+        structure_noise, count_noise = self._noise_states()
+        bits = Bits.of(self.noise, structure_noise)
         domain, X, y = resolve_domain(self, self.domain, X, y)
+        if not isinstance(self.strategy, str | Strategy):
+            given_matrix(self.strategy, domain.size)  # whether it determines the leaves comes later
         codes, labels = encode(domain, X, y)
         bill.charge()
         seen, measured = plan.assign(len(codes), bits)
@@ -132,7 +141,7 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
             forest, domain, codes[measured], labels[measured], plan, structure, count_noise
         )
         self.domain_ = domain
-        self.classes_, order = np.unique(np.asarray(domain.classes), return_index=True)
+        self.classes_, order = sorted_classes(domain)
         self.plan_, self.forest_, self.strategy_ = plan, forest, strategy
         self.release_ = release
         self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
@@ -151,10 +160,9 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
     ) -> tuple[Release, Strategy]:
         """Select a strategy for the leaves, and measure stage 2's records once."""
         workload = path_matrix(forest)
-        if isinstance(self.strategy, str):
-            strategy = select(workload, "l1", self.strategy, structure, time_limit=self.time_limit)
-        else:
-            strategy = evaluate(workload, self.strategy, norm="l1")
+        (strategy,) = choose_strategies(
+            [workload], self.strategy, "l1", structure, time_limit=self.time_limit
+        )
         mechanism = calibrate(
             strategy, plan.counts, neighboring=self.neighboring, workload=workload
         )
@@ -162,35 +170,11 @@ class MultinomialMatrixForestClassifier(ClassifierMixin, BaseEstimator):  # type
         release = measure(mechanism, counts, noise=self.noise, random_state=noise_state)
         return release, strategy
 
-    def _check_strategy(self) -> None:
-        """Refuse a family that is not known before stage 1 has spent its budget."""
-        if isinstance(self.strategy, str) and self.strategy not in ("auto", *families()):
-            raise ValueError(
-                f"strategy={self.strategy!r}: expected 'auto' or one of {', '.join(families())}, "
-                f"or a strategy matrix."
-            )
-
     def _votes(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         codes = encode_queries(self, self.domain_, X)
         votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
         return forest_votes(self.forest_, codes, votes_of_leaf)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class with the most votes for each record; ties go to the first class."""
-        labels: NDArray[Any] = self.classes_[self._votes(X).argmax(axis=1)]
-        return labels
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return each class's share of the votes: shares, not calibrated probabilities."""
-        return vote_shares(self._votes(X))
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that records may be text: the domain encodes them."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     def _structure(self, plan: TwoStagePlan) -> PrivateMultinomialTrees:
         return PrivateMultinomialTrees(

@@ -8,7 +8,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.answering import Answering, choose_strategies, method_within
+from mrf_matrix.estimators.answering import (
+    Answering,
+    check_strategy_names,
+    choose_strategies,
+    method_within,
+)
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
 from mrf_matrix.estimators.ensembles import structure_generator, structure_notes
@@ -31,6 +36,7 @@ from mrf_matrix.mechanisms import (
     as_budget,
     calibrate,
 )
+from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.whole_number import whole_number
 from strategies import Strategy
@@ -122,6 +128,8 @@ class PrivatePredictionClassifier(ForestClassifier):
             first batch (a `BudgetError`).
         """
         self._check()
+        checked_neighboring(self.neighboring)
+        check_strategy_names(self.strategy)
         book = self._new_book()
         self._batch_bill(book, 0).check()
         domain, X, y = resolve_domain(self, self.domain, X, y)

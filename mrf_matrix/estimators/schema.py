@@ -4,6 +4,7 @@ The domain is public and must be given. ``domain="from_data"`` reads it off the 
 not private: it exists for public data and for scikit-learn's own checks, and warns.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain,
         check_classification_targets(y)
         return Domain.from_data(X, y), X, y
     known = required_domain(domain)
-    validate_data(estimator, X, skip_check_array=True)
+    _check_columns(estimator, X, reset=True)
     return known, X, y
 
 
@@ -80,6 +81,16 @@ def encode_queries(estimator: Any, domain: Domain, X: Any) -> Codes:
     """Return the codes of records to predict, checked against what was fitted."""
     if getattr(estimator, "domain", None) == "from_data":
         X = validate_data(estimator, X, dtype=None, reset=False)
-    else:
-        validate_data(estimator, X, skip_check_array=True, reset=False)
-    return domain.encode(X)
+        return domain.encode(X)
+    codes = domain.encode(X)  # first: it says best what is wrong with records
+    _check_columns(estimator, X, reset=False)
+    return codes
+
+
+def _check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Let scikit-learn keep or compare names and number of columns; it takes no mappings."""
+    if not isinstance(X, Mapping):
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+    elif reset:
+        estimator.n_features_in_ = len(X)
+        estimator.feature_names_in_ = np.asarray(list(X), dtype=object)

@@ -14,6 +14,7 @@ from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.forests.growth.labels import private_labels
 from mrf_matrix.forests.smooth_sensitivity import draw_smooth_labels
 from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.neighboring import checked_neighboring
 
 
 class SmoothSensitivityForestClassifier(GrownForestClassifier):
@@ -95,15 +96,16 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
             raise ValueError(f"label_rule={self.label_rule!r}: expected 'smooth' or 'count'.")
         if self.domain is None:
             raise ValueError("domain=None: expected a public Domain with a target.")
+        checked_neighboring(self.neighboring)
         budget = PureDP(self.epsilon)
         if self.label_rule == "smooth":
             check_no_ledger(
                 self.ledger,
                 "label_rule='smooth' is not private at the epsilon it is published with",
             )
-        bits = Bits.of(self.noise, self.noise_state)
         bill = bill_of(self, budget)
         bill.check()
+        bits = Bits.of(self.noise, self.noise_state)
         if self.neighboring == "replace_one" and not budget.is_infinite:
             budget = budget * Fraction(1, 2)
         codes, labels, _ = self._encode_training(X, y)

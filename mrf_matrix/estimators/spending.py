@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 Budget = PureDP | ZCDP
@@ -31,6 +31,11 @@ class Bill:
         """Refuse what could not be measured or paid, and spend nothing."""
         check_noise(self.noise, self.noise_state, self.budget)
         if self.ledger is not None:
+            if not isinstance(self.ledger, PrivacyLedger):
+                raise TypeError(
+                    f"ledger={self.ledger!r} is of type {type(self.ledger).__name__}: expected a "
+                    f"PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
+                )
             self.ledger.check(
                 self.budget, self.what, neighboring=self.neighboring, noise=self._kind
             )

@@ -147,7 +147,7 @@ def test_private_forests_need_a_domain_and_no_counts(coded):
         MultinomialForestClassifier(domain, epsilon=1, b1=3, b3=4).fit(codes, y)
     with pytest.raises(ValueError, match="domain=None"):
         MultinomialForestClassifier(epsilon=1).fit(codes, y)
-    with pytest.raises(ValueError, match="cannot be seeded"):
+    with pytest.raises(ValueError, match="never seedable"):
         MultinomialForestClassifier(domain, epsilon=1, noise_state=0).fit(codes, y)
 
 
