@@ -79,6 +79,7 @@ def search_table(tuning: Any, label: str) -> Table:
     for row in rows[:SHOWN]:
         vote = "" if isnan(row["rms_per_vote"]) else f"{row['rms_per_vote']:.4g}"
         value = f"{row['value']:.4g}" if isfinite(row["value"]) else "refused"
+        value = "not tried" if row["stopped"] else value
         made.add_row(
             *(str(row.get(name, "")) for name in names), value, vote, f"{row['measurements']}",
         )  # fmt: skip
@@ -97,7 +98,7 @@ def _columns(designs: list[dict[str, Any]]) -> tuple[list[str], str]:
             values.setdefault(name, []).append(str(value))
     differ = [name for name, found in values.items() if len(set(found)) > 1]
     shared = [f"{name}={found[0]}" for name, found in values.items() if name not in differ]
-    return differ, f", {', '.join(shared)}" if shared else ""
+    return differ, f", where they apply with {', '.join(shared)}" if shared else ""
 
 
 def readable(count: int) -> str:

@@ -11,6 +11,8 @@ strategy is not part of it.
 from typing import TYPE_CHECKING
 
 from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.planning.block_measurement import n_effects
+from mrf_matrix.planning.planned_blocks import PlannedBlocks
 from strategies.operators import (
     Grouping,
     Identity,
@@ -49,6 +51,15 @@ MET = 1e-9
 MULTIPLIED = 2e-11
 """Seconds of one multiplication in dense linear algebra."""
 
+NEWTON_STEPS = 20
+"""Steps to the posterior mode of a block."""
+
+NEWTON_CLASS = 1.5e-4
+"""Seconds of one class in a step."""
+
+SOLVED = 2e-10
+"""Seconds, per cube of their order, of solving and inverting the equations of a step."""
+
 COMPARED = 5e-10
 """Seconds of one multiplication of masks, in the inner products of two paths."""
 
@@ -67,7 +78,19 @@ def release_seconds(plan: "Plan") -> float:
         seconds += MET * occupied * packed_bytes(matrix)
         seconds += COMPILED * part.workload.shape[0]
         seconds += algebra_seconds(part, plan.n_classes)
+        if isinstance(part, PlannedBlocks):
+            seconds += posterior_seconds(part, plan.n_classes)
     return seconds
+
+
+def posterior_seconds(part: PlannedBlocks, n_classes: int) -> float:
+    """Return the seconds of fitting the posterior of a release of blocks."""
+    sizes = part.ensemble.forest.domain.sizes
+    orders = [n_effects([sizes[i] for i in block], n_classes) for block in part.blocks]
+    return sum(
+        NEWTON_STEPS * (NEWTON_CLASS * (1 + n_classes) + SOLVED * float(order) ** 3)
+        for order in orders
+    )
 
 
 def column_entries(matrix: Operator) -> float:

@@ -56,3 +56,12 @@ def test_linear_algebra_takes_time_where_no_rule_spares_it(method):
         for trees in (2, 8)
     ]
     assert START < times[0] < times[1]
+
+
+def test_the_posterior_of_many_blocks_and_classes_takes_time():
+    seconds = [
+        release_seconds(plan(Domain.from_sizes([2, 3, 4, 2], n_classes=k), "posterior",
+                             epsilon=float("inf"), blocks=blocks))
+        for k, blocks in ((2, [[0, 1]]), (2, [[0, 1], [2, 3]]), (30, [[0, 1], [2, 3]]))
+    ]  # fmt: skip
+    assert seconds[0] < seconds[1] < seconds[2] / 3
