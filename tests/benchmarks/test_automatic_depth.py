@@ -126,27 +126,29 @@ def plans_cells(data: RivalData, epsilon: float, n_records: int | None) -> bool:
 
 
 def figures(data: RivalData, epsilon: float) -> dict[str, float]:
-    """Return each method's mean accuracy, nan where it is not measured, and errors of scores."""
-    few, found = data.domain.size <= FEW_CELLS, {}
+    """Return each method's mean accuracy, where it is measured, and errors of scores.
+
+    "±" is the standard error of a mean over these runs.
+    """
+    few, found, runs = data.domain.size <= FEW_CELLS, {}, {}
     known = len(data.labels) - len(data.labels) // 5
     if few:
         fitted = list(models(data, automatic_on_cells, epsilon))
         scores = [model.score(data.codes[t], data.labels[t]) for model, t in fitted]
-        found["automatic, cells"] = float(np.mean(scores))
-        choices = [model.choice_ for model, _ in fitted]
-        found["error of the chosen score"] = np.mean([one.best.std_error for one in choices])
-        every = [row.std_error for one in choices for row in one.table]
-        found["error of a score"] = float(np.mean(every))
-        found["fixed"] = float(accuracies(data, fixed, epsilon).mean())
+        runs["automatic, cells"] = np.array(scores)
+        rows = [[row.std_error for row in model.choice_.table] for model, _ in fitted]
+        found["error of a score"] = float(np.mean(rows))
+        runs["fixed"] = accuracies(data, fixed, epsilon)
     if few or np.isfinite(epsilon):
         for method, number in (("automatic", known), ("automatic, N not public", None)):
             if few and plans_cells(data, epsilon, number):
-                found[method] = found["automatic, cells"]
+                runs[method] = runs["automatic, cells"]
             else:
-                found[method] = float(accuracies(data, METHODS[method], epsilon).mean())
+                runs[method] = accuracies(data, METHODS[method], epsilon)
+        found["±"] = float(runs["automatic"].std(ddof=1) / np.sqrt(len(runs["automatic"])))
     for method in ("naive Bayes", "posterior forest"):
-        found[method] = float(accuracies(data, METHODS[method], epsilon).mean())
-    return found
+        runs[method] = accuracies(data, METHODS[method], epsilon)
+    return {method: float(run.mean()) for method, run in runs.items()} | found
 
 
 def main(names: list[str]) -> None:
