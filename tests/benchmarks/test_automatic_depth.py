@@ -1,8 +1,8 @@
 """The figures of docs/choosing.md: automatic depth beside what it is measured against.
 
 Print its tables with ``python tests/benchmarks/test_automatic_depth.py [DATASET ...]``: mean test
-accuracy over five splits (a fifth is tested on) of two draws of research noise. Held-out sets were
-not looked at while the method was made. ``pytest tests/benchmarks/test_automatic_depth.py
+accuracy over five splits (a fifth is tested on) of two draws of research noise. Held-out sets had
+no say in the method, and the last two were not looked at while it was made. ``pytest tests/benchmarks/test_automatic_depth.py
 --benchmark-only -s`` measures two sets at one budget.
 """
 
