@@ -2,8 +2,8 @@
 
 Print its tables with ``python tests/benchmarks/test_automatic_depth.py [DATASET ...]``: mean test
 accuracy over five splits (a fifth is tested on) of two draws of research noise. Held-out sets had
-no say in the method, and the last two were not looked at while it was made. ``pytest tests/benchmarks/test_automatic_depth.py
---benchmark-only -s`` measures two sets at one budget.
+no say in the method, and the last two were not looked at while it was made. With ``pytest
+tests/benchmarks/test_automatic_depth.py --benchmark-only -s`` it measures two sets at one budget.
 """
 
 import csv
