@@ -27,8 +27,8 @@ from mrf_matrix.compilation import path_matrix, prediction_workload, query_matri
 from mrf_matrix.estimators.answering import Answering, choose_strategies
 from mrf_matrix.estimators.disjoint import one_leaf_each
 from mrf_matrix.estimators.leaf_noise import NoisyLeaves
-from mrf_matrix.estimators.margin_widths import vote_terms
 from mrf_matrix.estimators.redrawn_votes import fresh_leaf_noise
+from mrf_matrix.estimators.vote_draws import vote_terms
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, Release, calibrate, count_cells
 from mrf_matrix.planning.ensembles import Ensemble
@@ -91,7 +91,7 @@ class TrainedEnsemble:
         if self.strategy is None:
             weights = np.full(self.forest.n_trees, 1 / float(self.release.scale))
             return [NoiseTerm.of(weights, self.release.law)] * len(codes)
-        return vote_terms(self._votes_asked(codes), self.release)
+        return vote_terms(self._votes_asked, self.release, codes)
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
         """Return fresh errors of the leaf values, shape (o, k, draws)."""

@@ -29,18 +29,13 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from mrf_matrix.mechanisms.noise import DiscreteGaussian, NoNoise
-from mrf_matrix.planning.coefficients import answer_coefficients
 from mrf_matrix.planning.noise_sums import NoiseSum, NoiseTerm, combined
-from strategies.operators import Operator
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 FINE = 20.0
 """Deviation of a margin, in heaviest coefficients, from which a step more is cheap."""
-
-ENTRIES = 2**25
-"""Most coefficients that are sought for exact widths."""
 
 LAWS = 512
 """Most distinct laws that are made for exact widths."""
@@ -64,15 +59,6 @@ class VotingEnsemble(Protocol):
 
     def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every record's votes; None where not affordable."""
-
-
-def vote_terms(asked: Operator, release: Any) -> list[NoiseTerm] | None:
-    """Return the weighted noise draws of answers by least squares, if they can be afforded."""
-    rounded, law = release.mechanism.rounded, release.law
-    if asked.shape[0] * rounded.matrix.shape[0] > ENTRIES:
-        return None
-    found = answer_coefficients(asked, rounded.recovery, np.arange(asked.shape[0]))
-    return None if found is None else [NoiseTerm.of(row, law) for row in found]
 
 
 def half_widths(

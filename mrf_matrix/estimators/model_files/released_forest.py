@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.leaf_noise import LeafNoise, NoisyLeaves
-from mrf_matrix.estimators.margin_widths import vote_terms
 from mrf_matrix.estimators.model_files.released import Released
 from mrf_matrix.estimators.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.estimators.redrawn_votes import fresh_leaf_noise
+from mrf_matrix.estimators.vote_draws import vote_terms
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.ensembles import Ensemble
@@ -68,7 +68,7 @@ class ReleasedEnsemble:
 
     def vote_terms(self, codes: NDArray[np.int32]) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every record's votes, if they can be afforded."""
-        return vote_terms(self._votes_asked(codes), self.release)
+        return vote_terms(self._votes_asked, self.release, codes)
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
         """Return fresh errors of the leaf values, shape (o, k, draws)."""

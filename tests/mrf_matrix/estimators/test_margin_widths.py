@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain, MatrixForestClassifier
-from mrf_matrix.estimators import margin_widths
+from mrf_matrix.estimators import margin_widths, vote_draws
 from mrf_matrix.estimators.margin_widths import (
     STEPS,
     is_fine,
@@ -17,7 +17,9 @@ from mrf_matrix.estimators.margin_widths import (
     width_under,
 )
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
+from mrf_matrix.planning.coefficients import answer_coefficients
 from mrf_matrix.planning.noise_sums import NoiseSum, NoiseTerm
+from strategies.operators import Identity, Scaled
 
 LEVEL = 0.95
 LEAVES = 100
@@ -114,15 +116,39 @@ def test_what_is_too_much_gets_a_wider_interval(monkeypatch, limit):
     given = {"n_trees": 1, "epsilon": 3, "noise": "research", "noise_state": 0}
     model = one_tree(**given)
     exact = model.vote_intervals(CODES, LEVEL)[1]
-    monkeypatch.setattr(margin_widths, limit, 0)
+    monkeypatch.setattr(vote_draws if limit == "ENTRIES" else margin_widths, limit, 0)
     wider = model.vote_intervals(CODES, LEVEL)[1]
     assert (wider > exact).all()
     assert (wider <= exact + 1).all()
 
 
+@pytest.mark.parametrize("strategy", ["identity", "tree_hierarchy", "scaled", "dense"])
+def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
+    domain = Domain.from_sizes([3, 4], n_classes=2)
+    codes = np.array(list(np.ndindex(3, 4)), dtype=np.int32)
+    chosen = {"scaled": Scaled(0.7, Identity(12)), "dense": np.eye(12) / 3}.get(strategy, strategy)
+    model = MatrixForestClassifier(
+        domain, n_trees=5, max_depth=1, strategy=chosen, random_state=0, noise="research"
+    ).fit(codes, codes[:, 0] % 2)
+    one = model.ensembles_[0]
+    recovery = one.release.mechanism.rounded.recovery
+    rows = answer_coefficients(one._votes_asked(codes), recovery, np.arange(12))
+    monkeypatch.setattr(vote_draws, "AT_ONCE", 33 * 12)
+    for codes_again, wanted in ((codes, rows), (np.tile(codes, (6, 1)), np.tile(rows, (6, 1)))):
+        terms = one.vote_terms(codes_again)
+        if terms is None:  # too many, and not in blocks
+            assert strategy in ("tree_hierarchy", "dense")
+            assert len(wanted) > 12
+            continue
+        for found, row in zip(terms, wanted, strict=True):
+            expected = NoiseTerm.of(row, one.release.law)
+            np.testing.assert_allclose(found.weights, expected.weights)
+            np.testing.assert_array_equal(found.repeats, expected.repeats)
+
+
 def test_small_budgets_ask_for_no_coefficients(monkeypatch):
     model = one_tree(epsilon=0.05, noise="research", noise_state=0)
-    monkeypatch.setattr(margin_widths, "answer_coefficients", None)
+    monkeypatch.setattr(vote_draws, "NoiseTerm", None)
     width = model.vote_intervals(CODES, LEVEL)[1]
     continuous = margin_quantile(LEVEL, 2, gaussian=False) * np.sqrt(2)
     assert width == pytest.approx(continuous * model.expected_vote_error(CODES), rel=0.03)
