@@ -20,6 +20,7 @@ from mrf_matrix.mechanisms.containment import (
 from mrf_matrix.mechanisms.least_squares import estimated_cells, factors_of, recovered_squares
 from mrf_matrix.reconstruction.absolute_deviations import least_absolute_deviations
 from mrf_matrix.reconstruction.estimate import Estimate
+from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
 from mrf_matrix.reconstruction.pooling import checked_releases, noise_of
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from strategies.operators import Dense, Operator, as_operator, check_allocation
@@ -197,9 +198,7 @@ def _gaussian(fit: _Fit, nonnegative: bool) -> tuple[dict[str, Any], Array]:
     """Return least squares weighted by scales, with the exact variances of the discrete noise."""
     matrix = Dense(fit.matrix)
     if nonnegative:
-        beta = constrained_least_squares(
-            matrix, fit.answers, lambda table, _: np.maximum(table, 0.0), 1.0
-        )
+        beta = constrained_least_squares(matrix, fit.answers, FeasibleTables(), 1.0)
         return _biased(fit, beta, "Gaussian"), beta
     cells = estimated_cells(matrix, fit.answers)
     beta = matrix.least_squares(fit.answers) if cells is None else cells

@@ -11,9 +11,10 @@ from mrf_matrix.mechanisms.containment import check_determined
 from mrf_matrix.mechanisms.least_squares import estimated_cells
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
+from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
 from mrf_matrix.reconstruction.known_totals import checked_totals
 from mrf_matrix.reconstruction.merged_cells import MergedCells, merged_cells
-from mrf_matrix.reconstruction.projected_descent import Projection, constrained_least_squares
+from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from mrf_matrix.reconstruction.simplex import nearest
 from strategies.operators import Identity
 
@@ -77,12 +78,12 @@ def nonnegative_least_squares(
     np.True_
     """
     cells = merged_cells(releases, workload)
-    project = _projection(cells.n_classes, class_totals, total)
+    tables = _feasible(cells.n_classes, class_totals, total)
     method = "non-negative least squares"
     if _are_exact(cells, class_totals, total):
         return _exact(cells, method)
     deviation = float(np.sqrt(cells.variance))
-    counts = constrained_least_squares(cells.matrix, cells.answers, project, deviation)
+    counts = constrained_least_squares(cells.matrix, cells.answers, tables, deviation)
     return _answered(cells, counts, method)
 
 
@@ -143,16 +144,11 @@ def nearest_on_simplex(
     return _answered(cells, counts, method)
 
 
-def _projection(n_classes: int, class_totals: Any, total: Any) -> Projection:
-    """Return the projection onto non-negative tables, with known sums where there are any."""
+def _feasible(n_classes: int, class_totals: Any, total: Any) -> FeasibleTables:
+    """Return non-negative tables, with known sums where there are any."""
     if class_totals is None and total is None:
-        return lambda table, _: np.maximum(table, 0.0)
-    sums, shared = checked_totals(n_classes, class_totals, total)
-    if not shared:
-        return lambda table, metric: nearest(table, sums, metric)
-    return lambda table, metric: nearest(
-        table.reshape(-1, 1), sums, np.repeat(metric, n_classes)
-    ).reshape(table.shape)
+        return FeasibleTables()
+    return FeasibleTables(*checked_totals(n_classes, class_totals, total))
 
 
 def _are_exact(cells: MergedCells, class_totals: Any, total: Any) -> bool:

@@ -10,11 +10,15 @@ from scipy.optimize import minimize, nnls
 
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.reconstruction import (
+    active_cells,
     combine,
     nearest_on_simplex,
     nonnegative_least_squares,
     project_to_simplex,
+    projected_descent,
 )
+from mrf_matrix.reconstruction.active_cells import exchanged
+from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from strategies.operators import (
     Dense,
@@ -163,9 +167,7 @@ def test_totals_are_met(name, shared):
 
 def test_descent_agrees_with_a_general_solver():
     matrix, answers = RNG.normal(size=(9, 4)), RNG.normal(size=(9, 1)) * 3
-    found = constrained_least_squares(
-        Dense(matrix), answers, lambda table, d: project_to_simplex(table, 2.0, weights=d), 1e-3
-    )
+    found = constrained_least_squares(Dense(matrix), answers, FeasibleTables(np.array([2.0])), 1e-3)
     other = minimize(
         lambda x: np.square(matrix @ x - answers[:, 0]).sum(),
         np.full(4, 0.5),
@@ -174,6 +176,63 @@ def test_descent_agrees_with_a_general_solver():
         options={"ftol": 1e-14},
     )
     assert found[:, 0] == pytest.approx(other.x, abs=1e-5)
+
+
+def badly_conditioned(seed):
+    """Return an integer strategy that hardly measures what most cells differ by."""
+    generator = np.random.default_rng(seed)
+    return np.vstack([10_000 * generator.integers(0, 2, (12, 20)), np.eye(20, dtype=int)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("known", [{}, {"class_totals": TABLE.sum(axis=0)}, {"total": 40}])
+def test_badly_conditioned_strategies_are_exact_too(seed, known, monkeypatch):
+    """Where the descent is slow cells are exchanged; the oracle pins totals by a heavy row."""
+    matrix = badly_conditioned(seed)
+    monkeypatch.setattr(projected_descent, "STEPS", projected_descent.FEW_STEPS)
+    release = draw(matrix, seed)
+    found = nonnegative_least_squares(release, np.eye(20), **known).values
+    if "total" in known:
+        rows, answers = np.kron(matrix, np.eye(2)), release.answers.reshape(-1, 1)
+    else:
+        rows, answers = matrix, release.answers
+    heavy = 1e9 * np.ones((1, rows.shape[1]))
+    sums = 1e9 * np.atleast_2d(next(iter(known.values()), 0.0))
+    if known:
+        rows, answers = np.vstack([rows, heavy]), np.vstack([answers, sums])
+    cells = np.stack([nnls(rows, column)[0] for column in answers.T], axis=1).reshape(20, 2)
+    allowed = 2e-3 * np.sqrt(release.row_variances(np.eye(20)))[:, None] + 1e-6
+    assert (np.abs(found - cells) < allowed).all()
+    assert np.linalg.cond(matrix / np.linalg.norm(matrix, axis=0)) > 1e4
+
+
+def test_exchanges_find_the_best_of_all_supports():
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        matrix, answers = generator.normal(size=(6, 4)), generator.normal(size=(6, 2)) * 3
+        gram, right = matrix.T @ matrix, matrix.T @ answers
+        for tables in (
+            FeasibleTables(),
+            FeasibleTables(np.array([2.0, 0.0])),
+            FeasibleTables(np.array([3.0]), shared=True),
+        ):
+            start = tables.project(generator.normal(size=(4, 2)), np.ones(4))
+            found = exchanged(gram, right, tables, start, 0.0)
+            assert found.min() >= 0
+            assert found == pytest.approx(tables.met(found))
+            slope = gram @ found - right
+            assert tables.gap(found, slope) == pytest.approx(0, abs=1e-9)
+            worse = tables.gap(start, gram @ start - right)  # negative control
+            assert worse > 1e-3
+            if tables.sums is not None or (found.sum(axis=0) <= 2 * start.sum(axis=0)).all():
+                assert np.square(matrix @ (start - found)).sum() / 2 <= worse + 1e-9
+
+
+def test_exchanges_end_after_the_work_they_may_take(monkeypatch):
+    monkeypatch.setattr(active_cells, "MOST_WORK", 0)
+    start = np.ones((4, 1))
+    found = exchanged(np.eye(4), -np.ones((4, 1)), FeasibleTables(), start, 0.0)
+    assert np.array_equal(found, start)
 
 
 def mean_error(estimator, strategy, counts, table, draws=1, epsilon=0.5):
