@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.answered_intervals import AnsweredIntervals
 from mrf_matrix.estimators.answering import (
     Answering,
     check_strategy_names,
@@ -69,7 +70,7 @@ class PublicParts:
         return np.ascontiguousarray(codes[:, seen])
 
 
-class PrivatePredictionClassifier(ForestClassifier):
+class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
     """A classifier that keeps its records and releases noisy votes for batches of queries.
 
     Subclasses say which private table an ensemble's votes come from, and which workload of it
@@ -229,6 +230,10 @@ class PrivatePredictionClassifier(ForestClassifier):
         self._release(codes)
         votes = self._book.votes(self._parts.keys(codes), self.domain_.n_classes)
         return votes[:, sorted_classes(self.domain_)[1]]
+
+    def _keys_and_codes(self, X: Any) -> tuple[Codes, Codes]:
+        codes = encode_queries(self, self.domain_, X)
+        return self._parts.keys(codes), codes
 
     def _release(self, codes: Codes) -> None:
         """Release the votes of the queries that are new, if there are any."""

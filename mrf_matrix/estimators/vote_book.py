@@ -54,6 +54,7 @@ class VoteBook:
         self.n_started = 0
         self.batches: list[VoteBatch] = []
         self._votes: dict[bytes, Array] = {}
+        self._batch_of: dict[bytes, int] = {}
 
     @property
     def batch_budget(self) -> PureDP | ZCDP:
@@ -81,10 +82,15 @@ class VoteBook:
 
     def record(self, batch: VoteBatch, keys: NDArray[np.int32]) -> None:
         """Keep a released batch, for whoever asks again."""
+        self._batch_of.update((key.tobytes(), len(self.batches)) for key in keys)
         self.batches.append(batch)
         self._votes.update(
             (key.tobytes(), votes) for key, votes in zip(keys, batch.votes, strict=True)
         )
+
+    def batch_numbers(self, keys: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return which of `batches` answered each query, shape (b,)."""
+        return np.array([self._batch_of[key.tobytes()] for key in keys], dtype=np.int64)
 
     def votes(self, keys: NDArray[np.int32], n_classes: int) -> Array:
         """Return the released votes of queries, shape (b, k)."""
