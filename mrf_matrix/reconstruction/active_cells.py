@@ -24,6 +24,8 @@ ROUNDING = 1e-12
 """Share of the largest value, or slope, that is rounding."""
 RIDGE = 1e-13
 """Added to a diagonal of ones, so that cells that depend on each other can be solved for."""
+REFINEMENTS = 3
+"""Corrections of a solution, which take the ridge out of what the answers determine."""
 
 
 def exchanged(
@@ -45,7 +47,7 @@ def exchanged(
     """
     scale = 1 / np.sqrt(np.diagonal(gram))
     unit = scale[:, None] * gram * scale
-    unit[np.diag_indices_from(unit)] = 1 + RIDGE
+    unit[np.diag_indices_from(unit)] = 1.0
     solver = _CellSolver(unit, scale[:, None] * right, scale, tables)
     values = start / scale[:, None]
     inside = values > 0
@@ -95,11 +97,10 @@ class _CellSolver:
             self.work += len(cells) ** 3 + 1
             both = np.column_stack([self.target[cells, j], self.scale[cells]])
             self._plain[:, j] = self._ones[:, j] = 0.0
-            try:
-                factor = linalg.cho_factor(self.unit[np.ix_(cells, cells)], overwrite_a=True)
-            except linalg.LinAlgError:
+            found = _refined(self.unit[np.ix_(cells, cells)], both)
+            if found is None:
                 return None
-            self._plain[cells, j], self._ones[cells, j] = linalg.cho_solve(factor, both).T
+            self._plain[cells, j], self._ones[cells, j] = found.T
         self._solved_for = inside.copy()
         self.multipliers = self._multipliers()
         return self._plain + self._ones * self.multipliers
@@ -112,6 +113,18 @@ class _CellSolver:
         if self.tables.shared:
             sums, gains = np.full_like(sums, sums.sum()), np.full_like(gains, gains.sum())
         return np.divide(self.tables.sums - sums, gains, out=np.zeros_like(gains), where=gains > 0)
+
+
+def _refined(gram: Array, right: Array) -> Array | None:
+    """Solve normal equations by a Cholesky factor and corrections, None where there is none."""
+    try:
+        factor = linalg.cho_factor(gram + RIDGE * np.eye(len(gram)))
+    except linalg.LinAlgError:
+        return None
+    found = linalg.cho_solve(factor, right)
+    for _ in range(REFINEMENTS):
+        found = found + linalg.cho_solve(factor, right - gram @ found)
+    return np.asarray(found)
 
 
 def _toward(values: Array, aim: Array, blocked: Bools, shared: bool) -> tuple[Array, Bools]:

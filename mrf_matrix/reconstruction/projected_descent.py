@@ -37,7 +37,7 @@ def constrained_least_squares(
     result counts only if its duality gap says that no answer ``w X`` is further from the best than
     `CERTAIN` of its deviation: ``½ ||A (X - X*)||²`` is at most the gap, and ``|w (X - X*)|`` at
     most ``||w A⁺|| ||A (X - X*)||``. (Without sums: if the best table has at most twice the sums
-    of the one found.)
+    of the one found. Rounding of the answers, 1e-14 of their squares, is allowed besides.)
 
     Parameters
     ----------

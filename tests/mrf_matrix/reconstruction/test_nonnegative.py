@@ -206,6 +206,19 @@ def test_badly_conditioned_strategies_are_exact_too(seed, known, monkeypatch):
     assert np.linalg.cond(matrix / np.linalg.norm(matrix, axis=0)) > 1e4
 
 
+@pytest.mark.parametrize("sharp", [10, 45, 1e4])
+def test_a_release_nearly_without_noise_is_met(sharp):
+    """The oracle meets its answers by heavy rows, and fits the noisier ones beside them."""
+    rows = Marginals(SIZES, [(0,)], [1])
+    releases = [draw(rows, 0, PureDP(sharp)), draw(IDENTITY, 1, PureDP(0.1))]
+    found = nonnegative_least_squares(releases, np.eye(20)).values
+    matrix = np.vstack([1e5 * rows.to_dense(), np.eye(20)])
+    answers = np.vstack([1e5 * releases[0].answers, releases[1].answers])
+    cells = np.stack([nnls(matrix, column)[0] for column in answers.T], axis=1)
+    assert found == pytest.approx(cells, abs=1e-2 * np.sqrt(releases[1].variance))
+    assert found.min() >= 0
+
+
 def test_exchanges_find_the_best_of_all_supports():
     for seed in range(20):
         generator = np.random.default_rng(seed)
