@@ -16,7 +16,9 @@ similar correlation r. Those of a designed experiment, where every combination o
 independent *over all records*: M = 0, so W = -B. The sum of W over measured pairs, pulled toward
 what is usual by as much as noise hides it, is therefore carried over to all pairs in proportion to
 :math:`s_i s_j` where it is positive and to :math:`B_{ij}` where it is negative, s the effects'
-standard deviations within classes.
+standard deviations within classes. Attributes whose B adds up to more than their variances cannot
+be independent over all records (codings that exclude each other vary against each other too): a
+negative sum is then of the measured pairs alone, and the others are taken for independent.
 
 Were log odds normal, the true log odds would be the sum times
 
@@ -73,17 +75,24 @@ def trust(
     found = [_overall(model, one, shares) for model, one in zip(models, effects, strict=True)]
     seen = sum(covariance for covariance, _ in found) - float((together * between).sum())
     correlation = _correlation(seen, sum(noise for _, noise in found), scale)
-    pairs = np.outer(spreads, spreads)
-    if correlation >= 0:
-        covariances = correlation * pairs
-    else:
-        measured = float((together * between).sum())
-        covariances = max(correlation * scale / measured, -1.0) * between
-    np.fill_diagonal(covariances, 0.0)
+    covariances = _all_pairs(correlation, spreads, between, together)
     known = variances.sum() + float((held * covariances).sum())
     if known <= 0:
         return 1.0
     return float(known / max(variances.sum() + covariances.sum(), known / MOST_TRUST))
+
+
+def _all_pairs(correlation: float, spreads: Array, between: Array, together: Array) -> Array:
+    """Return the covariances within classes of all pairs, measured together or not."""
+    pairs = np.outer(spreads, spreads)
+    np.fill_diagonal(pairs, 0.0)
+    if correlation >= 0:
+        return np.asarray(correlation * pairs)
+    if between.sum() >= (spreads**2).sum():  # no variance would be left within classes
+        return np.zeros_like(pairs)
+    measured = float((together * between).sum())
+    share = correlation * float((together * pairs).sum()) / measured if measured > 0 else -1.0
+    return np.asarray(max(share, -1.0) * between)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProductPosterior:
     """Log odds of every record, and how sure the release is of them.
 
@@ -39,6 +39,14 @@ class ProductPosterior:
     trust : float
         Factor of the sum of log odds, see `mrf_matrix.posterior.dependence`.
     """
+
+    def __repr__(self) -> str:
+        blocks = [list(model.table.attributes) for model in self.models]
+        shown = " ".join(map(str, blocks[:4])) + (" ..." if len(blocks) > 4 else "")
+        return (
+            f"ProductPosterior({len(blocks)} blocks {shown}, {len(self.totals.values)} classes, "
+            f"trust {self.trust:.2f})"
+        )
 
     totals: ClassTotals
     models: tuple[BlockModel, ...]

@@ -68,6 +68,27 @@ def test_independent_attributes_are_trusted_and_duplicates_are_not():
     assert duplicated < independent - 0.2
 
 
+def test_codings_that_exclude_each_other_say_nothing_of_other_pairs():
+    """Siblings of one-hot codes vary against each other, and their votes repeat each other still.
+
+    The means of the classes explain more than there would be to explain, were attributes
+    independent over all records.
+    """
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 4000)
+    latent = labels * 2.0 + rng.normal(0, 1, 4000)
+    tables = []
+    for block in range(6):
+        level = np.digitize(latent + rng.normal(0, 0.3, 4000), [0.0, 2.0])
+        cells = np.array([0, 1, 2])[level]  # none, the first or the second of two siblings
+        counts = np.zeros((4, 2))
+        np.add.at(counts, (cells, labels), 1)
+        tables.append(BlockTable((2 * block, 2 * block + 1), (2, 2), counts, 1.0))
+    posterior = product_posterior(tables, [False] * 12)
+    assert posterior.trust <= 1
+    assert len(repr(posterior)) < 120
+
+
 @pytest.mark.parametrize("blocks", [[(0, 1), (2, 3)], [(0, 2), (1, 3)]])
 def test_a_designed_experiment_is_trusted_more(blocks):
     """Every combination occurs as often, so attributes vary against each other within classes."""
