@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.fit_line import fit_line
 from mrf_matrix.cli.options import (
     MODES,
     budget_options,
@@ -152,6 +153,9 @@ def command(
             f"Best: mode {found.mode}, "
             + ", ".join(f"{k}={v!r}" for k, v in found.best_params.items())
         )
+        if line := fit_line(found, domain):
+            console().print("Train it with:")
+            console().print(f"  {line}", soft_wrap=True, highlight=False)
         console().print("Nothing was spent and no record read: every figure is public.")
     folder = output or Path("results") / label
     drawing = None if no_pictures else partial(pictures, found)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 from fractions import Fraction
 
 import numpy as np
@@ -327,3 +328,19 @@ def test_help_shows_a_domain_file_that_is_one(files):
     from mrf_matrix import Domain
 
     assert Domain.load(files / "domain.json").target.name == "income"
+
+
+@pytest.mark.parametrize("mode", ["training", "posterior"])
+def test_the_line_that_tune_prints_trains_its_choice(files, mode):
+    options = ["--trees", "4", "--depths", "1"] if mode == "training" else ["--blocks", "2"]
+    found = run(
+        "tune", files / "domain.json", "--records", "432", "--epsilon", "1/2", *options,
+        "--no-pictures", "--output", files,
+    )  # fmt: skip
+    (line,) = (row for row in found.output.splitlines() if "mrf-matrix fit" in row)
+    _, *words, _ = shlex.split(line)
+    words[words.index("RECORDS.csv")] = files / "records.csv"
+    done = run(*words, files / "model.mrf")
+    assert done.exit_code == 0, done.output
+    assert "epsilon=0.5" in done.output
+    assert load_model(files / "model.mrf").domain_ == DATA.domain
