@@ -4,7 +4,12 @@ Each function asks the structure first, then works with explicit matrices where 
 memory cap, then with row Grams, which need nothing of length n.
 """
 
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from strategies.operators.cross_gram import cross_gram
@@ -115,6 +120,49 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
         If ``A Aᵀ`` or ``W Aᵀ`` has no rule or does not fit, or the domain has so many cells that
         doubles cannot count them.
     """
+    basis = _row_basis(matrix)
+    chosen = basis.chosen
+    cross = cross_gram(workload, matrix)[:, chosen] / basis.lengths[chosen]
+    rows = linalg.solve_triangular(basis.corner, cross.T, lower=True).T
+    squares = workload.row_squares()
+    outside = squares - np.sum(rows**2, axis=1)
+    which = np.flatnonzero(outside > IMPLICIT_TOLERANCE**2 * squares)
+    if len(which):  # row by row: a faint row outside would vanish beside the norms of others
+        lost, whole = float(outside[which].sum()), float(squares[which].sum())
+        check_contained(lost, whole, IMPLICIT_TOLERANCE, f" ({numbered(which)})")
+    return np.asarray(rows), basis.measured
+
+
+@dataclass(frozen=True, eq=False)
+class _RowBasis:
+    """Coordinates of a matrix's rows, and what finds those of others.
+
+    Attributes
+    ----------
+    lengths : ndarray of shape (m,)
+        Norms of the rows.
+    chosen : ndarray of shape (r,)
+        Rows that are independent.
+    corner : ndarray of shape (r, r)
+        Their coordinates at length one, lower triangular.
+    measured : ndarray of shape (m, r)
+        Coordinates of all rows.
+    """
+
+    lengths: Array
+    chosen: NDArray[np.integer[Any]]
+    corner: Array
+    measured: Array
+
+
+_BASES: "WeakKeyDictionary[Operator, _RowBasis]" = WeakKeyDictionary()
+
+
+def _row_basis(matrix: Operator) -> _RowBasis:
+    """Factorise ``A Aᵀ`` once for as long as the matrix lives: it is asked many times."""
+    known = _BASES.get(matrix)
+    if known is not None:
+        return known
     check_countable(matrix)
     gram = matrix.row_gram()
     lengths = np.sqrt(np.diagonal(gram))
@@ -123,18 +171,11 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
     unit = inverse[:, None] * gram * inverse
     factor, pivots, rank, _ = linalg.lapack.dpstrf(unit, tol=tolerance, lower=1)
     pivots, lower = pivots - 1, np.tril(factor)[:, :rank]
-    chosen = pivots[:rank]
-    cross = cross_gram(workload, matrix)[:, chosen] * inverse[chosen]
-    rows = linalg.solve_triangular(lower[:rank], cross.T, lower=True).T
-    squares = workload.row_squares()
-    outside = squares - np.sum(rows**2, axis=1)
-    which = np.flatnonzero(outside > IMPLICIT_TOLERANCE**2 * squares)
-    if len(which):  # row by row: a faint row outside would vanish beside the norms of others
-        lost, whole = float(outside[which].sum()), float(squares[which].sum())
-        check_contained(lost, whole, IMPLICIT_TOLERANCE, f" ({numbered(which)})")
     measured = np.empty_like(lower)
     measured[pivots] = lower
-    return np.asarray(rows), lengths[:, None] * measured
+    measured *= lengths[:, None]
+    measured.flags.writeable = False
+    return _BASES.setdefault(matrix, _RowBasis(lengths, pivots[:rank], lower[:rank], measured))
 
 
 def check_countable(matrix: Operator) -> None:

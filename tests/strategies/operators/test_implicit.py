@@ -1,5 +1,6 @@
 """Answers without anything of the domain's length, against dense twins and on huge domains."""
 
+import gc
 from itertools import product
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy import sparse
 
 import strategies
 from strategies import operators as ops
+from strategies.operators import recovery
 from strategies.operators.cross_gram import cross_gram
 from strategies.operators.marginal_rows import marginal_rows
 from strategies.operators.recovery import MOST_BITS, coordinates
@@ -167,6 +169,21 @@ def test_large_tables_are_asked_without_their_rows(sizes, sets):
     np.testing.assert_allclose(found, asked.matmat(cells), rtol=1e-9)
     one = ops.RowKronecker.from_masks([np.ones((1, size)) for size in sizes])
     np.testing.assert_allclose(cross_gram(matrix, one)[:, 0], matrix.matmat(np.ones(len(cells))))
+
+
+def test_inner_products_are_kept_while_the_matrix_lives_and_no_longer(monkeypatch):
+    paths = random_paths(HUGE, 5, 3)
+    matrix = ops.Stack([paths, ops.Marginals(HUGE, [(1,)], [1])])
+    expected = ops.row_errors(paths, matrix)
+    with monkeypatch.context() as patch:
+        patch.setattr(ops.Stack, "row_gram", None)
+        assert np.array_equal(ops.row_errors(paths, matrix), expected)
+    other = ops.Stack([paths, paths, ops.Marginals(HUGE, [(1,)], [1])])
+    assert ops.row_errors(paths, other) == pytest.approx(expected / 2)
+    before = len(recovery._BASES)
+    del matrix, other
+    gc.collect()
+    assert len(recovery._BASES) <= before - 2
 
 
 def test_domains_that_doubles_cannot_count_are_refused_by_name():
