@@ -65,7 +65,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 @click.option(
     "--records",
     type=click.IntRange(min=0),
-    help="Number of records, if it is public: posterior weighs the noise against it.",
+    help="Number of records, if it is public: posterior and --depth auto weigh noise against it.",
 )
 @click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")
 @trees_option()
@@ -186,6 +186,7 @@ def classifier(settings: dict[str, Any], ledger: Any) -> Any:
         voting=settings["voting"],
         shrinkage=settings["shrinkage"],
         class_share=settings["class_share"],
+        n_records=settings["records"],
         time_limit=settings["time_limit"],
         **common,
     )

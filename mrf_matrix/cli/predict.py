@@ -32,8 +32,22 @@ from mrf_matrix.cli.screen import console
     type=click.Choice(VOTINGS),
     help="Voting rule instead of the model's: it costs no budget.",
 )
+@click.option(
+    "--abstain",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="LEVEL",
+    help="Leave labels empty that noise may have chosen, for example 0.95: of posterior forests, "
+    "whose files hold the release.",
+)
 @user_errors
-def command(model: Path, data: str, output: Path | None, proba: bool, voting: str | None) -> None:
+def command(
+    model: Path,
+    data: str,
+    output: Path | None,
+    proba: bool,
+    voting: str | None,
+    abstain: float | None,
+) -> None:
     """Predict the classes of DATA with MODEL, a file from `mrf-matrix fit`.
 
     DATA is a CSV or Parquet file with the columns of the model's domain, in any order; others are
@@ -51,7 +65,7 @@ def command(model: Path, data: str, output: Path | None, proba: bool, voting: st
             )
         forest.set_params(voting=voting)
     records = columns_of(data, forest.domain_)
-    labels = forest.predict(records)
+    labels = forest.predict(records).tolist() if abstain is None else kept(forest, records, abstain)
     shares = forest.predict_proba(records) if proba else None
     target = forest.domain_.required_target().name
     header = [target]
@@ -60,12 +74,19 @@ def command(model: Path, data: str, output: Path | None, proba: bool, voting: st
     with opened(output) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        for number, label in enumerate(labels.tolist()):
+        for number, label in enumerate(labels):
             writer.writerow([label, *([] if shares is None else shares[number].tolist())])
     if output is not None:
+        empty = f", {labels.count('')} of them empty" if abstain is not None else ""
         console().print(
-            f"Written: {output}, {len(labels)} predictions", markup=False, soft_wrap=True
+            f"Written: {output}, {len(labels)} predictions{empty}", markup=False, soft_wrap=True
         )
+
+
+def kept(forest: Any, records: Any, level: float) -> list[Any]:
+    """Return labels, empty where the model abstains."""
+    labels = forest.predict_or_abstain(records, level)
+    return ["" if label is None else label for label in labels.tolist()]
 
 
 def columns_of(data: str, domain: Any) -> Any:

@@ -144,6 +144,31 @@ def test_a_posterior_forest_is_fitted_saved_and_predicts(files):
     done = run("predict", files / "model.mrf", "monks_1", "--voting", "weight")
     assert done.exit_code == 1
     assert "one rule only" in done.output
+    output = ["--abstain", "0.9", "--output", files / "labels.csv"]
+    done = run("predict", files / "model.mrf", "monks_1", *output)
+    _, *body = rows((files / "labels.csv").read_text())
+    kept = model.predict_or_abstain(DATA.X, 0.9)
+    assert [row[0] == "" for row in body] == np.ma.getmaskarray(kept).tolist()
+    assert f"{kept.mask.sum()} of them empty" in done.output
+
+
+def test_abstaining_needs_the_release(files):
+    assert fit(files).exit_code == 0
+    done = run("predict", files / "model.mrf", "monks_1", "--abstain", "0.9")
+    assert done.exit_code == 1
+    assert "not part of a model file" in done.output
+
+
+def test_automatic_depth_is_told_the_public_number_of_records(files):
+    auto = ["--domain", files / "domain.json", "--depth", "auto", "--trees", 4, "--seed", 0]
+    told = ["--epsilon", "0.5", "--json", "--overwrite", "--output", files / "model.mrf"]
+    measured = []
+    for more in (["--records", 100], ["--strategy", "identity"]):
+        done = run("fit", files / "records.csv", *auto, *told, *more)
+        assert done.exit_code == 0, done.output
+        report = json.loads(done.stdout)["report"]
+        measured.append(report["measurements"][0]["n_answers"])
+    assert measured[0] < 100 < measured[1]
 
 
 @pytest.mark.parametrize("voting", ["product", "shares", "posterior"])
@@ -192,7 +217,7 @@ def test_depth_voting_and_shrinkage_may_be_chosen_from_the_release(files):
     [
         (["--depth", "auto", "--voting", "hard"], "--voting: no option of --depth auto"),
         (["--depth", "auto", "--ensembles", "2"], "--ensembles"),
-        (["--depth", "auto", "--strategy", "marginals"], "--strategy"),
+        (["--depth", "auto", "--strategy", "marginals"], "strategy='marginals'"),
         (["--class-share", "0.2"], "--class-share: no option of --depth 4"),
         (["--depth", "auto", "--class-share", "1"], "range"),
         (["--max-depth", "deep"], "whole number, or auto"),
@@ -212,7 +237,7 @@ def test_options_that_automatic_depth_has_no_use_for_are_refused(files, argument
     [
         (["--method", "posterior", "--trees", "8"], "--trees: no option of --method posterior"),
         (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--records", "500"], "--records: no option of --method matrix"),
+        (["--records", "500"], "--records: no option of --depth 4"),
         (["--method", "posterior", "--blocks", "0"], "0"),
         (["--method", "posterior", "--records", "-1"], "-1"),
         (["--method", "magic"], "magic"),
