@@ -18,7 +18,7 @@ what is usual by as much as noise hides it, is therefore carried over to all pai
 :math:`s_i s_j` where it is positive and to :math:`B_{ij}` where it is negative, s the effects'
 standard deviations within classes. Attributes whose B adds up to more than their variances cannot
 be independent over all records (codings that exclude each other vary against each other too): a
-negative sum is then of the measured pairs alone, and the others are taken for independent.
+negative sum is then one of the measured pairs alone, and the others correlate as usual.
 
 Were log odds normal, the true log odds would be the sum times
 
@@ -89,7 +89,7 @@ def _all_pairs(correlation: float, spreads: Array, between: Array, together: Arr
     if correlation >= 0:
         return np.asarray(correlation * pairs)
     if between.sum() >= (spreads**2).sum():  # no variance would be left within classes
-        return np.zeros_like(pairs)
+        return np.asarray(USUAL_CORRELATION * pairs)
     measured = float((together * between).sum())
     share = correlation * float((together * pairs).sum()) / measured if measured > 0 else -1.0
     return np.asarray(max(share, -1.0) * between)
