@@ -135,25 +135,30 @@ def inverse_gram_squares(matrix: Operator, weights: Array) -> Array:
 
 
 def _marginal_squares(matrix: Marginals, weights: Array) -> Array:
-    """Return the squares for marginals, the table of all attributes among them.
+    """Return the squares for marginals, a table that tells all cells apart among them.
 
-    With the cells θ and the total η alone, ``AᵀA = θ² I + η² J`` has the inverse of Sherman and
-    Morrison. Otherwise ``Aᵀ z = p`` for z that is p / θ on the cells, and ``(AᵀA)⁺ p = A⁺ z``.
+    Such a table holds every attribute of more than one code. With the cells θ and the total η
+    alone, ``AᵀA = θ² I + η² J`` has the inverse of Sherman and Morrison. Otherwise ``Aᵀ z = p``
+    for z that is p / θ on the cells, and ``(AᵀA)⁺ p = A⁺ z``.
     """
-    places = {chosen: place for place, chosen in enumerate(matrix.attribute_sets)}
-    place = places[tuple(range(len(matrix.domain_sizes)))]
-    own = float(matrix.weights[place])
-    if set(places) <= {(), matrix.attribute_sets[place]}:
-        total = float(matrix.weights[places[()]]) if () in places else 0.0
-        share = total**2 / (own**2 + total**2 * matrix.shape[1])
+    sizes = np.asarray(matrix.domain_sizes)
+    told = matrix.set_table[:, sizes > 1]
+    own = np.where(told.all(axis=1), np.asarray(matrix.weights, dtype=np.float64), 0.0)
+    place = int(own.argmax())
+    if own[place] == 0:  # no table tells the cells apart: the general way says so
+        return recovered_squares(as_operator(np.ascontiguousarray(weights.T), "weights"), matrix)
+    rest = np.where(own > 0, 0.0, np.asarray(matrix.weights, dtype=np.float64))
+    if not (told.any(axis=1) & (rest > 0)).any():
+        square, total = float(own @ own), float(rest @ rest)
+        share = total / (square + total * matrix.shape[1])
         return np.asarray(
-            ((weights**2).sum(axis=0) - share * weights.sum(axis=0) ** 2) / own**2,
+            ((weights**2).sum(axis=0) - share * weights.sum(axis=0) ** 2) / square,
             dtype=np.float64,
         )
     check_allocation("answers of sums of cells", (matrix.shape[0], weights.shape[1]))
     answers = np.zeros((matrix.shape[0], weights.shape[1]))
     first = sum(matrix.cells[:place])
-    answers[first : first + matrix.shape[1]] = weights / own
+    answers[first : first + matrix.shape[1]] = weights / own[place]
     return np.asarray((weights * matrix.least_squares(answers)).sum(axis=0))
 
 
