@@ -98,11 +98,13 @@ def planned_tables(
     everything = tuple(range(domain.n_attributes))
     cells = Measured((everything,), share)
     split = tuple((i,) for i in everything if domain.sizes[i] > 1)
-    if strategy == "identity" or len(split) < 2 or budget.is_infinite:
+    if strategy == "identity" or len(split) < 2:
         return cells
     tables = Measured(split, share)
     if not _can_be_scored(domain, n_trees):
         return tables
+    if budget.is_infinite:
+        return cells
     factor = squared_factor(neighboring, budget.norm, nonnegative=True)
     told = [
         judge_blocks(

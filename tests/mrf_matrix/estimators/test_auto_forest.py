@@ -150,7 +150,8 @@ def test_tables_are_measured_where_cells_would_drown_and_the_records_have_no_say
     }
     assert shapes == {(1 + sum(MONKS.domain.sizes), 432)}
     with memory_cap(432 * 8 * 100):
-        assert not planned(8).are_cells  # the leaves of all cells in 80 trees would not fit
+        for epsilon in (8, INFINITE):  # the leaves of all cells in 80 trees would not fit
+            assert not planned(epsilon).are_cells
     one = Domain.from_sizes([1, 1, 5], n_classes=2)
     assert planned(0.01, one).are_cells  # its only table is that of the cells
 
@@ -188,6 +189,9 @@ def test_a_domain_too_large_for_cells_is_served_by_tables(tmp_path):
     np.testing.assert_allclose(
         load_model(tmp_path / "m").predict_proba(codes), model.predict_proba(codes), rtol=1e-9
     )
+    model.set_params(epsilon=INFINITE).fit(codes, labels)  # no noise is no room for the cells
+    assert model.release_.matrix.shape[0] == 1 + 3 * 40
+    assert model.score(codes, labels) > 0.9
 
 
 def refuse(*_, **__):
