@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.estimators.allocation import TrainedEnsemble
 from mrf_matrix.estimators.forest_choice import ForestChoice
+from mrf_matrix.estimators.kept_release import keeping
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from strategies import Strategy
@@ -45,25 +46,11 @@ class OnlyEnsemble:
 
     @contextmanager
     def _keeping(self, release: Release) -> Iterator[None]:
-        """Keep a release that was paid for, whatever fails of what is made of it.
-
-        Nothing of an earlier fit is left beside it. Within the block it is to become a part of
-        `ensembles_`; an error within says where the release is.
-        """
-        for name in ("ensembles_", "choice_", "privacy_report_"):
-            self.__dict__.pop(name, None)
-        self.__dict__["_release_"] = release
-        try:
+        """Keep a release that is to become a part of `ensembles_` within the block."""
+        earlier = ("ensembles_", "choice_", "privacy_report_")
+        forest = "RandomTrees(128, 1)"
+        with keeping(self, "_release_", release, earlier, forest=forest):
             yield
-        except BaseException as error:
-            error.add_note(
-                "The records were measured and the budget is spent, but the release is not lost: "
-                "it is release_ of this estimator. Go on at no cost with from_release(release_, "
-                "domain, forest=RandomTrees(128, 1), voting='product') or, where cells were "
-                "measured, with choose_forest(release_, domain); save_release(release_, path) "
-                "keeps it. Fitting again would spend again."
-            )
-            raise
         del self.__dict__["_release_"]
 
     @property

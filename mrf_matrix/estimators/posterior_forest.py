@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.ensembles import structure_generator
+from mrf_matrix.estimators.kept_release import keeping
 from mrf_matrix.estimators.posterior_report import posterior_report
 from mrf_matrix.estimators.posterior_votes import PosteriorVotes
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
@@ -16,6 +17,17 @@ from mrf_matrix.estimators.spending import noise_stream
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning.block_measurement import planned_measurement, tables_of
 from mrf_matrix.posterior import product_posterior
+
+FITTED = (
+    "domain_",
+    "classes_",
+    "design_",
+    "forest_",
+    "measurement_",
+    "posterior_",
+    "privacy_report_",
+)
+"""What follows from a plan and its release."""
 
 
 class PosteriorForestClassifier(PosteriorVotes):
@@ -165,20 +177,17 @@ class PosteriorForestClassifier(PosteriorVotes):
             neighboring=self.neighboring,
         )
         codes, labels = encode(domain, X, y)
+        counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
+        stream = noise_stream(self.noise, self.noise_state)
         bill.charge()
-        release = measure(
-            plan.mechanism,
-            count_cells(codes, labels, domain.sizes, domain.n_classes),
-            noise=self.noise,
-            random_state=noise_stream(self.noise, self.noise_state),
-        )
-        self.domain_ = domain
-        self.classes_, order = sorted_classes(domain)
-        self.design_, self.forest_, self.release_ = plan.design, plan.forest, release
-        self.measurement_ = plan
-        tables, totals = tables_of(plan, release, order)
-        self.posterior_ = product_posterior(tables, domain.ordered, totals)
-        self.privacy_report_ = posterior_report(plan, release, self._chosen_for).over(self.domain)
+        release = measure(plan.mechanism, counts, noise=self.noise, random_state=stream)
+        with keeping(self, "release_", release, FITTED, forest="forest_"):
+            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
+            self.design_, self.forest_, self.measurement_ = plan.design, plan.forest, plan
+            report = posterior_report(plan, release, self._chosen_for).over(self.domain)
+            tables, totals = tables_of(plan, release, order)
+            self.posterior_ = product_posterior(tables, domain.ordered, totals)
+            self.privacy_report_ = report
         return self
 
     @property

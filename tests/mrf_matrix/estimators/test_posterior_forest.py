@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -18,7 +19,11 @@ from mrf_matrix import (
     PrivacyLedger,
     load_dataset,
 )
-from mrf_matrix.estimators import PrivateNaiveBayesClassifier, posterior_forest
+from mrf_matrix.estimators import (
+    PrivateNaiveBayesClassifier,
+    from_release,
+    posterior_forest,
+)
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
 from mrf_matrix.planning.block_measurement import planned_measurement, tables_of
@@ -248,6 +253,53 @@ def test_what_cannot_be_predicted_from_is_refused_before_it_is_paid():
     for X, y in (([[0, 2]], [0]), ([[0, 1]], [2]), (np.zeros((0, 2), int), [])):
         with pytest.raises(ValueError, match=r"2|records"):
             wrong.fit(X, y)
+    assert not ledger.charges
+
+
+def failing(*_, **__):
+    raise np.linalg.LinAlgError("no posterior")
+
+
+@pytest.mark.parametrize("name", ["product_posterior", "tables_of", "posterior_report"])
+def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(car, monkeypatch, name):
+    """A refit that fails leaves nothing of the fit before, and says how to go on."""
+    ledger = PrivacyLedger(epsilon=4)
+    model = PosteriorForestClassifier(car.domain, n_blocks=2, ledger=ledger, random_state=0)
+    before = model.fit(car.X, car.y).release_
+    model.set_params(n_blocks=3)
+    monkeypatch.setattr(posterior_forest, name, failing)
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        model.fit(car.X, car.y)
+    assert any("from_release" in note and "forest_" in note for note in caught.value.__notes__)
+    monkeypatch.undo()
+    assert len(ledger.charges) == 2
+    assert model.release_ is not before
+    assert not hasattr(model, "posterior_")
+    assert not hasattr(model, "privacy_report_")
+    with pytest.raises(NotFittedError):
+        model.predict(car.X)
+    again = from_release(model.release_, car.domain, forest=model.forest_, voting="product")
+    assert again.predict(car.X).shape == car.y.shape
+    assert len(model.fit(car.X, car.y).design_.blocks) == 3
+
+
+def test_a_measurement_that_fails_leaves_the_fit_before_whole(car, monkeypatch):
+    model = research(car).fit(car.X, car.y)
+    before = model.release_, model.predict_proba(car.X)
+    for name in ("count_cells", "measure"):
+        monkeypatch.setattr(posterior_forest, name, failing)
+        with pytest.raises(np.linalg.LinAlgError):
+            model.fit(car.X, car.y)
+        monkeypatch.undo()
+    assert model.release_ is before[0]
+    np.testing.assert_array_equal(model.predict_proba(car.X), before[1])
+
+
+def test_counting_that_fails_costs_nothing(car, monkeypatch):
+    ledger = PrivacyLedger(epsilon=4)
+    monkeypatch.setattr(posterior_forest, "count_cells", failing)
+    with pytest.raises(np.linalg.LinAlgError):
+        PosteriorForestClassifier(car.domain, ledger=ledger).fit(car.X, car.y)
     assert not ledger.charges
 
 
