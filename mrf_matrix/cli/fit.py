@@ -64,7 +64,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 )
 @click.option(
     "--records",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=1),
     help="Number of records, if it is public: posterior and --depth auto weigh noise against it.",
 )
 @click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")

@@ -18,6 +18,7 @@ OPTIONS = {
     "n_ensembles": "--ensembles",
     "max_features": "--max-features",
     "random_state": "--seed",
+    "time_limit": "--time-limit",
 }
 """Parameters of classifiers, and the options of `mrf-matrix fit` that set them."""
 

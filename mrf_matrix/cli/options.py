@@ -91,6 +91,15 @@ def mode_option(
     )
 
 
+def records_option() -> Decorator:
+    """Add --records: how many there are, where that is public."""
+    return click.option(
+        "--records",
+        type=click.IntRange(min=1),
+        help="Public number of records [default: as published].",
+    )
+
+
 def trees_option(help: str = "Trees in the forest.") -> Decorator:
     """Add --trees."""
     return click.option("--trees", default=128, show_default=True, help=help)

@@ -13,6 +13,7 @@ from mrf_matrix.cli.options import (
     epsilon_or_default,
     mode_option,
     neighboring_option,
+    records_option,
     result_options,
     seed_option,
     splits_option,
@@ -30,7 +31,7 @@ from mrf_matrix.planning.public_domain import public_domain, public_records
 @click.argument("domain")
 @budget_options()
 @mode_option("What is released.")
-@click.option("--records", type=int, help="Public number of records [default: as published].")
+@records_option()
 @trees_option("Trees of all ensembles.")
 @click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
 @splits_option(None)

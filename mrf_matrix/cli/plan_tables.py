@@ -44,12 +44,11 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"worst {unit}", f"number {figures['worst_row']}: {figures['worst_rms']:.4g} records")
     )
     if "certified_ratio" in figures:
-        lines.append(
-            ("certified", f"within {figures['certified_ratio']:.3g} times the least squared error")
-        )  # fmt: skip
+        ratio = known(figures["certified_ratio"])
+        lines.append(("certified", f"within {ratio} times the least squared error"))
     if figures["records"] is not None:
         lines.append(
-            (f"signal to noise of a {unit}", f"{figures['median_signal_to_noise']:.3g} (median, "
+            (f"signal to noise of a {unit}", f"{known(figures['median_signal_to_noise'])} (median, "
              f"{figures['records']} records spread evenly)")
         )  # fmt: skip
         lines += [
@@ -99,6 +98,11 @@ def _columns(designs: list[dict[str, Any]]) -> tuple[list[str], str]:
     differ = [name for name, found in values.items() if len(set(found)) > 1]
     shared = [f"{name}={found[0]}" for name, found in values.items() if name not in differ]
     return differ, f", where they apply with {', '.join(shared)}" if shared else ""
+
+
+def known(figure: float | None) -> str:
+    """Write a figure; None is one that is not finite."""
+    return "infinite" if figure is None else f"{figure:.3g}"
 
 
 def readable(count: int) -> str:

@@ -15,6 +15,7 @@ from mrf_matrix.cli.options import (
     epsilon_or_default,
     mode_option,
     neighboring_option,
+    records_option,
     result_options,
     seed_option,
     time_limit_option,
@@ -78,7 +79,7 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
 @click.command(name="tune")
 @click.argument("domain")
 @budget_options()
-@click.option("--records", type=int, help="Public number of records [default: as published].")
+@records_option()
 @mode_option(
     "auto: training and posterior, or that of the options given.", ("auto", *MODES), "auto"
 )

@@ -195,6 +195,8 @@ class PosteriorForestClassifier(PosteriorVotes):
         """What the report says of the blocks."""
         if self.blocks is not None:
             return "blocks were given"
+        if self.n_blocks != "auto":
+            return f"{self.n_blocks} blocks of all attributes were asked for"
         known = self.n_records
         reckoned = "hundreds to ten thousand" if known is None else f"the public number of {known}"
         return f"blocks were chosen without data, for {reckoned} records"

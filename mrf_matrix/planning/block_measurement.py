@@ -96,7 +96,7 @@ def planned_measurement(
         If a parameter is out of range, or both blocks and their number are given.
     """
     factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
-    known = None if n_records is None else whole_number("n_records", n_records, 0)
+    known = None if n_records is None else whole_number("n_records", n_records)
     if blocks is None:
         auto = isinstance(n_blocks, str) and n_blocks == "auto"
         design = choose_blocks(
@@ -129,7 +129,7 @@ def _given(domain: Domain, blocks: Any, n_blocks: Any) -> tuple[Block, ...]:
             f"n_blocks={n_blocks!r} and blocks are both given: expected one of them. Leave "
             f"n_blocks out."
         )
-    if isinstance(blocks, str) or not len(blocks):
+    if isinstance(blocks, str) or not isinstance(blocks, Sequence | np.ndarray) or not len(blocks):
         raise ValueError(
             f"blocks={blocks!r}: expected one list of attributes for each block, for example "
             f"[[0, 1], ['age', 'sex']]."

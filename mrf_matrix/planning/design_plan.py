@@ -144,13 +144,17 @@ class Plan:
 
     @property
     def rms_per_leaf(self) -> float:
-        """Root-mean-square error of a leaf's value in one class ("training", "posterior")."""
+        """Root-mean-square error of a leaf's value in one class ("training", "posterior").
+
+        Of a posterior forest, of its blocks' leaves: the class totals are its last row.
+        """
         if not self.releases_leaves:
             raise ValueError(
                 f"mode={self.mode!r} releases votes, no leaf values: expected mode='training', "
                 f"or rms_per_vote."
             )
-        return float(np.sqrt(self.row_variances.mean()))
+        totals = 1 if self.mode == "posterior" else 0  # no leaf: a tree of all records
+        return float(np.sqrt(self.row_variances[: len(self.row_variances) - totals].mean()))
 
     @cached_property
     def vote_variances(self) -> Array:

@@ -1,6 +1,7 @@
 """`tune`: search designs without data, under bounds on time and memory."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -122,10 +123,19 @@ def tune(
         "queries": queries,
         "n_classes": n_classes,
         "time_limit": time_limit,
-        "random_state": whole_number("random_state", random_state + 1) - 1,
+        "random_state": whole_number("random_state", random_state, 0),
     }
     designs = designs_of(default_spaces(domain, kind) if space is None else space)
-    request = {"domain": domain.to_dict(), "objective": repr(goal), "n_forests": n_forests, **fixed}
+    seconds = _checked_limit("max_release_seconds", max_release_seconds)
+    most = None if max_bytes is None else whole_number("max_bytes", max_bytes)
+    request = {
+        "domain": domain.to_dict(),
+        "objective": [repr(goal), getattr(goal, "function", None)],
+        "n_forests": n_forests,
+        "max_release_seconds": seconds,
+        "max_bytes": most,
+        **fixed,
+    }
     file = TrialFile(resume, request)
     done = {trial.key: trial for trial in file.load()}
     clock = Stopwatch(_checked_limit("max_seconds", max_seconds), monotonic)
@@ -134,8 +144,8 @@ def tune(
         fixed,
         goal,
         whole_number("n_forests", n_forests),
-        _checked_limit("max_release_seconds", max_release_seconds),
-        max_bytes,
+        seconds,
+        most,
         clock,
     )
     total = len(designs)
@@ -148,7 +158,7 @@ def tune(
         file.save(list(done.values()))
         if progress:
             progress(f"designs, {clock.seconds:.0f} s", _count(designs, done), total)
-    every = [done.get(design_key(design)) or not_tried(design, clock.note) for design in designs]
+    every = [_tried(design, done) or not_tried(design, clock.note) for design in designs]
     return Tuning(ranked(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
 
 
@@ -161,6 +171,12 @@ def _to_do(
         if clock.is_over:
             return
         yield group
+
+
+def _tried(design: Design, done: Mapping[str, Trial]) -> Trial | None:
+    """Return a design's trial with the design as it was asked for: a file holds names of arrays."""
+    found = done.get(design_key(design))
+    return None if found is None else replace(found, design=design)
 
 
 def _count(designs: list[Design], done: Mapping[str, Trial]) -> int:

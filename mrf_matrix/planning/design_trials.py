@@ -10,10 +10,12 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.objectives import Objective
+from mrf_matrix.planning.plan_choices import checked_voting
 from mrf_matrix.planning.planner import plan
 from mrf_matrix.planning.search_space import mode_of
 from mrf_matrix.planning.stopwatch import Stopwatch
 from mrf_matrix.planning.trials import Trial
+from mrf_matrix.planning.workloads import checked_mode
 from strategies import memory_cap
 
 Design = dict[str, Any]
@@ -52,11 +54,16 @@ class DesignTrials:
     def _trials(self, group: list[Design], shared: Design, started: float) -> list[Trial]:
         seed = self.fixed["random_state"]
         trials: list[Trial] = []
-        mode = mode_of(shared, self.fixed["mode"])
+        mode = checked_mode(mode_of(shared, self.fixed["mode"]))
         plans: list[Plan] = []
         for design in group:
             if trials and self.clock.is_over:
                 return trials
+            try:
+                checked_voting(mode, design.get("voting"))
+            except ValueError as impossible:
+                trials.append(_refused(design, str(impossible), self.clock.now() - started))
+                continue
             if mode == "subsample" or not plans:
                 voting = {"voting": design.get("voting")} if mode == "subsample" else {}
                 given = {**shared, **voting, "mode": mode}

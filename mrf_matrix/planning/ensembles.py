@@ -194,7 +194,7 @@ def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ..
     ValueError
         If they are no list of the domain's attributes; `name` is the argument that is named.
     """
-    if isinstance(subset, str) or np.ndim(subset) != 1:
+    if isinstance(subset, str) or np.ndim(subset) != 1 or not len(subset):
         raise ValueError(
             f"{name} holds {subset!r}: expected lists of attributes, such as [0, 1] or "
             f"['age', 'sex']."

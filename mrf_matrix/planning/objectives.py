@@ -18,7 +18,7 @@ r"""What a search for a design minimises: functions of a `Plan`, none of which s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -201,7 +201,7 @@ class LipschitzBound:
 class UserObjective:
     """A user's function of a plan."""
 
-    function: Callable[[Plan], float]
+    function: Callable[[Plan], float] = field(repr=False)
     name: str = "objective"
     tolerance: float = 0.0
 
@@ -223,14 +223,26 @@ def as_objective(objective: Any, **options: Any) -> Objective:
     **options
         Parameters of the named objective.
     """
-    kinds: dict[str, Callable[..., Objective]] = {
+    kinds: dict[str, Any] = {
         "accuracy": ExpectedLoss,
         "flip": FlipProbability,
         "error": RelativeError,
         "bound": LipschitzBound,
     }
     if isinstance(objective, str) and objective in kinds:
-        return kinds[objective](**options)
+        able = [one.name for one in fields(kinds[objective]) if one.name != "name"]
+        if strange := sorted(set(options) - set(able)):
+            raise ValueError(
+                f"objective_options holds {', '.join(strange)}: expected parameters of objective "
+                f"{objective!r}, which are {', '.join(able)}."
+            )
+        found: Objective = kinds[objective](**options)
+        return found
+    if options:
+        raise ValueError(
+            f"objective_options={options!r} beside {objective!r}: expected them with the name of "
+            f"an objective only. Give the object its parameters itself."
+        )
     if isinstance(objective, ExpectedLoss | FlipProbability | RelativeError | LipschitzBound):
         return objective
     if callable(objective):

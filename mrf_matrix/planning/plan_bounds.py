@@ -47,9 +47,10 @@ def certified_ratio(plan: "Plan") -> float:
 
 def _check_strategies(plan: "Plan") -> None:
     if any(part.strategy is None for part in plan.parts):
+        what = "mode='posterior'" if plan.mode == "posterior" else f"allocation={plan.allocation!r}"
         raise ValueError(
-            f"allocation={plan.allocation!r} has no strategy, so no bound stands beside it: "
-            f"expected allocation='matrix', in another mode than 'posterior'."
+            f"{what} measures its answers themselves, by no strategy, so no bound stands beside "
+            f"it: expected another mode than 'posterior', and allocation='matrix'."
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mrf_matrix.planning.flips import flips
+from mrf_matrix.planning.plain_values import plain
 
 if TYPE_CHECKING:
     from mrf_matrix.planning.design_plan import Plan
@@ -18,7 +19,7 @@ SAMPLED = 64
 
 
 def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
-    """Return a plan's figures."""
+    """Return a plan's figures; what is not finite is None."""
     figures: dict[str, Any] = {
         "mode": plan.mode,
         "allocation": plan.allocation,
@@ -53,13 +54,14 @@ def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
             f"lead of {share:.0%} of records": value
             for share, value in zip(SHARES, mean_flips(plan, SHARES), strict=True)
         }
-    return figures
+    plainly: dict[str, Any] = plain(figures)
+    return plainly
 
 
 def as_line(plan: "Plan") -> str:
     """Return trees, answers, strategies, budget and expected error in one line."""
     unit = "leaf" if plan.releases_leaves else "vote"
-    rms = float(np.sqrt(np.mean(plan.row_variances)))
+    rms = plan.rms_per_leaf if plan.releases_leaves else np.sqrt(np.mean(plan.row_variances))
     methods = sorted(
         {"as measured" if p.strategy is None else p.strategy.method for p in plan.parts}
     )

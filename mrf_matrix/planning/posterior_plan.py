@@ -26,9 +26,11 @@ def check_plain(design: EnsembleDesign, strategy: Any, budget_shares: Any) -> No
     """
     given: dict[str, Any] = {**vars(design), "budget_shares": budget_shares}
     usual: dict[str, Any] = {**vars(EnsembleDesign()), "budget_shares": None}
-    strange = [name for name, value in given.items() if value is not usual[name] and (
-        value != usual[name]
-    )]  # fmt: skip
+    strange = [
+        name
+        for name, value in given.items()
+        if not (value is usual[name] or (np.ndim(value) == 0 and value == usual[name]))
+    ]
     if not isinstance(strategy, str) or strategy != "auto":
         strange.append("strategy")
     if strange:

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from mrf_matrix.domain import Domain
+from mrf_matrix.planning.plain_values import key_of
 
 Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
@@ -21,6 +24,8 @@ PARAMETERS = (
     "n_blocks",
     "blocks",
 )
+OF_BLOCKS = ("n_blocks", "blocks")
+"""Parameters of posterior forests; the others but the mode are those of random trees."""
 
 AUTO = ("posterior", "training")
 """Modes that a search tries where it is told none: both release a forest for any later query."""
@@ -79,7 +84,7 @@ def designs_of(space: Space) -> list[dict[str, Any]]:
         listed = list(values) if isinstance(values, list | tuple | range) else None
         if not listed:
             raise ValueError(f"space[{name!r}]={values!r}: expected a list of at least one value.")
-        checked[name] = listed
+        checked[name] = [one.item() if isinstance(one, np.generic) else one for one in listed]
     return [dict(zip(checked, chosen, strict=True)) for chosen in product(*checked.values())]
 
 
@@ -90,8 +95,8 @@ def mode_of(design: Mapping[str, Any], mode: str) -> str:
 
 def structures_of(designs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Group designs that differ in training's voting only: they share a plan."""
-    groups: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for design in designs:
-        key = tuple((name, repr(value)) for name, value in design.items() if name != "voting")
-        groups.setdefault(key, []).append(design)
+        shared = {name: value for name, value in design.items() if name != "voting"}
+        groups.setdefault(key_of(shared), []).append(design)
     return list(groups.values())

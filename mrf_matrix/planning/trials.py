@@ -3,10 +3,12 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf, nan
 from pathlib import Path
 from typing import Any
+
+from mrf_matrix.planning.plain_values import key_of
 
 SCHEMA = 1
 
@@ -54,13 +56,13 @@ class Trial:
 
     def row(self) -> dict[str, Any]:
         """Return design and figures in one flat row."""
-        figures = asdict(self)
-        return {**figures.pop("design"), **figures}
+        figures = asdict(replace(self, design={}))
+        return {**self.design, **{name: figures[name] for name in figures if name != "design"}}
 
 
 def design_key(design: Mapping[str, Any]) -> str:
     """Return a name of a design that is the same in every process."""
-    return json.dumps(design, sort_keys=True, default=str)
+    return key_of(design)
 
 
 def not_tried(design: dict[str, Any], note: str) -> Trial:
@@ -81,7 +83,7 @@ class TrialFile:
 
     def __init__(self, path: Any, request: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
-        self.request = json.loads(json.dumps(request, default=str))
+        self.request = json.loads(key_of(request))
 
     def load(self) -> list[Trial]:
         """Return the finished trials; none where there is no file yet.
@@ -118,11 +120,14 @@ class TrialFile:
         record = {
             "schema": SCHEMA,
             "request": self.request,
-            "trials": [asdict(trial) for trial in trials],
+            "trials": [
+                {**asdict(replace(trial, design={})), "design": json.loads(trial.key)}
+                for trial in trials
+            ],
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_name(self.path.name + ".part")
-        partial.write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         os.replace(partial, self.path)
 
 

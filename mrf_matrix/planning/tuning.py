@@ -7,7 +7,8 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from mrf_matrix.planning.search_space import mode_of
+from mrf_matrix.planning.plain_values import plain
+from mrf_matrix.planning.search_space import OF_BLOCKS, PARAMETERS, mode_of
 from mrf_matrix.planning.trials import Trial
 
 FRAMES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
@@ -29,6 +30,15 @@ def ranked(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:
     near = [trial for trial in found if trial.value <= found[0].value + tolerance]
     first = min(near, key=lambda trial: (trial.measurements, trial.value))
     return (first, *(trial for trial in found if trial is not first))
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """Return values of one kind, for a column of a frame: words where they are of several."""
+    known = [value for value in values if value is not None]
+    numbers = all(isinstance(value, int | float) for value in known)
+    if numbers or all(isinstance(value, str) for value in known):
+        return values
+    return [None if value is None else str(plain(value)) for value in values]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,11 +95,13 @@ class Tuning:
     def params_of(self, trial: Trial) -> dict[str, Any]:
         """Return the arguments of the classifier that releases a design."""
         mode = self.mode_of(trial)
-        unused = {"mode", "voting"} if mode in ("prediction", "posterior") else {"mode"}
+        used = set(OF_BLOCKS) if mode == "posterior" else set(PARAMETERS) - {"mode", *OF_BLOCKS}
+        if mode == "prediction":
+            used -= {"voting", "allocation"}
         chosen = {
             name: value
             for name, value in trial.design.items()
-            if value is not None and name not in unused
+            if value is not None and name in used
         }
         last = "n_records" if mode == "posterior" else "time_limit"
         fixed = ("epsilon", "rho", "neighboring", "random_state", last)
@@ -115,7 +127,7 @@ class Tuning:
         rows = self.rows()
         designs = [name for trial in self.trials for name in trial.design]
         names = list(dict.fromkeys([*designs, *(name for row in rows for name in row)]))
-        columns = {name: [row.get(name) for row in rows] for name in names}
+        columns = {name: _column([row.get(name) for row in rows]) for name in names}
         return nw.from_dict(columns, backend=native or able[0]).to_native()
 
     def pareto(self, first: str = "value", second: str = "measurements") -> tuple[Trial, ...]:
@@ -138,15 +150,18 @@ class Tuning:
         return tuple(front)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the search as plain values, ready for JSON."""
-        return {
-            "objective": self.objective,
-            "request": {k: v for k, v in self.request.items() if k != "domain"},
-            "best": self.best.row(),
-            "best_params": self.best_params,
-            "mode": self.mode,
-            "trials": self.rows(),
-        }
+        """Return the search as plain values, ready for JSON; what is not finite is None."""
+        found: dict[str, Any] = plain(
+            {
+                "objective": self.objective,
+                "request": {k: v for k, v in self.request.items() if k != "domain"},
+                "best": self.best.row(),
+                "best_params": self.best_params,
+                "mode": self.mode,
+                "trials": self.rows(),
+            }
+        )
+        return found
 
     def __repr__(self) -> str:
         feasible = sum(np.isfinite(trial.value) for trial in self.trials)

@@ -27,7 +27,9 @@ class StrategyBoundDisplay:
         strategy = plan.parts[ensemble].strategy
         if strategy is None:
             raise ValueError(
-                f"allocation={plan.allocation!r} has no strategy: expected allocation='matrix'."
+                f"the plan (mode={plan.mode!r}, allocation={plan.allocation!r}) measures its "
+                f"answers by no strategy: expected another mode than 'posterior', and "
+                f"allocation='matrix'."
             )
         self.plan, self.strategy = plan, strategy
         finite = {c.family: c.loss for c in strategy.candidates if c.loss < float("inf")}

@@ -313,7 +313,7 @@ def test_counting_that_fails_costs_nothing(car, monkeypatch):
 def test_every_budget_gives_probabilities(sizes, k, epsilon):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, sizes, size=(60, len(sizes))), rng.integers(0, max(k - 1, 1), size=60)
-    for settings in ({"n_blocks": 9}, {"n_records": 0}, {"n_blocks": 1, "n_records": 10**7}):
+    for settings in ({"n_blocks": 9}, {"n_records": 1}, {"n_blocks": 1, "n_records": 10**7}):
         model = PosteriorForestClassifier(
             Domain.from_sizes(sizes, n_classes=k), epsilon=epsilon, random_state=0, **settings
         )

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from mrf_matrix.planning import (
     plan,
     tune,
 )
-from mrf_matrix.planning.tuning import ranked
+from mrf_matrix.planning.tuning import FRAMES, ranked
+from strategies.operators import Dense
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=2)
 SPACE = {
@@ -253,3 +255,97 @@ def test_of_designs_that_are_as_good_the_simplest_comes_first(tolerance, first):
     assert rest == sorted(rest)
     assert len(found) == 4
     assert ranked(made[3:], tolerance)[0].design["name"] == "refused"
+
+
+def test_every_strategy_of_a_space_is_tried():
+    seen = []
+
+    def counted(made):
+        seen.append(made.strategy.matrix.to_dense())
+        return float(made.total)
+
+    cells = np.eye(16)
+    given = [Dense(cells), Dense(cells + np.triu(np.ones((16, 16)), 1))]
+    found = tune(
+        Domain.from_sizes([4, 4], n_classes=2), epsilon=1, objective=counted,
+        space={"strategy": given, "max_depth": [1], "n_trees": [2]},
+    )  # fmt: skip
+    assert len(found.trials) == 2
+    assert not np.array_equal(*seen)
+    assert {id(trial.design["strategy"]) for trial in found.trials} == set(map(id, given))
+
+
+@pytest.mark.parametrize("mode", ["training", "prediction", "subsample", "posterior"])
+def test_a_voting_that_a_mode_has_not_refuses_its_design_only(mode):
+    right = {"prediction": "weight", "posterior": "posterior"}.get(mode, "hard")
+    space = {"mode": [mode], "voting": ["bogus", right]}
+    if mode != "posterior":
+        space |= {"max_depth": [1], "n_trees": [3], "strategy": ["identity"]}
+    found = tune(DOMAIN, epsilon=1, n_records=100, space=space, objective_options={"n_targets": 2})
+    good, bad = found.trials
+    assert good.design["voting"] == right
+    assert np.isfinite(good.value)
+    assert bad.value == float("inf")
+    assert "voting='bogus'" in bad.note
+
+
+def test_a_resumed_search_gives_designs_as_they_were_asked_for(tmp_path):
+    space = {"max_depth": list(np.arange(1, 3)), "n_trees": [3], "strategy": [np.eye(12)]}
+    given = {"epsilon": 1, "objective": "error", "space": space, "resume": tmp_path / "trials.json"}
+    domain = Domain.from_sizes([3, 4], n_classes=2)
+    first, again = tune(domain, **given), tune(domain, **given)
+    for found in (first, again):
+        design = found.best.design
+        assert type(design["max_depth"]) is int
+        assert design["strategy"] is space["strategy"][0]
+    model = from_design(again, noise="research", noise_state=0)
+    codes = np.random.default_rng(0).integers(0, [3, 4], size=(30, 2))
+    assert model.fit(codes, codes[:, 0] % 2).forest_.n_trees == 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_bytes": 10**6},
+        {"max_release_seconds": 5},
+        {"queries": np.arange(1200).reshape(600, 2) % [3, 4] * (np.arange(600) != 250)[:, None]},
+        {"objective": lambda made: made.total},
+    ],
+)
+def test_another_search_does_not_resume(tmp_path, changes):
+    queries = np.arange(1200).reshape(600, 2) % [3, 4]
+    space = {"max_depth": [1], "n_trees": [3], "strategy": ["identity"]}
+    given = {"epsilon": 1, "objective": "error", "space": space, "queries": queries}
+    given["resume"] = tmp_path / "trials.json"
+    domain = Domain.from_sizes([3, 4], n_classes=2)
+    tune(domain, **given)
+    with pytest.raises(ValueError, match="of another search"):
+        tune(domain, **(given | changes))
+
+
+def test_a_space_of_several_modes_gives_classifiers_their_own_parameters():
+    space = {"mode": ["training", "posterior"], "max_depth": [4], "n_trees": [128]}
+    given = {"epsilon": 1, "n_records": 100, "objective_options": {"n_targets": 2}}
+    found = tune(DOMAIN, space={**space, "strategy": ["auto"]}, time_limit=0.05, **given)
+    for trial in found.trials:
+        from_design(found, trial)
+    both = tune(DOMAIN, space={"mode": ["posterior"], "n_blocks": ["auto", 2]}, **given)
+    for native in filter(find_spec, FRAMES):
+        assert len(both.to_frame(native)) == 2
+    json.loads(json.dumps(found.to_dict(), allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"random_state": None}, "random_state=None"),
+        ({"random_state": -1}, "random_state=-1"),
+        ({"max_bytes": -5}, "max_bytes=-5"),
+        ({"objective_options": {"shares": 0.1}}, "objective_options holds shares"),
+        ({"objective": len, "objective_options": {"share": 0.1}}, "objective_options"),
+        ({"space": "wide"}, "space='wide'"),
+    ],
+)
+def test_what_is_wrong_is_named_at_the_call(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tune(DOMAIN, **({"epsilon": 1, "n_records": 10} | arguments))

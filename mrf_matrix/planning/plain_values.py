@@ -1,0 +1,77 @@
+"""Values as JSON can hold them: for records that machines read, and to tell designs apart."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from hashlib import sha256
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from strategies import Strategy
+from strategies.operator_files import encode
+from strategies.operators import Operator, as_operator
+
+
+def plain(value: Any) -> Any:
+    """Return a value as plain JSON; numbers that are not finite, which JSON has not, are null.
+
+    What has no plain form (an array, an operator, a function) is named by its kind and a digest of
+    its content, so that different ones have different names, in every process.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain(one) for one in value]
+    return _named(value)
+
+
+def key_of(value: Any) -> str:
+    """Return a name that tells a value from others, the same in every process."""
+    return json.dumps(plain(_told_apart(value)), sort_keys=True)
+
+
+def _told_apart(value: Any) -> Any:
+    """Return a value with infinite numbers as words: null would not tell them from None."""
+    if isinstance(value, Mapping):
+        return {name: _told_apart(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told_apart(one) for one in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}, {_digest(str(value.dtype), value)}"
+    if sparse.issparse(value):
+        value = as_operator(value, "value")
+    if isinstance(value, Strategy):
+        return f"strategy by {value.method!r}, {_digest(value.norm, _named(value.matrix))}"
+    if isinstance(value, Operator):
+        tree, arrays = encode(value)
+        return f"{value!r}, {_digest(json.dumps(tree), *arrays.values())}"
+    if (code := getattr(value, "__code__", None)) is not None:
+        name = f"{value.__module__}.{value.__qualname__}"
+        return f"{name}, {_digest(code.co_code.hex(), repr(code.co_consts), repr(code.co_names))}"
+    return repr(value)
+
+
+def _digest(*content: Any) -> str:
+    """Return a short digest of texts and arrays."""
+    found = sha256()
+    for one in content:
+        if isinstance(one, str):
+            found.update(one.encode())
+        else:
+            found.update(repr(one.shape).encode() + np.ascontiguousarray(one).tobytes())
+    return found.hexdigest()[:16]
