@@ -61,7 +61,8 @@ class PosteriorVotes(ForestClassifier):
         Returns
         -------
         margins, half_widths : ndarrays of shape (b,)
-            In log odds of the leading class against the next.
+            In log odds of the leading class against the next, none negative: 0 where the class
+            leads by its averaged probability only.
 
         Raises
         ------
@@ -89,7 +90,13 @@ class PosteriorVotes(ForestClassifier):
         return np.ma.masked_array(labels, mask=margins <= half_widths)
 
     def _intervals(self, X: Any, level: float) -> tuple[NDArray[Any], Array, Array]:
-        """Return labels, margins and the half-widths of their intervals."""
+        """Return labels, margins and the half-widths of their intervals.
+
+        Averaging pulls log odds toward those of the class totals, so that the class of the largest
+        probability may be behind by log odds. The margin is 0 then, and its interval the least
+        that holds the one of the log odds: it covers as often or more, and the label is withheld.
+        The margin of averaged probabilities would not do: its sign is not that of the log odds.
+        """
         quantile = float(norm.ppf(0.5 + checked_level(level) / 2))
         codes = self._codes(X)
         posterior = AskedPosterior.of(self.posterior_)
@@ -100,5 +107,7 @@ class PosteriorVotes(ForestClassifier):
         order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
         first, second = order[:, -1], order[:, -2]
         odds = np.take_along_axis(posterior.log_odds(codes), order[:, -2:], axis=1)
-        errors = np.sqrt(posterior.margin_variances(codes, first, second))
-        return self.classes_[first], odds[:, 1] - odds[:, 0], errors * quantile
+        half_widths = quantile * np.sqrt(posterior.margin_variances(codes, first, second))
+        ahead = odds[:, 1] - odds[:, 0]
+        behind = np.maximum(-ahead, 0.0)
+        return self.classes_[first], np.maximum(ahead, 0.0), half_widths + behind

@@ -369,8 +369,33 @@ def test_a_margin_is_computed_once(car, monkeypatch):
     margins, widths = model.vote_intervals(car.X, level=0.9)
     assert asked == {"log_odds": [len(codes)], "margin_variances": [len(codes), differ.sum()]}
     rows = np.arange(len(codes))
-    np.testing.assert_allclose(margins, odds[rows, first] - odds[rows, second])
-    np.testing.assert_allclose(widths, norm.ppf(0.95) * np.sqrt(variances))
+    ahead = odds[rows, first] - odds[rows, second]
+    np.testing.assert_allclose(margins, np.maximum(ahead, 0))
+    np.testing.assert_allclose(widths, norm.ppf(0.95) * np.sqrt(variances) + np.maximum(-ahead, 0))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
+def test_labels_that_averaging_reversed_have_no_margin_and_are_withheld(car, epsilon):
+    """Intervals hold those of the log odds, and zero whenever they do or lie below it."""
+    model = research(car, epsilon=epsilon).fit(car.X, car.y)
+    codes = car.codes.astype(np.int32)
+    odds, shares = model.posterior_.log_odds(codes), model.posterior_.probabilities(codes)
+    first, second = np.argsort(-shares, axis=1, kind="stable")[:, :2].T
+    ahead = odds[np.arange(len(codes)), first] - odds[np.arange(len(codes)), second]
+    errors = np.sqrt(model.posterior_.margin_variances(codes, first, second))
+    reversed_ = ahead < 0
+    assert 0 < reversed_.sum() < len(codes) / 10
+    assert (ahead + norm.ppf(0.505) * errors < 0).any()  # at the first level, wholly below zero
+    for level in (0.01, 0.5, 0.95):
+        half = norm.ppf(0.5 + level / 2) * errors
+        margins, widths = model.vote_intervals(car.X, level)
+        assert margins.min() == 0
+        assert (margins - widths <= ahead - half + 1e-12).all()
+        assert (margins + widths >= ahead + half - 1e-12).all()
+        np.testing.assert_allclose(widths[~reversed_], half[~reversed_])
+        withheld = model.predict_or_abstain(car.X, level).mask
+        np.testing.assert_array_equal(withheld, ahead <= half)
+        assert withheld[reversed_].all()
 
 
 def test_without_noise_a_class_that_none_has_is_never_predicted():
