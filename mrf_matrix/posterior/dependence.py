@@ -64,35 +64,46 @@ def trust(
     """
     shares = models[0].totals.shares
     effects = [_effects(model, fit) for model, fit in zip(models, fits, strict=True)]
-    variances = np.concatenate([one.within(shares) for one in effects])
-    between = _between(np.concatenate([one.means for one in effects]), shares)
-    spreads = np.sqrt(variances)
-    together = _blocks([np.ones((len(one.means), len(one.means))) for one in effects])
-    held = _blocks([np.asarray(weights) for weights in pair_weights])
-    for matrix in (between, together, held):
-        np.fill_diagonal(matrix, 0.0)
-    scale = float(spreads @ together @ spreads)
+    variances = [one.within(shares) for one in effects]
+    spreads = [np.sqrt(own)[:, None] for own in variances]
+    between = [one.between(shares) for one in effects]
     found = [_overall(model, one, shares) for model, one in zip(models, effects, strict=True)]
-    seen = sum(covariance for covariance, _ in found) - float((together * between).sum())
-    correlation = _correlation(seen, sum(noise for _, noise in found), scale)
-    covariances = _all_pairs(correlation, spreads, between, together)
-    known = variances.sum() + float((held * covariances).sum())
+    seen = sum(covariance for covariance, _ in found) - sum(map(_cross, between))
+    noise = sum(variance for _, variance in found)
+    correlation = _correlation(seen, noise, sum(map(_cross, spreads)))
+    factor, rows = _carried_over(correlation, spreads, between)
+    separate = sum(float(own.sum()) for own in variances)
+    held = sum(
+        float((kept * (own @ own.T)).sum()) for kept, own in zip(pair_weights, rows, strict=True)
+    )
+    known = separate + factor * held
     if known <= 0:
         return 1.0
-    return float(known / max(variances.sum() + covariances.sum(), known / MOST_TRUST))
+    everything = separate + factor * _cross(np.concatenate(rows))
+    return known / max(everything, known / MOST_TRUST)
 
 
-def _all_pairs(correlation: float, spreads: Array, between: Array, together: Array) -> Array:
-    """Return the covariances within classes of all pairs, measured together or not."""
-    pairs = np.outer(spreads, spreads)
-    np.fill_diagonal(pairs, 0.0)
+def _cross(rows: Array) -> float:
+    """Return the sum of the inner products of all ordered pairs of different rows."""
+    return float((rows.sum(axis=0) ** 2).sum() - (rows**2).sum())
+
+
+def _carried_over(
+    correlation: float, spreads: list[Array], between: list[Array]
+) -> tuple[float, list[Array]]:
+    """Return what covariances within classes are, of all pairs: a factor, and rows of each block.
+
+    The covariance of two attributes is the factor times the inner product of their rows, so that
+    nothing of the length of all pairs is needed.
+    """
     if correlation >= 0:
-        return np.asarray(correlation * pairs)
-    if between.sum() >= (spreads**2).sum():  # no variance would be left within classes
-        return np.asarray(USUAL_CORRELATION * pairs)
-    measured = float((together * between).sum())
-    share = correlation * float((together * pairs).sum()) / measured if measured > 0 else -1.0
-    return np.asarray(max(share, -1.0) * between)
+        return correlation, spreads
+    variance = sum(float((own**2).sum()) for own in spreads)
+    if _cross(np.concatenate(between)) >= variance:  # none would be left within classes
+        return USUAL_CORRELATION, spreads
+    measured = sum(map(_cross, between))
+    share = correlation * sum(map(_cross, spreads)) / measured if measured > 0 else -1.0
+    return max(share, -1.0), between
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +126,12 @@ class _Effects:
         spread = np.maximum(squares - self.means**2, 0.0)
         return np.asarray(np.einsum("q,jqc,c->j", shares, spread, shares))
 
+    def between(self, shares: Array) -> Array:
+        """Return rows whose inner products are the covariances of the means, shape (b, k' k)."""
+        centred = self.means - np.einsum("q,jqc->jc", shares, self.means)[:, None]
+        weighted = centred * np.sqrt(np.outer(shares, shares))
+        return np.asarray(weighted.reshape(len(weighted), -1))
+
 
 def _effects(model: BlockModel, fit: BlockFit) -> _Effects:
     shares, terms, own = model.shares(fit), [], []
@@ -125,12 +142,6 @@ def _effects(model: BlockModel, fit: BlockFit) -> _Effects:
         own.append(shares[:, codes])
     means = np.stack([mine @ effects for mine, effects in zip(own, terms, strict=True)])
     return _Effects(terms, own, means)
-
-
-def _between(means: Array, shares: Array) -> Array:
-    """Return the covariances of the classes' means, averaged over the classes, shape (d, d)."""
-    centred = means - np.einsum("q,jqc->jc", shares, means)[:, None]
-    return np.asarray(np.einsum("q,iqc,jqc,c->ij", shares, centred, centred, shares))
 
 
 def _overall(model: BlockModel, effects: _Effects, shares: Array) -> tuple[float, float]:
@@ -149,17 +160,6 @@ def _overall(model: BlockModel, effects: _Effects, shares: Array) -> tuple[float
     covariance = float(counts @ (products - level)) / records + level - float(squared_means)
     usual = table.n_classes * table.variance + np.maximum(counts, 0.0)
     return covariance, float((((products - level) / records) ** 2 * usual).sum())
-
-
-def _blocks(matrices: Sequence[Array]) -> Array:
-    """Return square matrices along the diagonal of one."""
-    size = sum(map(len, matrices))
-    whole, start = np.zeros((size, size)), 0
-    for matrix in matrices:
-        stop = start + len(matrix)
-        whole[start:stop, start:stop] = matrix
-        start = stop
-    return whole
 
 
 def _correlation(covariance: float, noise: float, scale: float) -> float:
