@@ -7,6 +7,7 @@ from scipy import sparse
 
 from strategies.operators.exact_integers import check_range
 from strategies.operators.explicit_forms import as_shape
+from strategies.operators.memory import check_allocation
 from strategies.operators.operator import Array, Operator
 from strategies.operators.validation import Real, checked_sizes, real_array
 
@@ -47,7 +48,15 @@ class Dense(Operator):
         return self.array.T @ left
 
     def to_dense(self) -> Array:
-        """Return the matrix as an ndarray of floats."""
+        """Return the matrix as an ndarray of floats: as it is stored, or a copy of integers.
+
+        Raises
+        ------
+        MemoryCapError
+            If a copy would not fit.
+        """
+        if self.array.dtype != np.float64:
+            check_allocation("floats of an integer matrix", self.array.shape)
         return self.array.astype(np.float64, copy=False)
 
     def to_sparse(self) -> sparse.csr_array:
