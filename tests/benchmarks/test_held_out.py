@@ -9,7 +9,6 @@ import sys
 
 import numpy as np
 import pytest
-from rival_data import FOLDER
 from rival_held_out import NAMES, load_held_out
 from rival_methods import OURS, WITHOUT_PRIVACY
 from rival_runs import EPSILONS, measured
@@ -73,9 +72,8 @@ def who_is_ahead(kept: dict[str, dict]) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.usefixtures("shared_dir")
 def test_codes_lie_in_the_domains():
-    if not FOLDER.is_dir():
-        pytest.skip("the papers' reference data is not beside this checkout")
     for name in NAMES:
         data = load_held_out(name)
         assert (data.codes >= 0).all()
@@ -84,10 +82,9 @@ def test_codes_lie_in_the_domains():
     assert load_held_out("zoo").domain.n_attributes == 16  # the animals' names are left out
 
 
+@pytest.mark.usefixtures("shared_dir")
 @pytest.mark.parametrize("name", NAMES)
 def test_held_out(benchmark, name):
-    if not FOLDER.is_dir():
-        pytest.skip("the papers' reference data is not beside this checkout")
     found = benchmark.pedantic(study, args=(name, 2), rounds=1)
     print("\n" + markdown({name: found}))
     ours = means(found, ("posterior forest",))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rival_data import NAMES, available, load, split
+from rival_data import NAMES, load, split
 from rival_methods import DELTA, OURS, design
 from rival_scores import read, summary, table
 from rival_tables import averages, comparison, defeats
@@ -25,9 +25,8 @@ def test_summary_counts_splits_not_draws():
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("at_hand")
 def test_codes_lie_in_the_domain_and_splits_part_the_records(name):
-    if not available(name):
-        pytest.skip("the papers' reference data is not beside this checkout")
     data = load(name)
     assert (data.codes.max(axis=0) < data.domain.sizes).all()
     assert data.ordered.shape == (data.domain.n_attributes,)
@@ -37,10 +36,9 @@ def test_codes_lie_in_the_domain_and_splits_part_the_records(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("at_hand")
 def test_no_tree_of_theirs_is_a_table_of_cells(name):
     """A tree that fixes all it sees only looks cells up: a handicap to the paper's method."""
-    if not available(name):
-        pytest.skip("the papers' reference data is not beside this checkout")
     domain = load(name).domain
     asked = design(domain, 0)
     assert asked["max_depth"] < (asked["max_features"] or domain.n_attributes)
@@ -70,9 +68,8 @@ def test_posterior_forests_are_pluggable(method):
     assert model.n_records == (None if "not public" in method else 300)
 
 
+@pytest.mark.usefixtures("shared_dir")
 def test_a9a_sets_one_feature_for_each_known_attribute():
-    if not available("a9a"):
-        pytest.skip("the papers' reference data is not beside this checkout")
     data = load("a9a")
     assert data.codes.shape[1] == 123
     assert data.codes.sum(axis=1).max() == 14

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 from rich.console import Console
-from rival_data import NAMES, RivalData, available, load
+from rival_data import NAMES, RivalData, load
 from rival_methods import FOREIGN, OURS, WITHOUT_PRIVACY
 from rival_runs import measured, measured_elsewhere
 from rival_scores import read, record, table
@@ -105,9 +105,8 @@ def show(kept: dict) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("at_hand")
 def test_rivals(benchmark, name):
-    if not available(name):
-        pytest.skip("the papers' reference data is not beside this checkout")
     found = benchmark.pedantic(study, args=(name, _path()), rounds=1)
     show({name: found})
     check(found)
