@@ -15,8 +15,8 @@ LARGEST = 2**53
 """Numbers up to here are exact as floats."""
 
 PLAIN = (
-    "expected one line without control characters, escapes and marks of writing direction, which "
-    "could act on a reader's terminal. Rename it, in the records too."
+    "expected one line without control characters, escapes and marks of writing direction. Rename "
+    "it, in the records too."
 )
 
 
@@ -83,7 +83,7 @@ def plain(name: str, value: Any) -> Scalar:
     scalar = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(scalar, str):
         if not is_plain_line(scalar):
-            raise DomainError(f"Attribute {name!r}: category {scalar[:80]!r}: {PLAIN}")
+            raise DomainError(f"Attribute {name!r}: a category acts on terminals: {PLAIN}")
         return str(scalar)
     if isinstance(scalar, bool | int | float) and abs(scalar) <= LARGEST:
         return scalar

@@ -108,9 +108,9 @@ def named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is not None and _is_ours(error.filename, path):
-            error.filename, error.filename2 = os.fspath(path), None
-        raise
+        if error.errno is None or not _is_ours(error.filename, path):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _is_ours(name: object, path: Path) -> bool:
