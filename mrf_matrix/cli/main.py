@@ -37,7 +37,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            error.message = escaped(error.message, keep="\n")
+            vars(error).update(message=escaped(error.message, keep="\n"))
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

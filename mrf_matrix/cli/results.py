@@ -29,7 +29,9 @@ def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json
     with whole_file(file) as whole:
         whole.write(f"{record}\n".encode())
     files = [file, *([] if pictures is None else draw(pictures, file.parent))]
-    console(stderr=as_json).print("Written: " + ", ".join(map(str, files)), markup=False, soft_wrap=True)
+    console(stderr=as_json).print(
+        "Written: " + ", ".join(map(str, files)), markup=False, soft_wrap=True
+    )
 
 
 def draw(pictures: Pictures, folder: Path) -> list[Path]:

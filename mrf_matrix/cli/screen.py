@@ -25,7 +25,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 class Escapes(RenderHook):
-    """Shows every text with the characters that act on a terminal written out, whatever prints it."""
+    """Shows every text with the characters that act on a terminal written out."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         """Return what is printed, escaped as it is drawn."""

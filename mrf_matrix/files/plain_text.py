@@ -1,8 +1,8 @@
 """Text that acts on no terminal: which text that is, and how all other is shown.
 
-A terminal obeys control characters: it moves the cursor, clears the screen, changes its title. Marks
-of writing direction show a line in another order than it is stored in. Names and categories come
-from files of strangers, so none of these may be in them.
+A terminal obeys control characters: it moves the cursor, clears the screen, changes its title.
+Marks of writing direction show a line in another order than it is stored in. Names and categories
+come from files of strangers, so none of these may be in them.
 """
 
 import unicodedata

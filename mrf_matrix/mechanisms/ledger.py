@@ -124,7 +124,8 @@ class PrivacyLedger(OneLedger, Displayed):
 
         Notes
         -----
-        Looking needs the right to read the file; only charges take the lock. The lock guards against accidents, not against someone who edits the file.
+        Looking needs the right to read the file; only charges take the lock. It guards against
+        accidents, not against someone who edits the file.
         """
         nothing = budget is None and epsilon is None and rho is None
         total = None if nothing else total_of(budget, epsilon, rho)

@@ -37,9 +37,7 @@ class FileStore:
         What the file says now.
     """
 
-    def __init__(
-        self, path: Path, terms: Terms, identity: str | None, account: Account
-    ) -> None:
+    def __init__(self, path: Path, terms: Terms, identity: str | None, account: Account) -> None:
         self.path = path
         self.terms = terms
         self.identity = identity

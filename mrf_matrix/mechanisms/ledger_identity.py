@@ -81,7 +81,7 @@ def reopened(
 
 
 def shortest(path: Path) -> str:
-    """Return a path from the current folder where it lies below it: the rest names nobody's home."""
+    """Return a path relative to the current folder, which it does not name, where it can."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 

@@ -15,7 +15,16 @@ ACTING = [
     "\u202a", "\u202e", "\u2066", "\u2069", "\u200e", "\u200f", "\u061c",  # direction
     "\u200b", "\ufeff", "\u2028", "\u2029", "\ud800", "\U000e0041",  # hidden, lines, surrogate, tag
 ]  # fmt: skip
-PLAIN = ["<=50K", "a b", "größer", "日本\u3000語", "1\u00a0000 €", "می\u200cخواهم", "👨\u200d👩", "'\"[bold]"]
+PLAIN = [
+    "<=50K",
+    "a b",
+    "größer",
+    "日本\u3000語",
+    "1\u00a0000 €",
+    "می\u200cخواهم",
+    "👨\u200d👩",
+    "'\"[bold]",
+]
 
 
 @pytest.mark.parametrize("text", ACTING)
@@ -54,7 +63,7 @@ def test_no_attribute_has_a_name_or_category_that_acts(text):
     assert is_plain_line(str(refused.value))
     record = Domain.from_sizes([2], n_classes=2).to_dict()
     record["target"] = {"name": "c", "categories": [around, "no"]}
-    with pytest.raises(DomainError, match="target: .*control characters"):
+    with pytest.raises(DomainError, match=r"target: .*control characters"):
         Domain.from_dict(record)
 
 

@@ -32,7 +32,7 @@ def check_shows_and_spends_nothing(shown):
     assert [charge.what for charge in shown.charges] == ["before"]
     assert shown.remaining == Fraction(3, 4)
     assert not shown.is_open
-    with pytest.raises(BudgetError, match="no longer is that ledger.*set_params"):
+    with pytest.raises(BudgetError, match=r"no longer is that ledger.*set_params"):
         pay(shown, "1/4")
 
 
@@ -53,10 +53,6 @@ def test_elsewhere_a_pickle_shows_its_own_account(ledger, path):
     check_shows_and_spends_nothing(pickle.loads(pickle.dumps(shown)))
     assert not path.exists()
     assert pickle.loads(pickle.dumps(ledger)).spent == Fraction(1, 4)  # what was last known
-
-
-def copy_with(path, **changes):
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 OTHERS = {
@@ -89,7 +85,7 @@ def test_a_file_that_lost_the_charges_of_the_pickle_is_not_taken(ledger, path, t
 def test_an_open_ledger_refuses_another_of_the_same_terms(ledger, path):
     path.unlink()
     PrivacyLedger.open(path, epsilon=1)
-    with pytest.raises(LedgerError, match="another ledger: .* when opened"):
+    with pytest.raises(LedgerError, match=r"another ledger: .* when opened"):
         pay(ledger, "1/4")
     with pytest.raises(LedgerError, match="another ledger"):
         _ = ledger.spent
