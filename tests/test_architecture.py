@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("strategies", "mrf_matrix")
 
-DATA = {"mrf_matrix.domain", "mrf_matrix.forests", "mrf_matrix.mechanisms"}
+DATA = {"mrf_matrix.files", "mrf_matrix.domain", "mrf_matrix.forests", "mrf_matrix.mechanisms"}
 MATRIX = {"strategies", "strategies.operators"}
 PLANNED = DATA | MATRIX | {"mrf_matrix.datasets", "mrf_matrix.compilation"}
 FITTED = PLANNED | {"mrf_matrix.planning", "mrf_matrix.posterior", "mrf_matrix.reconstruction"}
@@ -19,9 +19,10 @@ FITTED = PLANNED | {"mrf_matrix.planning", "mrf_matrix.posterior", "mrf_matrix.r
 MAY_IMPORT = {
     "strategies.operators": set(),
     "strategies": {"strategies.operators"},
-    "mrf_matrix.domain": set(),
+    "mrf_matrix.files": set(),
+    "mrf_matrix.domain": {"mrf_matrix.files"},
     "mrf_matrix.datasets": {"mrf_matrix.domain"},
-    "mrf_matrix.mechanisms": MATRIX,
+    "mrf_matrix.mechanisms": MATRIX | {"mrf_matrix.files"},
     "mrf_matrix.forests": {"mrf_matrix.domain", "mrf_matrix.mechanisms"},
     "mrf_matrix.compilation": {
         "mrf_matrix.domain",

@@ -22,6 +22,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
     trees_option,
 )
+from mrf_matrix.cli.paid_release import check_output, keep_release
 from mrf_matrix.cli.report_table import report_table
 from mrf_matrix.cli.screen import console
 
@@ -87,7 +88,13 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     help="Share of the budget that --depth auto spends on the class totals.",
 )
 @splits_option()
-@click.option("--ensembles", default=1, show_default=True, help="Ensembles, each with its share.")
+@click.option(
+    "--ensembles",
+    type=click.IntRange(1, 1000),  # what a model file holds
+    default=1,
+    show_default=True,
+    help="Ensembles, each with its share.",
+)
 @click.option("--max-features", type=int, help="Attributes that each ensemble draws.")
 @strategy_option()
 @click.option("--voting", type=click.Choice(VOTINGS), default="hard", show_default=True)
@@ -134,11 +141,15 @@ def command(
     number of records nor the accuracy on them is printed: both are private.
     """
     from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.estimators import save_model
     from mrf_matrix.mechanisms import PrivacyLedger, as_budget
 
     check_options(settings["method"], settings["depth"])
-    check_output(output, overwrite)
+    check_output(
+        output,
+        overwrite=overwrite,
+        loses=", and what it released cannot be released again without budget",
+        reads=(data, domain_file, ledger_file),
+    )
     domain = domain_of(domain_file, target)
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
     model = classifier(settings, ledger)
@@ -150,7 +161,7 @@ def command(
     waiting = console(stderr=True).status("Choosing what to measure, and measuring the records")
     with nullcontext() if as_json else waiting:
         model.fit(records.X, records.y)
-    save_model(model, output)
+    keep_release(model, output, ledger_file)
     if as_json:
         written = {"model": str(output), "report": model.privacy_report_.to_dict()}
         click.echo(json.dumps(written | {"ledger": ledger and ledger.to_dict()}, indent=2))
@@ -214,17 +225,3 @@ def domain_of(file: Path | None, target: str | None) -> "Domain | None":
     others = [name for name in domain.names if name != target]
     attribute = next(one for one in domain.attributes if one.name == target)
     return replace(domain.select(others), target=attribute)
-
-
-def check_output(output: Path, overwrite: bool) -> None:
-    """Refuse a model file that cannot be written, before anything is spent."""
-    if output.exists() and not overwrite:
-        raise click.ClickException(
-            f"--output {output} is there already, and what it released cannot be released again "
-            f"without budget: choose another name, or --overwrite."
-        )
-    if not output.parent.is_dir():
-        raise click.ClickException(f"--output {output}: there is no folder {output.parent}.")
-    draft = output.with_name(output.name + ".part")
-    draft.touch()
-    draft.unlink()

@@ -1,8 +1,11 @@
 """The command `mrf-matrix`: each subcommand parses, calls and prints; no mathematics here."""
 
 from importlib import import_module
+from typing import Any
 
 import click
+
+from mrf_matrix.files import escaped
 
 COMMANDS = {
     "compare": "Compare noise allocations on a data set, beside forests without privacy.",
@@ -28,6 +31,14 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f"mrf_matrix.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; what its errors quote from files cannot act on the terminal."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            vars(error).update(message=escaped(error.message, keep="\n"))
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands with their one line each, without importing them."""

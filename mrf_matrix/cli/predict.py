@@ -4,6 +4,7 @@ import csv
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -11,7 +12,9 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import VOTINGS
+from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console
+from mrf_matrix.files import whole_file
 
 
 @click.command(name="predict")
@@ -20,8 +23,9 @@ from mrf_matrix.cli.screen import console
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file to write [default: standard output].",
+    help="CSV file to write, whole or not at all [default: standard output].",
 )
+@click.option("--overwrite", is_flag=True, help="Replace an --output that is there already.")
 @click.option(
     "--proba",
     is_flag=True,
@@ -44,6 +48,7 @@ def command(
     model: Path,
     data: str,
     output: Path | None,
+    overwrite: bool,
     proba: bool,
     voting: str | None,
     abstain: float | None,
@@ -56,6 +61,8 @@ def command(
     """
     from mrf_matrix.estimators import load_model
 
+    if output is not None:
+        check_output(output, overwrite=overwrite, reads=(model, data))
     forest = load_model(model)
     if voting is not None:
         if "voting" not in forest.get_params(deep=False):
@@ -102,9 +109,11 @@ def columns_of(data: str, domain: Any) -> Any:
 
 @contextmanager
 def opened(output: Path | None) -> Iterator[TextIO]:
-    """Open a file for writing, or give standard output."""
+    """Give a file that is written whole or not at all, or standard output."""
     if output is None:
         yield sys.stdout
         return
-    with output.open("w", encoding="utf-8", newline="") as file:
+    with whole_file(output) as whole:
+        file = TextIOWrapper(whole, encoding="utf-8", newline="")
         yield file
+        file.detach()  # what is written out; the file itself is not ours to close

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mrf_matrix.cli.screen import console
+from mrf_matrix.files import whole_file
 
 Pictures = Callable[[], Mapping[str, Any]]
 """Makes the displays by their file names; raises ImportError without matplotlib."""
@@ -25,9 +26,12 @@ def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json
         Whether standard output carries the record already, and nothing else may go there.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(record + "\n", encoding="utf-8")
+    with whole_file(file) as whole:
+        whole.write(f"{record}\n".encode())
     files = [file, *([] if pictures is None else draw(pictures, file.parent))]
-    console(stderr=as_json).print("Written: " + ", ".join(map(str, files)), soft_wrap=True)
+    console(stderr=as_json).print(
+        "Written: " + ", ".join(map(str, files)), markup=False, soft_wrap=True
+    )
 
 
 def draw(pictures: Pictures, folder: Path) -> list[Path]:
@@ -38,5 +42,6 @@ def draw(pictures: Pictures, folder: Path) -> list[Path]:
         console(stderr=True).print(f"No pictures: {missing}")
         return []
     for name, picture in drawn.items():
-        picture.figure_.savefig(folder / name, dpi=150)
+        with whole_file(folder / name) as whole:
+            picture.figure_.savefig(whole, dpi=150, format=Path(name).suffix[1:])
     return [folder / name for name in drawn]

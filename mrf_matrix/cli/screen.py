@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Table
+
+from mrf_matrix.files import escaped
 
 if TYPE_CHECKING:
     from mrf_matrix.estimators.study import Progress as Report
@@ -15,7 +19,29 @@ if TYPE_CHECKING:
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console on standard output, or on standard error for what is not a result."""
-    return Console(stderr=stderr, highlight=False)
+    made = Console(stderr=stderr, highlight=False)
+    made.push_render_hook(Escapes())
+    return made
+
+
+class Escapes(RenderHook):
+    """Shows every text with the characters that act on a terminal written out."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Return what is printed, escaped as it is drawn."""
+        return [EscapedText(one) for one in renderables]
+
+
+@dataclass(frozen=True)
+class EscapedText:
+    """A drawing whose texts are escaped; the terminal's own commands, rich's, stay."""
+
+    drawing: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.drawing, options):
+            plain = segment.control or segment.text.isprintable()
+            yield segment if plain else Segment(escaped(segment.text, keep="\n"), segment.style)
 
 
 def table(title: str, *columns: str, words: int = 1) -> Table:

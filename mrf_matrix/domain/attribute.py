@@ -29,7 +29,7 @@ class Attribute:
     Parameters
     ----------
     name : str
-        Column name. Frames are matched by it.
+        Column name, one line without characters that act on a terminal. Frames are matched by it.
     size : int, optional
         The attribute holds the integers ``0 .. size-1``, which are their own codes.
     categories : sequence of str, int, float or bool, optional
@@ -48,7 +48,8 @@ class Attribute:
     Raises
     ------
     DomainError
-        If the values are empty, repeated or out of order, or an option does not apply.
+        If the values are empty, repeated or out of order, a text acts on a terminal, or an option
+        does not apply.
 
     Examples
     --------

@@ -8,16 +8,24 @@ from numbers import Integral, Real
 from typing import Any
 
 from mrf_matrix.domain.errors import DomainError, name_few
+from mrf_matrix.files import is_plain_line
 
 Scalar = str | int | float | bool
 LARGEST = 2**53
 """Numbers up to here are exact as floats."""
+
+PLAIN = (
+    "expected one line without control characters, escapes and marks of writing direction. Rename "
+    "it, in the records too."
+)
 
 
 def check_name(name: object) -> None:
     """Refuse a name that is not text."""
     if not isinstance(name, str) or not name:
         raise DomainError(f"Attribute name={name!r}: expected a non-empty string.")
+    if not is_plain_line(name):  # it will be printed, and may come from a stranger's file
+        raise DomainError(f"Attribute name={name[:80]!r}: {PLAIN}")
 
 
 def check_one_kind(name: str, **kinds: object) -> None:
@@ -74,6 +82,8 @@ def plain(name: str, value: Any) -> Scalar:
     """Return a category as a Python scalar."""
     scalar = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(scalar, str):
+        if not is_plain_line(scalar):
+            raise DomainError(f"Attribute {name!r}: a category acts on terminals: {PLAIN}")
         return str(scalar)
     if isinstance(scalar, bool | int | float) and abs(scalar) <= LARGEST:
         return scalar

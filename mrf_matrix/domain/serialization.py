@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, name_few
+from mrf_matrix.files import whole_file
 
 FORMAT = "mrf_matrix.domain"
 SCHEMA_VERSION = 1
@@ -120,10 +121,8 @@ def save_domain(domain: Domain, path: "str | os.PathLike[str]") -> None:
         + json.dumps(data["target"], ensure_ascii=False)
         + "\n}\n"
     )
-    target = Path(path)
-    draft = target.with_name(target.name + ".part")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, target)
+    with whole_file(Path(path)) as file:
+        file.write(text.encode("utf-8"))
 
 
 def load_domain(path: "str | os.PathLike[str]") -> Domain:

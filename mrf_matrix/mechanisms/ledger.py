@@ -10,7 +10,9 @@ from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger_display import Displayed, statement
 from mrf_matrix.mechanisms.ledger_epsilon import epsilon_of
+from mrf_matrix.mechanisms.ledger_file import FileStore, opened
 from mrf_matrix.mechanisms.ledger_identity import OneLedger, pickled, remember
+from mrf_matrix.mechanisms.ledger_record import ledger_from_dict, ledger_to_dict
 from mrf_matrix.mechanisms.ledger_rules import Terms, next_charge, total_of
 from mrf_matrix.mechanisms.ledger_store import MemoryStore, Store
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
@@ -44,7 +46,8 @@ class PrivacyLedger(OneLedger, Displayed):
     object, never two: `copy`, `deepcopy` and `sklearn.clone` return the ledger itself, so that
     cross-validation and grid search in this process (or its threads) charge each fit. A pickle
     loaded in another process, or a forked child, shows the figures and refuses to spend, with the
-    reason: the figures of the owner stay right. See `open` for a ledger that many processes share.
+    reason: the figures of the owner stay right. See `open` for a ledger that many processes share:
+    its pickle opens the file again where the file is still that ledger, and shows elsewhere.
 
     Releases without privacy (an infinite budget, research noise) are listed as such, and
     `is_private` turns false. A finite ledger refuses an infinite charge like any other that does
@@ -84,7 +87,8 @@ class PrivacyLedger(OneLedger, Displayed):
 
     def _set(self, terms: Terms, store: Store, token: str) -> None:
         self._terms, self._store, self._token = terms, store, token
-        remember(token, self)
+        if isinstance(store, MemoryStore):
+            remember(token, self)
 
     @classmethod
     def open(
@@ -115,18 +119,18 @@ class PrivacyLedger(OneLedger, Displayed):
         BudgetError
             If there is no file and no total, or the file is a ledger of other terms.
         LedgerError
-            If the file is no ledger, or does not add up.
+            If the file is no ledger, does not add up, cannot be read or made, or is one of several
+            hard links, which charges would part.
 
         Notes
         -----
-        The lock guards against accidents, not against someone who edits the file.
+        Looking needs the right to read the file; only charges take the lock. It guards against
+        accidents, not against someone who edits the file.
         """
-        from mrf_matrix.mechanisms.ledger_file import opened
-
         nothing = budget is None and epsilon is None and rho is None
         total = None if nothing else total_of(budget, epsilon, rho)
         store = opened(Path(path).resolve(), total, neighboring)
-        return cls._of(store.terms, store)
+        return cls._of(store.terms, store, store.identity)
 
     @property
     def budget(self) -> PureDP | ZCDP:
@@ -137,6 +141,12 @@ class PrivacyLedger(OneLedger, Displayed):
     def neighboring(self) -> str:
         """The neighbouring relation of every charge."""
         return self._terms.neighboring
+
+    @property
+    def identity(self) -> str:
+        """32 digits that tell this ledger from all others; they stay with its file."""
+        own = self._store.identity if isinstance(self._store, FileStore) else None
+        return own or self._token
 
     @property
     def account(self) -> Account:
@@ -241,8 +251,6 @@ class PrivacyLedger(OneLedger, Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain values, ready for JSON; fractions as exact text."""
-        from mrf_matrix.mechanisms.ledger_record import ledger_to_dict
-
         return ledger_to_dict(self)
 
     def to_json(self) -> str:
@@ -258,8 +266,6 @@ class PrivacyLedger(OneLedger, Displayed):
         LedgerError
             If the record is none of `to_dict`, or does not add up.
         """
-        from mrf_matrix.mechanisms.ledger_record import ledger_from_dict
-
         return ledger_from_dict(cls, record)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """A ledger as a JSON record: exact, versioned, and read with suspicion."""
 
+import re
 from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 L = TypeVar("L", bound="PrivacyLedger")
 
 FORMAT = "mrf_matrix.ledger"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+FIRST_VERSION = 1  # without the identity
+IDENTITY = re.compile(r"[0-9a-f]{32}")
 MAX_CHARGES = 100_000
 LONGEST_NUMBER = 2600  # characters; a fraction of 4096-bit terms
 KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"epsilon": PureDP, "rho": ZCDP}
@@ -28,15 +31,17 @@ class LedgerError(ValueError):
 
 def ledger_to_dict(ledger: "PrivacyLedger") -> dict[str, Any]:
     """Return a ledger as plain values, ready for JSON."""
-    return record_of(Terms(ledger.budget, checked_neighboring(ledger.neighboring)), ledger.account)
+    terms = Terms(ledger.budget, checked_neighboring(ledger.neighboring))
+    return record_of(terms, ledger.account, ledger.identity)
 
 
-def record_of(terms: Terms, account: Account) -> dict[str, Any]:
+def record_of(terms: Terms, account: Account, identity: str | None) -> dict[str, Any]:
     """Return the record of an account under a total budget."""
     budget = terms.budget
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
+        "identity": identity,
         "budget": {budget.parameter: str(budget.amount)},
         "neighboring": terms.neighboring,
         "spent": str(account.spent),
@@ -48,12 +53,12 @@ def record_of(terms: Terms, account: Account) -> dict[str, Any]:
 
 def ledger_from_dict(kind: type[L], record: Any) -> L:
     """Return the read-only ledger of a record."""
-    terms, account = read_record(record)
-    return kind._of(terms, ReadOnlyStore(account, RECORD))
+    terms, account, identity = read_record(record)
+    return kind._of(terms, ReadOnlyStore(account, RECORD), identity)
 
 
-def read_record(record: Any, where: str = "record") -> tuple[Terms, Account]:
-    """Return the terms and the account of a record.
+def read_record(record: Any, where: str = "record") -> tuple[Terms, Account, str | None]:
+    """Return terms, account and identity of a record; records of version 1 have no identity.
 
     Raises
     ------
@@ -70,13 +75,16 @@ def read_record(record: Any, where: str = "record") -> tuple[Terms, Account]:
         raise LedgerError(f"{where} is no ledger: {error}") from error
 
 
-def _read(record: Any) -> tuple[Terms, Account]:
+def _read(record: Any) -> tuple[Terms, Account, str | None]:
     data = _object(record, "the record")
     if data["format"] != FORMAT:
-        raise LedgerError(f"format={data['format']!r}: expected {FORMAT!r}.")
+        raise LedgerError(f"format={str(data['format'])[:50]!r}: expected {FORMAT!r}.")
     version = data["schema_version"]
-    if type(version) is not int or version != SCHEMA_VERSION:
-        raise LedgerError(f"schema_version={version!r}: expected {SCHEMA_VERSION}.")
+    if type(version) is not int or version not in (FIRST_VERSION, SCHEMA_VERSION):
+        raise LedgerError(
+            f"schema_version={str(version)[:20]!r}: expected {SCHEMA_VERSION}, or {FIRST_VERSION}."
+        )
+    identity = None if version == FIRST_VERSION else _identity(data["identity"])
     budget = _budget(data["budget"])
     relation = checked_neighboring(data["neighboring"])
     charges = data["charges"]
@@ -88,10 +96,17 @@ def _read(record: Any) -> tuple[Terms, Account]:
     if account.spent > budget.amount:
         raise LedgerError(f"the charges add up to {account.spent}, more than {budget!r}.")
     terms = Terms(budget, relation)
-    wrong = [key for key, value in record_of(terms, account).items() if data[key] != value]
-    if wrong:
-        raise LedgerError(f"{wrong[0]}={str(data[wrong[0]])[:80]} does not agree with the charges.")
-    return terms, account
+    expected = record_of(terms, account, identity)
+    for key in ("neighboring", "spent", "remaining", "is_private", "budget", "charges"):
+        if data[key] != expected[key]:
+            raise LedgerError(f"{key}={str(data[key])[:80]!r} does not agree with the charges.")
+    return terms, account, identity
+
+
+def _identity(data: Any) -> str:
+    if not isinstance(data, str) or IDENTITY.fullmatch(data) is None:
+        raise LedgerError("identity: expected 32 hexadecimal digits.")
+    return data
 
 
 def _charge(data: dict[str, Any], number: int, total: PureDP | ZCDP, relation: Any) -> Charge:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from mrf_matrix.files import is_plain_line
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP, as_budget
 from mrf_matrix.mechanisms.exact_number import BudgetError
 from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge, written
@@ -132,7 +133,7 @@ def checked_what(what: Any) -> str:
             f"what has {len(what)} characters: expected 1 to {LONGEST_WHAT} that say what the "
             f"charge pays for."
         )
-    if not what.isprintable():  # control characters could act on the terminal of a reader
+    if not is_plain_line(what):  # others could act on the terminal of a reader
         raise ValueError(f"what={what[:80]!r}: expected one line of printable characters.")
     return what
 

@@ -55,11 +55,11 @@ class ReadOnlyStore:
 
     def __init__(self, account: Account, reason: str) -> None:
         self._account = account
-        self._reason = reason
+        self.reason = reason
 
     def check(self) -> None:
         """Refuse, and say where the ledger is."""
-        raise BudgetError(self._reason)
+        raise BudgetError(self.reason)
 
     def read(self) -> Account:
         """Return the account as it was when it was copied."""
@@ -67,7 +67,7 @@ class ReadOnlyStore:
 
     def add(self, write: Writer) -> Charge:
         """Refuse, and say where the ledger is."""
-        raise BudgetError(self._reason)
+        raise BudgetError(self.reason)
 
 
 ELSEWHERE = (

@@ -6,6 +6,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
+from mrf_matrix.files import is_plain_line
+
 LONGEST = 200
 
 SAMPLERS = {"exact": "opendp", "research": "numpy", "none": "nothing"}
@@ -66,7 +68,7 @@ class Provenance:
     def __post_init__(self) -> None:
         for name in ("version", "sampler"):
             text = getattr(self, name)
-            if not (isinstance(text, str) and len(text) <= LONGEST and text.isprintable()):
+            if not (isinstance(text, str) and len(text) <= LONGEST and is_plain_line(text)):
                 raise ValueError(f"{name}: expected a line of 1 to {LONGEST} characters.")
             if not text.strip():
                 raise ValueError(f"{name}={text!r}: expected a line that is not blank.")

@@ -1,13 +1,13 @@
 """Finished trials of a search: plain values, kept in a JSON file so that a search resumes."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+from mrf_matrix.files import whole_file
 from mrf_matrix.planning.plain_values import key_of
 
 SCHEMA = 1
@@ -126,9 +126,8 @@ class TrialFile:
             ],
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_name(self.path.name + ".part")
-        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, self.path)
+        with whole_file(self.path) as file:
+            file.write(f"{json.dumps(record, indent=1)}\n".encode())
 
 
 def _trial(row: dict[str, Any]) -> Trial:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.files import whole_file
 from mrf_matrix.mechanisms.files.npy import HEADER_BYTES, array_of, bytes_of
 
 MAX_JSON = 8 * 1024**2
@@ -62,11 +63,9 @@ def write_container(
             f"the {kind} has {len(members)} members and {len(content)} bytes of JSON: expected at "
             f"most {MAX_MEMBERS} and {MAX_JSON}, what is read back."
         )
-    draft = path.with_name(path.name + ".part")
-    with zipfile.ZipFile(draft, "w") as file:
+    with whole_file(path) as whole, zipfile.ZipFile(whole, "w") as file:
         for name, content in members.items():
             file.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_DEFLATED)
-    os.replace(draft, path)
 
 
 class Container:

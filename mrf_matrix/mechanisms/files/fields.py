@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from mrf_matrix.files import is_plain_line
 from mrf_matrix.mechanisms.files.container import ContainerError
 
 LONGEST = 5000
@@ -32,7 +33,7 @@ def checked_version(data: dict[str, Any], name: str, version: int) -> None:
 
 def line_of_text(data: Any, where: str, longest: int = LONGEST) -> str:
     """Return a line of text; control characters could act on the reader's terminal."""
-    if not isinstance(data, str) or len(data) > longest or not data.isprintable():
+    if not isinstance(data, str) or len(data) > longest or not is_plain_line(data):
         raise ContainerError(f"{where}: expected a line of at most {longest} characters.")
     return data
 

@@ -15,8 +15,8 @@ class Picture:
     def figure_(self):
         return self
 
-    def savefig(self, file, dpi):
-        file.write_bytes(b"drawn")
+    def savefig(self, file, dpi, format):
+        file.write(b"drawn")
 
 
 def without_matplotlib():

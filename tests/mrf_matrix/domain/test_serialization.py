@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from mrf_matrix.domain import Attribute, Domain, DomainError, serialization
 
-names = st.text(min_size=1, max_size=8).filter(lambda text: text not in ("(other)", "(missing)"))
+plain = st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp"))
+names = st.text(plain, min_size=1, max_size=8).filter(
+    lambda text: text not in ("(other)", "(missing)")
+)
 categories = st.lists(
     st.one_of(names, st.integers(-5, 5), st.floats(-9, 9, allow_nan=False), st.booleans()),
     min_size=1,
