@@ -48,7 +48,7 @@ class PosteriorVotes(ForestClassifier):
             Probabilities, in the order of `classes_`.
         """
         codes = self._codes(X)  # tells first whether there is a posterior
-        domain: Domain = self.domain_  # type: ignore[attr-defined]  # set by fit, or a property
+        domain: Domain = self.domain_  # set by fit, or a property
         return once_a_cell(self.posterior_.probabilities, codes, domain.sizes, dear=False)
 
     def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
