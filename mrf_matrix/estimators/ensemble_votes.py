@@ -108,6 +108,8 @@ def ensemble_votes(
     for (features, leaves), words in zip(parts, said, strict=True):
         seen = Ensemble(features, leaves.forest).view(codes)
         votes += forest_votes(leaves.forest, seen, words.table)
+    if voting not in IN_LOGS:  # sums are ready; the others ask how noisy they are, which takes time
+        return votes
     scale = evidence_scale([(features, leaves.forest) for features, leaves in parts])
     return with_prior(votes, said, voting, scale, noisy=any(one.is_noisy for _, one in parts))
 

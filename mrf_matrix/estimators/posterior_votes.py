@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.asked_posterior import AskedPosterior
 from mrf_matrix.estimators.base import ForestClassifier
 from mrf_matrix.estimators.intervals import checked_level
+from mrf_matrix.estimators.voting import once_a_cell
 from mrf_matrix.posterior import ProductPosterior
 
 Array = NDArray[np.float64]
@@ -46,7 +48,8 @@ class PosteriorVotes(ForestClassifier):
             Probabilities, in the order of `classes_`.
         """
         codes = self._codes(X)  # tells first whether there is a posterior
-        return self.posterior_.probabilities(codes)
+        domain: Domain = self.domain_  # set by fit, or a property
+        return once_a_cell(self.posterior_.probabilities, codes, domain.sizes, dear=False)
 
     def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return how far the leading class is ahead, and how sure that is.

@@ -6,7 +6,9 @@ tie shares its vote among the tied classes, and a record whose largest votes tie
 that comes first in `classes_`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import prod
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms.cells import distinct_cells
 
 Voting = Literal["hard", "weight"]
 VOTINGS: tuple[str, ...] = get_args(Voting)
@@ -23,6 +26,12 @@ Array = NDArray[np.float64]
 
 ROUTED_AT_ONCE = 2**22
 """Leaf numbers held at once while predicting (16 MiB of int32)."""
+
+MANY_TREES = 8
+"""Trees from which routing a record takes longer than sorting its cell's number (measured)."""
+
+FEW_RECORDS = 2**12
+"""Records that are voted on one by one: there is nothing to save."""
 
 
 def leaf_votes(leaf_values: Array, voting: Voting) -> Array:
@@ -47,6 +56,36 @@ def forest_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array)
 
     The largest temporary is the leaf numbers of one block of records (`ROUTED_AT_ONCE`).
     """
+    routed = partial(_routed_votes, forest, votes_of_leaf=votes_of_leaf)
+    return once_a_cell(routed, codes, forest.domain.sizes, dear=forest.n_trees >= MANY_TREES)
+
+
+def once_a_cell(
+    votes: Callable[[NDArray[np.int32]], Array],
+    codes: NDArray[np.int32],
+    sizes: tuple[int, ...],
+    *,
+    dear: bool,
+) -> Array:
+    """Return the votes of every record, worked out once for a cell where many records share it.
+
+    Parameters
+    ----------
+    votes : callable
+        From codes of shape (b, d) to votes of shape (b, k), row by row.
+    codes : ndarray of int, shape (b, d)
+    sizes : tuple of int
+        Attribute sizes of the domain.
+    dear : bool
+        Whether a record's votes take longer than sorting its cell's number.
+    """
+    if len(codes) < FEW_RECORDS or prod(sizes) > (2**62 if dear else 4 * len(codes)):
+        return votes(codes)
+    rows, own = distinct_cells(codes, sizes)
+    return votes(rows)[own] if 2 * len(rows) <= len(codes) else votes(codes)
+
+
+def _routed_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
     total = np.empty((len(codes), votes_of_leaf.shape[1]))
     for block in record_blocks(len(codes), forest.n_trees):
         leaves = forest.apply(codes[block])

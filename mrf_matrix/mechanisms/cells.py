@@ -21,6 +21,29 @@ def flat_cells(codes: NDArray[np.integer[Any]], sizes: tuple[int, ...]) -> Integ
     return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes), dtype=np.int64)
 
 
+def distinct_cells(
+    codes: NDArray[np.integer[Any]], sizes: tuple[int, ...]
+) -> tuple[NDArray[Any], Integers]:
+    """Return the distinct rows of codes and, for each record, which of them is its own.
+
+    The largest arrays are one number a record, and one byte a cell where the domain has at most
+    four cells a record.
+    """
+    if prod(sizes) > np.iinfo(np.int64).max:
+        rows, index = np.unique(codes, axis=0, return_inverse=True)
+        return rows, index.ravel()
+    keys = flat_cells(codes, sizes)
+    if prod(sizes) <= 4 * len(keys):  # one pass instead of a sort
+        present = np.zeros(prod(sizes), dtype=bool)
+        present[keys] = True
+        cells = np.flatnonzero(present)
+        index = (np.cumsum(present) - 1)[keys]
+    else:
+        cells, index = np.unique(keys, return_inverse=True)
+    rows = np.stack(np.unravel_index(cells, sizes), axis=1).astype(np.int32)
+    return rows, index.ravel().astype(np.int64)
+
+
 def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
     """Return attribute sizes as exact Python integers, or refuse."""
     values = tuple(sizes)

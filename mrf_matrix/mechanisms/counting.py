@@ -1,18 +1,20 @@
 """Records to exact counts, in one pass."""
 
 from collections.abc import Sequence
-from math import prod
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.cells import checked_codes, checked_labels, checked_sizes, flat_cells
+from mrf_matrix.mechanisms.cells import (
+    checked_codes,
+    checked_labels,
+    checked_sizes,
+    distinct_cells,
+)
 from mrf_matrix.mechanisms.counts import CellCounts
 from strategies.operators import check_allocation
-
-Integers = NDArray[np.int64]
 
 
 def count_cells(
@@ -58,24 +60,7 @@ def count_cells(
     k = int(n_classes)
     cells = checked_codes(codes, exact)
     classes = checked_labels(labels, len(cells), k)
-    occupied, index = _distinct(cells, exact)
+    occupied, index = distinct_cells(cells, exact)
     check_allocation("counts of the occupied cells", (len(occupied), k))
     table = np.bincount(index * k + classes, minlength=len(occupied) * k)
     return CellCounts(occupied, table.reshape(-1, k), exact)
-
-
-def _distinct(codes: NDArray[Any], sizes: tuple[int, ...]) -> tuple[NDArray[Any], Integers]:
-    """Return the distinct rows of codes and, for each record, which of them is its own."""
-    if prod(sizes) > np.iinfo(np.int64).max:
-        rows, index = np.unique(codes, axis=0, return_inverse=True)
-        return rows, index.ravel()
-    keys = flat_cells(codes, sizes)
-    if prod(sizes) <= 4 * len(keys):  # one pass instead of a sort
-        present = np.zeros(prod(sizes), dtype=bool)
-        present[keys] = True
-        cells = np.flatnonzero(present)
-        index = (np.cumsum(present) - 1)[keys]
-    else:
-        cells, index = np.unique(keys, return_inverse=True)
-    rows = np.stack(np.unravel_index(cells, sizes), axis=1).astype(np.int32)
-    return rows, index.ravel().astype(np.int64)

@@ -72,8 +72,11 @@ class BlockTable:
 
     def cells(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
         """Return the cells of records given by the codes of all the domain's attributes, (b,)."""
-        mine = np.asarray(codes)[:, list(self.attributes)]
-        return np.asarray(np.ravel_multi_index(tuple(mine.T.astype(np.intp)), self.sizes))
+        cells = np.zeros(len(codes), dtype=np.intp)
+        for attribute, size in zip(self.attributes, self.sizes, strict=True):
+            cells *= size
+            cells += codes[:, attribute]
+        return cells
 
     def codes(self) -> NDArray[np.intp]:
         """Return every cell's code of each attribute of the block, shape (n_B, m)."""

@@ -83,12 +83,11 @@ class ProductPosterior:
         variances = np.zeros(len(codes))
         for model, fit, beyond in zip(self.models, self.fits, self.interactions, strict=True):
             cells = model.table.cells(codes)
-            pairs, inverse = np.unique(
-                np.stack([cells, first, second]), axis=1, return_inverse=True
-            )
-            found = _contrast_variances(model, fit, pairs[0], pairs[1], pairs[2])
-            found += beyond.variances[pairs[0], pairs[1]] + beyond.variances[pairs[0], pairs[2]]
-            variances += found[inverse.ravel()]
+            asked, own = _distinct((cells * k + first) * k + second, len(beyond.logs) * k * k)
+            cell, one, two = np.unravel_index(asked, (len(beyond.logs), k, k))
+            found = _contrast_variances(model, fit, cell, one, two)
+            found += beyond.variances[cell, one] + beyond.variances[cell, two]
+            variances += found[own]
         relative = self.totals.error / self.totals.values
         totals = relative[first] ** 2 + relative[second] ** 2
         return np.asarray(np.where(k > 1, totals, 0.0) + self.trust**2 * variances)
@@ -153,6 +152,16 @@ def product_posterior(
     )
     trusted = trust(models, fits, [beyond.pair_weights for beyond in interactions])
     return ProductPosterior(totals, tuple(models), tuple(fits), interactions, trusted)
+
+
+def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the distinct numbers below a limit, and for each number which of them it is.
+
+    The largest array has `limit` entries: those of a block's table, squared in the classes.
+    """
+    present = np.zeros(limit, dtype=bool)
+    present[numbers] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
 
 
 def _contrast_variances(
