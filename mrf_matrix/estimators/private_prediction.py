@@ -230,7 +230,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         asked = [weighted(workload, multiplicity) for workload in workloads]
         strategy = self.strategy
         if isinstance(strategy, str) and strategy == "auto":
-            strategy = [method_within(one, self.time_limit) for one in asked]
+            strategy = [method_within(one, budgets[0].norm, self.time_limit) for one in asked]
         return choose_strategies(
             asked,
             strategy,

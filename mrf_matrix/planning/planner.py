@@ -200,7 +200,7 @@ def _parts(
         hard = mode == "subsample" and voting == "hard"
         weighted = workload if mode == "training" else as_often_as_asked(workload, often)
         if mode != "training" and isinstance(one, str) and one == "auto":
-            one = method_within(weighted, time_limit)
+            one = method_within(weighted, budget.norm, time_limit)
         found = selected(weighted, one, budget.norm, seed, time_limit)
         calibrated = partial(_calibrated, budget, neighboring, workload, hard)
         parts.append(PlannedAnswers(ensemble, workload, *chosen(found, one, calibrated, weighted)))
