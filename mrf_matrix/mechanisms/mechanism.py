@@ -44,13 +44,13 @@ class Mechanism:
     method: str
 
     def __post_init__(self) -> None:
-        """Refuse a law that is unknown, or has less noise than the claim needs."""
+        """Refuse a law of another kind than the budget's: what it protects is not known."""
         needed = noise_for(self.rounded.column_sum, self.squared_factor, self.budget)
-        if type(self.law) is not type(needed) or self.law.scale < needed.scale:
+        if type(self.law) is not type(needed):
             raise ValueError(
                 f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "
-                f"{needed}, or more of it. Expected the mechanism as calibrate(...) returns it: "
-                f"what another law protects is not known."
+                f"{needed}. Expected the mechanism as calibrate(...) returns it: what another law "
+                f"protects is not known."
             )
 
     @property
