@@ -66,6 +66,7 @@ def test_selected_strategies_carry_the_same_bound(name):
     for norm in NORMS:
         found = select(workload, norm, time_limit=0.1, random_state=0)
         assert optimum * (1 - PROMISED) <= found.lower_bound <= optimum * (1 + 1e-9)
+        assert found.certified_ratio == pytest.approx(found.loss / optimum, rel=2 * PROMISED)
         for other in found.alternatives:
             assert other.lower_bound == pytest.approx(found.lower_bound)
             assert other.loss >= found.loss

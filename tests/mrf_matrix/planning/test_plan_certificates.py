@@ -2,21 +2,28 @@
 
 The oracle is plain NumPy and knows nothing of strategies: for any distribution y over the cells
 ``(||W diag(√y)||_*)²`` is below every loss, and the best y gives the least L2 loss, which a
-strategy beside it reaches. It is turned into records by the noise constant: ``2/ε²`` or ``1/2ρ``, times the
-squared factor of the neighbouring relation. Budgets are small, so that noise of integers has it.
+strategy beside it reaches. It is turned into records by the noise constant: ``2/ε²`` or ``1/2ρ``,
+times the squared factor of the neighbouring relation. Budgets are small, so that noise of integers
+has it.
 """
 
 import json
 import re
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from mrf_matrix import Domain, load_dataset
+from mrf_matrix.cli.compare_tables import strategy_table
 from mrf_matrix.cli.main import main
+from mrf_matrix.compilation import path_matrix, path_matrix_from_codes
+from mrf_matrix.estimators.strategy_table import strategy_rows
+from mrf_matrix.forests import RandomTrees
 from mrf_matrix.planning import plan
+from strategies import select
 
 DOMAIN = Domain.from_sizes([3, 2, 4], n_classes=3)
 SMALL = {"n_trees": 4, "max_depth": 2, "random_state": 0, "time_limit": 0.1}
@@ -154,14 +161,35 @@ def test_the_picture_draws_the_same_bound():
         plt.close("all")
 
 
-def test_the_study_tabulates_the_same_bound():
-    from mrf_matrix.compilation import path_matrix
-    from mrf_matrix.estimators.strategy_table import strategy_rows
-    from mrf_matrix.forests import RandomTrees
-    from strategies import select
+def test_a_domain_too_large_to_enumerate_has_the_optimum_on_paper():
+    """All values of nine attributes: σ of ``9^4.5`` once and ``9^4`` 72 times, over 9^9 cells."""
+    paths = np.full((81, 9), -1)
+    paths[np.arange(81), np.arange(81) // 9] = np.arange(81) % 9
+    T = path_matrix_from_codes(paths, [9] * 9)
+    optimum = (9**4.5 + 72 * 9**4) ** 2 / 9**9
+    for norm in ("l1", "l2"):
+        found = select(T, norm, method="workload_itself")
+        assert optimum * 0.98 <= found.lower_bound <= optimum * (1 + 1e-9)
+
+
+def test_the_study_tabulates_and_draws_the_same_bound():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from mrf_matrix.plotting import StrategyErrorDisplay
 
     T = path_matrix(RandomTrees(n_trees=4, max_depth=2).grow(DOMAIN, random_state=0))
     low, high = least_l2_loss(T.to_dense())
-    for row in strategy_rows(T, select(T, time_limit=0.1, random_state=0), (0.5,), "add_remove"):
+    selected = select(T, time_limit=0.1, random_state=0)
+    rows = strategy_rows(T, selected, (0.5,), "add_remove")
+    for row in rows:
         assert low * (1 - 2e-3) <= row.lower_bound <= high
         assert row.certified_ratio == pytest.approx(row.loss / low, rel=3e-3)
+    study = SimpleNamespace(strategies=rows, epsilons=(0.5,), dataset="small")
+    caption = str(strategy_table(study).caption)
+    assert float(re.search(r"below ([\d,]+)", caption)[1].replace(",", "")) == round(low)
+    plt.switch_backend("agg")
+    ax = StrategyErrorDisplay.from_comparison(study).ax_
+    (line,) = [one for one in ax.get_lines() if one.get_linestyle() == "--"]
+    assert low * (1 - 2e-3) <= line.get_xdata()[0] <= high
+    (text,) = [one.get_text() for one in ax.texts if "certified" in one.get_text()]
+    assert float(text.split()[-1]) == pytest.approx(low, rel=0.006)
+    plt.close("all")
