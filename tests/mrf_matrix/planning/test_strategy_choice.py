@@ -137,8 +137,10 @@ def test_what_the_user_names_is_not_chosen_again():
     matrix = np.vstack([np.eye(18), np.ones((1, 18))])
     made = plan(Domain.from_sizes([3, 2, 3]), epsilon=6, strategy=matrix, **named)
     assert made.strategy.method == "given"
-    selected = strategies.select(made.parts[0].workload, time_limit=0.05, random_state=0)
-    made = plan(Domain.from_sizes([3, 2, 3]), epsilon=6, strategy=selected, **named)
+    free = plan(Domain.from_sizes([3, 2, 3]), rho=8, **named)
+    selected = strategies.select(made.parts[0].workload, "l2", time_limit=0.05, random_state=0)
+    assert selected.method != free.strategy.method == "identity"
+    made = plan(Domain.from_sizes([3, 2, 3]), rho=8, strategy=selected, **named)
     assert made.strategy is selected
 
 
