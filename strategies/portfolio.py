@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 
 from strategies.family import Family, Search
 from strategies.objective import assess
-from strategies.operators import MemoryCapError, Operator, RowSpaceError, fits
+from strategies.operators import Dense, MemoryCapError, Operator, Product, RowSpaceError, fits
 from strategies.problem import Problem
 from strategies.progress import Progress, Report
 from strategies.registry import shares_of
@@ -118,7 +118,8 @@ class Portfolio:
             return
         spent = time.monotonic() - began
         self.found.append(strategy)
-        self.tried.append(Candidate(family.name, strategy.loss, spent, note))
+        kept = None if is_dense(strategy.matrix) else strategy.matrix
+        self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
 
     def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""
@@ -153,3 +154,10 @@ class Portfolio:
         if merging is None:
             return False
         return merging.n_groups <= LARGEST_DENSE and fits((matrix.entries,), 32)
+
+
+def is_dense(matrix: Operator) -> bool:
+    """Tell whether a strategy is an explicit array, over the cells or over groups of them."""
+    while isinstance(matrix, Product):
+        matrix = matrix.left
+    return isinstance(matrix, Dense)

@@ -1,7 +1,7 @@
 """A selected strategy: the matrix, what it costs, and how far from optimal it can be."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,12 +21,16 @@ class Candidate:
         Wall time of the search.
     note : str
         How it started, or why it failed.
+    matrix : Operator or None
+        The strategy, unless it is an explicit dense array: those can be large, and only the best
+        of them is kept, as `Strategy.matrix`.
     """
 
     family: str
     loss: float
     seconds: float
     note: str = ""
+    matrix: Operator | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +87,25 @@ class Strategy:
     def sensitivity_is_exact(self) -> bool:
         """Whether the sensitivity is the largest column norm itself, not a bound above it."""
         return self.matrix.sensitivity_is_exact(self.norm)
+
+    @property
+    def alternatives(self) -> tuple["Strategy", ...]:
+        """The other strategies found whose matrices were kept, best first.
+
+        Their losses are larger, but a loss is an error under continuous noise: where noise is of
+        integers and coarse, one of them may be better.
+        """
+        return tuple(
+            replace(
+                self,
+                matrix=one.matrix,
+                sensitivity=one.matrix.sensitivity(self.norm),
+                loss=one.loss,
+                method=one.family,
+            )
+            for one in self.candidates
+            if one.matrix is not None and one.matrix is not self.matrix
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""

@@ -17,7 +17,7 @@ so that ``‖T‖₂ = √τ``. With several ensembles each is measured with its
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -33,6 +33,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, Release, calibrate, count_cells
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.noise_sums import NoiseTerm
+from mrf_matrix.planning.strategy_choice import Calibrated
 from strategies import Strategy
 from strategies.operators import Identity, Operator
 
@@ -189,34 +190,38 @@ def allocate(
     """
     kind = checked_allocation(allocation)
     workloads = [path_matrix(ensemble.forest) for ensemble in ensembles]
-    chosen: Sequence[Strategy | None] = [None] * len(workloads)
     if kind == "matrix":
         chosen = choose_strategies(
             workloads,
             strategy,
+            [_calibrated(*asked, neighboring) for asked in zip(workloads, budgets, strict=True)],
             budgets[0].norm,
             structure,
             time_limit=time_limit,
             n_jobs=n_jobs,
         )
+        answerings = [
+            Answering(workload, *each) for workload, each in zip(workloads, chosen, strict=True)
+        ]
+    else:
+        answerings = [
+            _as_measured(kind, workload, budget, neighboring)
+            for workload, budget in zip(workloads, budgets, strict=True)
+        ]
     return tuple(
-        Training(ensemble, kind, _answering(kind, workload, selected, budget, neighboring))
-        for ensemble, workload, selected, budget in zip(
-            ensembles, workloads, chosen, budgets, strict=True
-        )
+        Training(ensemble, kind, answering)
+        for ensemble, answering in zip(ensembles, answerings, strict=True)
     )
 
 
-def _answering(
-    kind: Allocation,
-    workload: Operator,
-    strategy: Strategy | None,
-    budget: PureDP | ZCDP,
-    neighboring: str,
+def _calibrated(workload: Operator, budget: PureDP | ZCDP, neighboring: str) -> Calibrated:
+    return partial(calibrate, budget=budget, neighboring=neighboring, workload=workload)
+
+
+def _as_measured(
+    kind: Allocation, workload: Operator, budget: PureDP | ZCDP, neighboring: str
 ) -> Answering:
-    if strategy is not None:
-        mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
-        return Answering(workload, strategy, mechanism)
+    """Return how a baseline's leaves are measured themselves."""
     measured = workload if kind == "per_tree" else Identity(workload.shape[0])
     return Answering(measured, None, calibrate(measured, budget, neighboring=neighboring))
 

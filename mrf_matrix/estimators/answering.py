@@ -18,15 +18,11 @@ from mrf_matrix.mechanisms import (
     reconstruct,
 )
 from mrf_matrix.mechanisms.least_squares import recovered_squares
-from strategies import Strategy, evaluate, families, select
-from strategies.merging import can_merge, merge_columns
-from strategies.operators import Norm, Operator, as_operator
+from mrf_matrix.planning.strategy_choice import Calibrated, chosen, one_strategy_each, selected
+from strategies import Strategy, families
+from strategies.operators import Norm, Operator
 
 Array = NDArray[np.float64]
-
-DECOMPOSED = 2.5e9
-"""Operations a second of the reference machine in singular value decompositions, of which the
-families of a portfolio make several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,22 +66,26 @@ class Answering:
 def choose_strategies(
     workloads: Sequence[Operator],
     strategy: Any,
+    calibrated: Sequence[Calibrated],
     norm: Norm,
     structure: np.random.Generator,
     *,
     time_limit: float = 8.0,
     n_jobs: int | None = None,
-) -> list[Strategy]:
-    """Select or evaluate one strategy for each ensemble's workload, in parallel if asked.
+) -> list[tuple[Strategy, Mechanism]]:
+    """Choose one strategy for each ensemble's workload, with its mechanism.
 
-    Only public things go to the workers, and no noise is drawn there.
+    Searches run in parallel if asked: only public things go to the workers, and no noise is drawn
+    there. Of what "auto" finds, the least expected error under the mechanism's own law decides.
 
     Parameters
     ----------
     workloads : sequence of Operator
-        One for each ensemble.
+        One for each ensemble; rows scaled by how often they are asked.
     strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
         A family's name for all, the strategy of the only ensemble, or one for each.
+    calibrated : sequence of callable
+        For each ensemble, returns the mechanism that spends its budget on a strategy.
     norm : {"l1", "l2"}
         Column norm that the noise calls for.
     structure : Generator
@@ -101,21 +101,14 @@ def choose_strategies(
         If there is not one strategy for each ensemble, or one belongs to the other norm.
     """
     check_strategy_names(strategy)
-    given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
-    if len(given) == 1 and (isinstance(given[0], str) or len(workloads) == 1):
-        given *= len(workloads)
-    if len(given) != len(workloads):
-        raise ValueError(
-            f"strategy holds {len(given)} for {len(workloads)} ensembles: expected a family's "
-            f"name, or one strategy for each ensemble."
-        )
+    given = one_strategy_each(strategy, len(workloads))
     seeds = structure.integers(2**63, size=len(workloads)).tolist()
     tasks = (
-        delayed(_chosen)(workload, one, norm, seed, time_limit)
+        delayed(selected)(workload, one, norm, seed, time_limit)
         for workload, one, seed in zip(workloads, given, seeds, strict=True)
     )
-    chosen: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
-    return chosen
+    found: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
+    return [chosen(*each) for each in zip(found, given, calibrated, workloads, strict=True)]
 
 
 def check_strategy_names(strategy: Any) -> None:
@@ -136,52 +129,6 @@ def check_strategy_names(strategy: Any) -> None:
                 f"strategy={one!r}: expected 'auto' or one of {', '.join(families())}, or a "
                 f"strategy matrix."
             )
-
-
-def given_matrix(strategy: Any, cells: int) -> Operator:
-    """Return a strategy matrix that was given by hand, over so many cells.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no matrix of finite numbers, or has another number of columns.
-    """
-    matrix = as_operator(strategy, "strategy")
-    if matrix.shape[1] != cells:
-        raise ValueError(
-            f"strategy has {matrix.shape[1]} columns: expected {cells}, one for each cell of what "
-            f"is measured."
-        )
-    return matrix
-
-
-def _chosen(
-    workload: Operator, strategy: Any, norm: Norm, seed: int, time_limit: float
-) -> Strategy:
-    """Select or evaluate one strategy in a given norm."""
-    if isinstance(strategy, str):
-        return select(workload, norm, strategy, seed, time_limit=time_limit)
-    if not isinstance(strategy, Strategy):
-        return evaluate(workload, given_matrix(strategy, workload.shape[1]), norm=norm)
-    if strategy.norm != norm:
-        raise ValueError(
-            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
-            f"{norm!r}: select it again with norm={norm!r}."
-        )
-    return strategy
-
-
-def method_within(workload: Operator, time_limit: float) -> str:
-    """Return "auto" where a portfolio's decompositions fit the time limit.
-
-    Otherwise "identity": measure every group of cells with equal columns once, which needs no
-    linear algebra, and which searches seldom beat on workloads so large.
-    """
-    if not can_merge(workload):
-        return "auto"
-    cells = merge_columns(workload).n_groups
-    rank = min(workload.shape[0], cells)
-    return "auto" if 20.0 * rank**2 * cells <= DECOMPOSED * time_limit else "identity"
 
 
 def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:

@@ -59,8 +59,8 @@ class TwoStageReport:
         As in `ChoiceReport`.
     structure, counts : str
         What the two stages spend, and how.
-    sensitivity : int
-        Of the measured integer answers.
+    sensitivity : float
+        How far one record moves what is measured, in records.
     law : str
         Of the noise on each of them.
     n_answers : int
@@ -73,7 +73,7 @@ class TwoStageReport:
     structure: str
     counts: str
     composition: str
-    sensitivity: int
+    sensitivity: float
     law: str
     n_answers: int
     public: tuple[str, ...] = (

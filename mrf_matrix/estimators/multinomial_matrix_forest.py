@@ -1,5 +1,6 @@
 """Multinomial structure grown privately, leaf counts by the matrix mechanism."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -8,11 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.answering import (
-    check_strategy_names,
-    choose_strategies,
-    given_matrix,
-)
+from mrf_matrix.estimators.answering import check_strategy_names, choose_strategies
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.choice_report import two_stage_report
 from mrf_matrix.estimators.matrix_forest import structure_generator
@@ -24,6 +21,7 @@ from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
+from mrf_matrix.planning.strategy_choice import given_matrix
 from strategies import Strategy
 from strategies.select import checked_time_limit
 
@@ -160,11 +158,11 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
     ) -> tuple[Release, Strategy]:
         """Select a strategy for the leaves, and measure stage 2's records once."""
         workload = path_matrix(forest)
-        (strategy,) = choose_strategies(
-            [workload], self.strategy, "l1", structure, time_limit=self.time_limit
+        calibrated = partial(
+            calibrate, budget=plan.counts, neighboring=self.neighboring, workload=workload
         )
-        mechanism = calibrate(
-            strategy, plan.counts, neighboring=self.neighboring, workload=workload
+        ((strategy, mechanism),) = choose_strategies(
+            [workload], self.strategy, [calibrated], "l1", structure, time_limit=self.time_limit
         )
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         release = measure(mechanism, counts, noise=self.noise, random_state=noise_state)

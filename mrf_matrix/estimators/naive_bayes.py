@@ -86,7 +86,7 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
     >>> model.predict(car.X).shape
     (1728,)
     >>> model.forest_.n_trees, model.release_.sensitivity
-    (7, 7)
+    (7, 7.0)
     """
 
     def __init__(

@@ -27,7 +27,9 @@ def posterior_report(plan: BlockMeasurement, release: Release, chosen: str) -> P
         noise=release.noise,
         measurements=(
             Measurement.of(
-                release, f"tables of {len(blocks)} blocks of {used} attributes, and class totals"
+                release,
+                f"tables of {len(blocks)} blocks of {used} attributes, and class totals",
+                weight=plan.weights[0],
             ),
         ),
         expected_rms_per_leaf=sqrt(release.variance) / leaf,

@@ -33,34 +33,47 @@ class Measurement:
         What it cost.
     law : str
         Law of the noise on one measured answer, in units of the integer answers.
-    sensitivity : int
-        Exact sensitivity of the integer answers under add/remove; its square for Gaussian noise.
+    sensitivity : float or None
+        How far one record moves what is measured, in records: the column norm, L1 for Laplace and
+        L2 for Gaussian noise, times the neighbouring relation's factor. None in reports of old
+        files, which did not state it.
     n_answers : int
         Noisy integers released: answers x classes.
+    column_sum : int
+        What the noise is calibrated to: largest column sum of absolute (Laplace) or squared
+        (Gaussian) entries of the integer matrix.
     """
 
     measured: str
     budget: str
     law: str
-    sensitivity: int
+    sensitivity: float | None
     n_answers: int
+    column_sum: int
 
     @classmethod
-    def of(cls, release: Release, measured: str) -> "Measurement":
-        """Return the figures of a release; all of them come from the release itself."""
+    def of(cls, release: Release, measured: str, *, weight: int = 1) -> "Measurement":
+        """Return the figures of a release; all of them come from the release itself.
+
+        Parameters
+        ----------
+        release : Release
+        measured : str
+        weight : int, default=1
+            How often what is measured counts each record.
+        """
         return cls(
             measured=measured,
             budget=repr(release.budget),
             law=str(release.law),
-            sensitivity=release.sensitivity,
+            sensitivity=release.sensitivity / weight,
             n_answers=release.answers.size,
+            column_sum=release.mechanism.rounded.column_sum,
         )
 
     def __str__(self) -> str:
-        return (
-            f"{self.measured}: {self.n_answers} noisy integers of sensitivity "
-            f"{self.sensitivity}, {self.law}"
-        )
+        moved = "" if self.sensitivity is None else f" of sensitivity {self.sensitivity:.6g}"
+        return f"{self.measured}: {self.n_answers} noisy integers{moved}, {self.law}"
 
 
 @dataclass(frozen=True)
@@ -104,9 +117,10 @@ class PrivacyReport:
         return "; ".join(dict.fromkeys(one.law for one in self.measurements))
 
     @property
-    def sensitivity(self) -> int:
-        """Largest sensitivity of a measurement."""
-        return max((one.sensitivity for one in self.measurements), default=0)
+    def sensitivity(self) -> float | None:
+        """Largest sensitivity of a measurement; None where one is not known."""
+        known = [one.sensitivity for one in self.measurements if one.sensitivity is not None]
+        return max(known, default=0.0) if len(known) == len(self.measurements) else None
 
     @property
     def n_answers(self) -> int:

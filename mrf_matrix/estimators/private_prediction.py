@@ -1,6 +1,8 @@
 """What batch prediction and subsample-and-aggregate share: queries first, then one measurement."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +15,6 @@ from mrf_matrix.estimators.answering import (
     Answering,
     check_strategy_names,
     choose_strategies,
-    method_within,
 )
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
@@ -39,6 +40,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.ensembles import Ensemble
+from mrf_matrix.planning.strategy_choice import method_within
 from mrf_matrix.planning.whole_number import whole_number
 from strategies import Strategy
 from strategies.operators import Operator
@@ -204,25 +206,43 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         queries = codes[places]
         workloads = [self._workload(ensemble, queries) for ensemble in parts.ensembles]
         budgets = budget_shares_of(book.batch_budget, self.budget_shares, len(workloads))
-        strategies: list[Strategy] | list[None] = [None] * len(workloads)
-        if not self._measures_queries():
-            asked = [weighted(workload, multiplicity) for workload in workloads]
-            strategy = self.strategy
-            if isinstance(strategy, str) and strategy == "auto":
-                strategy = [method_within(one, self.time_limit) for one in asked]
-            strategies = choose_strategies(
-                asked,
-                strategy,
-                budgets[0].norm,
-                np.random.default_rng([parts.selection_seed, book.n_started]),
-                time_limit=self.time_limit,
-                n_jobs=self.n_jobs,
-            )
-        answerings = tuple(
-            Answering(workload, strategy, self._mechanism(strategy, workload, budget))
-            for workload, strategy, budget in zip(workloads, strategies, budgets, strict=True)
+        if self._measures_queries():
+            answerings = [
+                Answering(workload, None, self._mechanism(None, workload, budget))
+                for workload, budget in zip(workloads, budgets, strict=True)
+            ]
+        else:
+            chosen = self._chosen(workloads, budgets, multiplicity, parts, book)
+            answerings = [
+                Answering(workload, *each) for workload, each in zip(workloads, chosen, strict=True)
+            ]
+        return VotePlan(queries, multiplicity, tuple(answerings), parts.domain.n_classes)
+
+    def _chosen(
+        self,
+        workloads: list[Operator],
+        budgets: Sequence[Budget],
+        multiplicity: NDArray[np.int64],
+        parts: "PublicParts",
+        book: VoteBook,
+    ) -> list[tuple[Strategy, Mechanism]]:
+        """Return each ensemble's strategy for a batch, with its mechanism."""
+        asked = [weighted(workload, multiplicity) for workload in workloads]
+        strategy = self.strategy
+        if isinstance(strategy, str) and strategy == "auto":
+            strategy = [method_within(one, budgets[0].norm, self.time_limit) for one in asked]
+        return choose_strategies(
+            asked,
+            strategy,
+            [
+                partial(self._mechanism, workload=workload, budget=budget)
+                for workload, budget in zip(workloads, budgets, strict=True)
+            ],
+            budgets[0].norm,
+            np.random.default_rng([parts.selection_seed, book.n_started]),
+            time_limit=self.time_limit,
+            n_jobs=self.n_jobs,
         )
-        return VotePlan(queries, multiplicity, answerings, parts.domain.n_classes)
 
     def _votes(self, X: Any) -> Array:
         check_is_fitted(self, "ensembles_")

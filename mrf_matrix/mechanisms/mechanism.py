@@ -1,6 +1,7 @@
 """A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -41,6 +42,28 @@ class Mechanism:
     neighboring: Neighboring
     squared_factor: int
     method: str
+
+    def __post_init__(self) -> None:
+        """Refuse a law of another kind than the budget's: what it protects is not known."""
+        needed = noise_for(self.rounded.column_sum, self.squared_factor, self.budget)
+        if type(self.law) is not type(needed):
+            raise ValueError(
+                f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "
+                f"{needed}. Expected the mechanism as calibrate(...) returns it: what another law "
+                f"protects is not known."
+            )
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves the answers, in the units of the selected strategy.
+
+        The largest column norm, L1 or L2, of what is measured, times the factor of the neighbouring
+        relation.
+        """
+        norm = float(self.rounded.column_sum)
+        if self.rounded.norm == "l2":
+            norm = sqrt(norm)
+        return norm * sqrt(self.squared_factor) / float(self.rounded.scale)
 
 
 def calibrate(
@@ -87,17 +110,17 @@ def calibrate(
             "have it checked that it does not need them."
         )
     factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
-    law = noise_for(rounded.sensitivity, factor, budget)
+    law = noise_for(rounded.column_sum, factor, budget)
     return Mechanism(rounded, law, budget, relation, factor, method)
 
 
-def noise_for(sensitivity: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
-    """Return the noise that integer answers of a sensitivity need.
+def noise_for(column_sum: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
+    """Return the noise that the answers of an integer matrix need.
 
     Parameters
     ----------
-    sensitivity : int
-        Exact, under add/remove: the L1 norm for `PureDP`, the squared L2 norm for `ZCDP`.
+    column_sum : int
+        Largest column sum of absolute entries for `PureDP`, of squared entries for `ZCDP`.
     squared : int
         Square of the neighbouring relation's factor.
     budget : PureDP or ZCDP
@@ -105,8 +128,8 @@ def noise_for(sensitivity: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw
     if budget.is_infinite:
         return NoNoise()
     if isinstance(budget, PureDP):
-        return DiscreteLaplace.calibrated(sensitivity, squared, budget.exact)
-    return DiscreteGaussian.calibrated(sensitivity, squared, budget.exact)
+        return DiscreteLaplace.calibrated(column_sum, squared, budget.exact)
+    return DiscreteGaussian.calibrated(column_sum, squared, budget.exact)
 
 
 def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:

@@ -158,9 +158,13 @@ class Release:
         return self.mechanism.neighboring
 
     @property
-    def sensitivity(self) -> int:
-        """Exact add/remove sensitivity of the matrix; its *square* for Gaussian noise."""
-        return self.mechanism.rounded.sensitivity
+    def sensitivity(self) -> float:
+        """How far one record moves `values`, under the release's neighbouring relation.
+
+        The largest column norm, L1 for Laplace and L2 for Gaussian noise, times the relation's
+        factor, in the units of the selected strategy.
+        """
+        return self.mechanism.sensitivity
 
     @property
     def law(self) -> NoiseLaw:

@@ -43,7 +43,8 @@ class Claims:
     ----------
     budget : PureDP or ZCDP
     neighboring : str
-    sensitivity : int
+    column_sum : int
+        Of the integer strategy: what the file states as its sensitivity.
     noise_scale : Fraction
     scale : Fraction
         What the selected strategy was multiplied by.
@@ -53,7 +54,7 @@ class Claims:
 
     budget: PureDP | ZCDP
     neighboring: str
-    sensitivity: int
+    column_sum: int
     noise_scale: Fraction
     scale: Fraction
     is_lossy: bool
@@ -76,9 +77,9 @@ def verified(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mec
     if recovery is not None:
         _check_recovery(matrix, recovery)
     exact = exact_sensitivity(matrix, norm)
-    if not 0 < exact <= claims.sensitivity:
+    if not 0 < exact <= claims.column_sum:
         raise ReleaseFileError(
-            f"sensitivity={claims.sensitivity}: its strategy has {exact}, so the file claims "
+            f"sensitivity={claims.column_sum}: its strategy has {exact}, so the file claims "
             f"more privacy than its noise gives."
         )
     relation = checked_neighboring(claims.neighboring)
@@ -88,7 +89,7 @@ def verified(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mec
         matrix=matrix,
         scale=claims.scale,
         norm=norm,
-        sensitivity=claims.sensitivity,
+        column_sum=claims.column_sum,
         recovery=matrix if recovery is None else recovery,
         is_lossy=claims.is_lossy,
     )
@@ -126,7 +127,7 @@ def exact_sensitivity(matrix: Operator, norm: Any) -> int:
 
 def _law(claims: Claims, factor: int) -> NoiseLaw:
     """Return the law of the claimed scale, which must be at least the one that is needed."""
-    needed = noise_for(claims.sensitivity, factor, claims.budget)
+    needed = noise_for(claims.column_sum, factor, claims.budget)
     if claims.budget.is_infinite:
         if claims.noise_scale:
             raise ReleaseFileError("noise of an infinite budget: expected a scale of 0.")

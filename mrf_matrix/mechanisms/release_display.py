@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mrf_matrix.mechanisms.release import Release
 
+NEIGHBOURS = {"add_remove": "one record more or less", "replace_one": "one record replaced"}
+
 SHOWN = 12
 """Attributes listed by size or name."""
 
@@ -14,13 +16,13 @@ SHOWN = 12
 def rows_of(release: "Release") -> list[tuple[str, str]]:
     """Return names and values of everything public about a release."""
     m, n = release.matrix.shape
-    squared = "squared L2" if release.mechanism.rounded.norm == "l2" else "L1"
+    norm = "L2" if release.mechanism.rounded.norm == "l2" else "L1"
     rows = [
         ("budget spent", repr(release.budget)),
         ("neighbouring relation", release.neighboring),
         ("noise", f"{release.noise}: {release.law}, variance {release.variance:.6g} an answer"),
         ("strategy", f"{release.method}, {whole(m)} integer rows over {whole(n)} cells"),
-        ("sensitivity", f"{release.sensitivity} ({squared}, one record more or less)"),
+        ("sensitivity", f"{release.sensitivity:.6g} ({norm}, {NEIGHBOURS[release.neighboring]})"),
         ("answers", f"{whole(m)} rows, {release.n_classes} classes"),
         ("attributes", f"{len(release.sizes)}, of sizes {listed(map(str, release.sizes))}"),
     ]

@@ -77,7 +77,7 @@ def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]
             "matrix": matrix,
             "recovery": recovery,
             "scale": str(rounded.scale),
-            "sensitivity": str(rounded.sensitivity),
+            "sensitivity": str(rounded.column_sum),
             "is_lossy": rounded.is_lossy,
         },
         "provenance": None
@@ -145,7 +145,7 @@ def _claims(data: dict[str, Any], strategy: dict[str, Any], budget: PureDP | ZCD
     return Claims(
         budget=budget,
         neighboring=one_of(data["neighboring"], NEIGHBORING, "neighboring"),
-        sensitivity=whole_of(strategy["sensitivity"], "sensitivity"),
+        column_sum=whole_of(strategy["sensitivity"], "sensitivity"),
         noise_scale=fraction_of(data["noise_scale"], "noise_scale"),
         scale=scale,
         is_lossy=strategy["is_lossy"],

@@ -47,8 +47,9 @@ class RoundedStrategy:
     scale : Fraction
         What A was multiplied by.
     norm : {"l1", "l2"}
-    sensitivity : int
-        Exact: the largest column sum of ``|ã|`` ("l1") or of ``ã²`` ("l2"), under add/remove.
+    column_sum : int
+        Exact: the largest column sum of ``|ã|`` ("l1") or of ``ã²`` ("l2"). Its root ("l2"), or it
+        itself ("l1"), is the sensitivity of the integer answers under add/remove.
     recovery : Operator of shape (m, n)
         The matrix whose pseudo-inverse is applied to the answers. It is Ã itself, unless A is
         rank-deficient and without structure: then rounding adds faint directions to its row
@@ -63,7 +64,7 @@ class RoundedStrategy:
     matrix: Operator
     scale: Fraction
     norm: Norm
-    sensitivity: int
+    column_sum: int
     recovery: Operator
     is_lossy: bool = False
 
@@ -93,7 +94,7 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
     >>> round_strategy(Identity(5), "l1").scale
     Fraction(1, 1)
     >>> kept = round_strategy(Dense([[0.5, 0.25], [0.0, 0.75]]), "l1")
-    >>> kept.scale, kept.sensitivity
+    >>> kept.scale, kept.column_sum
     (Fraction(4, 1), 4)
     """
     inner, weight = _without_weight(matrix)
@@ -105,7 +106,7 @@ def round_strategy(matrix: Operator, norm: Norm) -> RoundedStrategy:
         matrix=form.matrix,
         scale=Fraction(factor) / weight,
         norm=norm,
-        sensitivity=int(form.matrix.integer_sensitivity(norm)),
+        column_sum=int(form.matrix.integer_sensitivity(norm)),
         recovery=Scaled(factor, inner) if form.is_tilted else form.matrix,
         is_lossy=form.is_lossy and not has_full_column_rank(form.matrix),
     )

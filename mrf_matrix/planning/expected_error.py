@@ -54,9 +54,9 @@ class ExpectedError:
         return self.mechanism.neighboring
 
     @property
-    def sensitivity(self) -> int:
-        """Exact add/remove sensitivity of the rounded strategy; its square in the L2 norm."""
-        return self.mechanism.rounded.sensitivity
+    def sensitivity(self) -> float:
+        """How far one record moves what is measured, in the units of the selected strategy."""
+        return self.mechanism.sensitivity
 
     @property
     def noise_scale(self) -> Fraction:
@@ -116,7 +116,7 @@ class ExpectedError:
                 f"strategy was rounded."
             )
         mechanism = self.mechanism
-        law = noise_for(mechanism.rounded.sensitivity, mechanism.squared_factor, budget)
+        law = noise_for(mechanism.rounded.column_sum, mechanism.squared_factor, budget)
         return replace(self, mechanism=replace(mechanism, budget=budget, law=law))
 
     def __repr__(self) -> str:

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.planning.draw_transforms import fourth_cumulant, log_transform
 from mrf_matrix.planning.normal_flips import edgeworth_tail
 
 Array = NDArray[np.float64]
@@ -96,7 +95,7 @@ class NoiseTerm:
     @property
     def fourth_cumulant(self) -> float:
         """Fourth cumulant of the weighted sum."""
-        return float(fourth_cumulant(self.law) * (self.repeats @ self.weights**4))
+        return float(self.law.fourth_cumulant * (self.repeats @ self.weights**4))
 
     @property
     def reach(self) -> float:
@@ -107,7 +106,7 @@ class NoiseTerm:
         """Return the logarithm of the characteristic function, shape (f,)."""
         log = np.zeros(len(frequencies))
         for weight, repeat in zip(self.weights, self.repeats, strict=True):
-            log += repeat * log_transform(self.law, weight * frequencies)
+            log += repeat * self.law.log_characteristic(weight * frequencies)
         return log
 
     def heavy(self, largest: float, fourth: float) -> "NoiseTerm":
@@ -120,7 +119,7 @@ class NoiseTerm:
         fourth : float
             Fourth cumulant that the light draws may have together.
         """
-        cumulants = fourth_cumulant(self.law) * np.cumsum(self.repeats * self.weights**4)
+        cumulants = self.law.fourth_cumulant * np.cumsum(self.repeats * self.weights**4)
         keep = (np.abs(cumulants) > fourth) | (self.weights > largest)
         return NoiseTerm(self.weights[keep], self.repeats[keep], self.law)
 

@@ -83,7 +83,7 @@ class PlannedAnswers:
     def at(self, budget: PureDP | ZCDP) -> "PlannedAnswers":
         """Return the same at another budget of the same kind, without new linear algebra."""
         mechanism = self.mechanism
-        law = noise_for(mechanism.rounded.sensitivity, mechanism.squared_factor, budget)
+        law = noise_for(mechanism.rounded.column_sum, mechanism.squared_factor, budget)
         moved = replace(self, mechanism=replace(mechanism, budget=budget, law=law))
         known = self.__dict__.get("row_squares")
         if known is not None:
@@ -111,11 +111,7 @@ class PlannedAnswers:
     @property
     def sensitivity(self) -> float:
         """Column norm of what is measured times the neighbouring factor, in units of records."""
-        rounded = self.mechanism.rounded
-        norm = float(rounded.sensitivity)
-        if rounded.norm == "l2":
-            norm = float(np.sqrt(norm))
-        return float(norm * np.sqrt(self.mechanism.squared_factor) / float(rounded.scale))
+        return self.mechanism.sensitivity
 
     @property
     def noise_scale(self) -> float:

@@ -1,6 +1,7 @@
 """`plan`: from a public domain to a calibrated design, without data."""
 
 from collections.abc import Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -8,13 +9,19 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.ensembles import Ensemble, EnsembleDesign
 from mrf_matrix.planning.plan_choices import checked_allocation, checked_voting
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from mrf_matrix.planning.posterior_plan import check_plain, posterior_plan
+from mrf_matrix.planning.strategy_choice import (
+    chosen,
+    method_within,
+    one_strategy_each,
+    selected,
+)
 from mrf_matrix.planning.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import (
@@ -25,8 +32,8 @@ from mrf_matrix.planning.workloads import (
     public_queries,
     workload_of,
 )
-from strategies import Strategy, evaluate, select
-from strategies.operators import Identity, Norm, Operator
+from strategies import Strategy
+from strategies.operators import Identity, Operator
 
 Budget = PureDP | ZCDP
 
@@ -181,7 +188,7 @@ def _parts(
 ) -> tuple[PlannedAnswers, ...]:
     """Choose each ensemble's strategy and calibrate its noise."""
     workloads = [workload_of(mode, ensemble, queries) for ensemble in ensembles]
-    given = _one_each(strategy, len(ensembles))
+    given = one_strategy_each(strategy, len(ensembles))
     seeds = generator.integers(2**63, size=len(ensembles)).tolist()
     parts = []
     for ensemble, workload, budget, one, seed in zip(
@@ -190,13 +197,22 @@ def _parts(
         if allocation != "matrix":
             parts.append(_baseline(ensemble, workload, budget, allocation, voting, neighboring))
             continue
+        hard = mode == "subsample" and voting == "hard"
         weighted = workload if mode == "training" else as_often_as_asked(workload, often)
-        chosen = _chosen(weighted, one, budget.norm, seed, time_limit)
-        mechanism = calibrate(chosen, budget, neighboring=neighboring, workload=workload)
-        if mode == "subsample" and voting == "hard":
-            mechanism = with_hard_votes(mechanism)
-        parts.append(PlannedAnswers(ensemble, workload, chosen, mechanism))
+        if mode != "training" and isinstance(one, str) and one == "auto":
+            one = method_within(weighted, budget.norm, time_limit)
+        found = selected(weighted, one, budget.norm, seed, time_limit)
+        calibrated = partial(_calibrated, budget, neighboring, workload, hard)
+        parts.append(PlannedAnswers(ensemble, workload, *chosen(found, one, calibrated, weighted)))
     return tuple(parts)
+
+
+def _calibrated(
+    budget: Budget, neighboring: str, workload: Operator, hard: bool, strategy: Strategy
+) -> Mechanism:
+    """Return the noise that a strategy needs, for a table of counts or of hard votes."""
+    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+    return with_hard_votes(mechanism) if hard else mechanism
 
 
 def _baseline(
@@ -212,19 +228,6 @@ def _baseline(
     if allocation == "per_query":
         mechanism = one_query_at_a_time(mechanism, hard=voting == "hard")
     return PlannedAnswers(ensemble, measured, None, mechanism)
-
-
-def _chosen(workload: Operator, strategy: Any, norm: Norm, seed: int, limit: float) -> Strategy:
-    if isinstance(strategy, str):
-        return select(workload, norm, strategy, seed, time_limit=limit)
-    if not isinstance(strategy, Strategy):
-        return evaluate(workload, strategy, norm=norm)
-    if strategy.norm != norm:
-        raise ValueError(
-            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
-            f"{norm!r}: select it again with norm={norm!r}."
-        )
-    return strategy
 
 
 def _schema(domain: Any, forest: Any) -> tuple[Domain, Any]:
@@ -260,15 +263,3 @@ def _shared(budget: Budget, shares: Any, count: int) -> tuple[Budget, ...]:
             f"each."
         )
     return budget.split(list(shares))
-
-
-def _one_each(strategy: Any, count: int) -> list[Any]:
-    given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
-    if len(given) == 1 and (isinstance(given[0], str) or count == 1):
-        given *= count
-    if len(given) != count:
-        raise ValueError(
-            f"strategy holds {len(given)} for {count} ensembles: expected a family's name, or one "
-            f"strategy for each ensemble."
-        )
-    return given

@@ -49,7 +49,7 @@ def with_hard_votes(mechanism: Mechanism) -> Mechanism:
         Calibrated to a table of counts.
     """
     squared = HARD_SQUARED[mechanism.neighboring, mechanism.rounded.norm]
-    law = noise_for(mechanism.rounded.sensitivity, squared, mechanism.budget)
+    law = noise_for(mechanism.rounded.column_sum, squared, mechanism.budget)
     return replace(mechanism, squared_factor=squared, law=law)
 
 
@@ -63,9 +63,9 @@ def one_query_at_a_time(mechanism: Mechanism, *, hard: bool) -> Mechanism:
     hard : bool
         Whether the table holds hard votes.
     """
-    rounded = replace(mechanism.rounded, sensitivity=mechanism.rounded.matrix.shape[0])
+    rounded = replace(mechanism.rounded, column_sum=mechanism.rounded.matrix.shape[0])
     squared = mechanism.squared_factor
     if hard:
         squared = HARD_SQUARED["add_remove", rounded.norm]
-    law = noise_for(rounded.sensitivity, squared, mechanism.budget)
+    law = noise_for(rounded.column_sum, squared, mechanism.budget)
     return replace(mechanism, rounded=rounded, squared_factor=squared, law=law)

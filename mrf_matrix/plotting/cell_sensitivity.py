@@ -57,6 +57,7 @@ class CellSensitivityDisplay:
                 )
             norm = rounded.matrix.column_norms(rounded.norm) / float(rounded.scale)
             order = np.sort(np.asarray(norm))[::-1]
+            order = order * (part.sensitivity / order[0])  # the neighbouring factor, in records
             top = max(top, float(order[0]))
             name = "as measured" if part.strategy is None else part.strategy.method
             label = f"ensemble {number}: {name}" if len(self.plan.parts) > 1 else name

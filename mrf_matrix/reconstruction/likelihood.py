@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
+from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise, Release
 from mrf_matrix.mechanisms.containment import (
     check_determined,
     checked_workload,
@@ -149,12 +149,17 @@ def _common_law(releases: Sequence[Release]) -> type:
             "combine(...) takes both."
         )
     law = laws.pop()
-    if law not in (DiscreteLaplace, DiscreteGaussian):
+    if law in (DiscreteLaplace, DiscreteGaussian):
+        return law
+    if law is NoNoise:
         raise ValueError(
             "releases have no noise, so every other count has probability 0: expected a finite "
             "budget, or combine(...)."
         )
-    return law
+    raise TypeError(
+        f"releases have noise of law {law.__name__}: expected discrete Laplace or discrete "
+        f"Gaussian noise, whose likelihood is known here, or combine(...)."
+    )
 
 
 def _fit(releases: Sequence[Release], queries: Operator, model: Any) -> _Fit:

@@ -97,8 +97,8 @@ def _mean(releases: Sequence[Release]) -> tuple[Array, float]:
 
 
 def sensitivity_of(release: Release) -> float:
-    """Return the largest column norm of a release's matrix, in the norm of its budget."""
-    exact = float(release.sensitivity)
+    """Return the largest column norm of a release's integers, in the norm of its budget."""
+    exact = float(release.mechanism.rounded.column_sum)
     return exact if release.budget.norm == "l1" else sqrt(exact)
 
 

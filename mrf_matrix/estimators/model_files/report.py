@@ -37,21 +37,27 @@ def report_of(data: Any) -> PrivacyReport:
         notes=tuple(_text(item, "notes") for item in _list(data.get("notes"), "notes")),
     )
     follows = report.to_dict()
-    for name in DERIVED & set(data):
+    old = report.measurements and report.sensitivity is None
+    for name in (DERIVED - ({"sensitivity"} if old else set())) & set(data):
         if data[name] != follows[name]:
             raise ModelFileError(f"report: {name} is not that of its measurements.")
     return report
 
 
 def _measurement(data: Any) -> Measurement:
-    if not isinstance(data, dict) or set(data) != {field.name for field in fields(Measurement)}:
+    known = {field.name for field in fields(Measurement)}
+    old = isinstance(data, dict) and set(data) == known - {"column_sum"}
+    if not isinstance(data, dict) or not (old or set(data) == known):
         raise ModelFileError("report: measurements: expected objects of the known keys.")
+    if old:  # the first files called the column sum a sensitivity
+        data = data | {"column_sum": data["sensitivity"], "sensitivity": None}
     return Measurement(
         measured=_text(data["measured"], "measured"),
         budget=_text(data["budget"], "budget"),
         law=_text(data["law"], "law"),
-        sensitivity=_integer(data["sensitivity"]),
+        sensitivity=_number(data["sensitivity"]),
         n_answers=_integer(data["n_answers"]),
+        column_sum=_integer(data["column_sum"]),
     )
 
 

@@ -15,6 +15,15 @@ from mrf_matrix.mechanisms.noise.sampler import noisy
 TABLE_SCALE = 1024
 """Up to this σ research draws invert a table; above, rounded normals agree to 1e-7 relative."""
 
+COARSE = 0.5
+"""Below this σ the characteristic function is summed over integers, not over frequencies."""
+
+FINE = 3.0
+"""Above this σ the next term of the frequencies' sum is below ``exp(-2π²·9/2)`` of it."""
+
+INTEGERS = np.arange(-40, 41)
+"""Where a draw has its mass up to that σ."""
+
 
 @dataclass(frozen=True)
 class DiscreteGaussian(NoiseLaw):
@@ -41,19 +50,19 @@ class DiscreteGaussian(NoiseLaw):
         object.__setattr__(self, "scale", checked_scale(self.scale))
 
     @classmethod
-    def calibrated(cls, sensitivity: int, squared_factor: int, rho: Fraction) -> Self:
+    def calibrated(cls, column_sum: int, squared_factor: int, rho: Fraction) -> Self:
         """Return the law that makes integer answers ρ-zCDP.
 
         Parameters
         ----------
-        sensitivity : int
+        column_sum : int
             Largest column sum of *squared* entries of the integer strategy.
         squared_factor : int
             Square of the neighbouring relation's factor: 1, 2 or 4.
         rho : Fraction
             Finite budget.
         """
-        return cls(above(squared_factor * sensitivity / (2 * rho)))
+        return cls(above(squared_factor * column_sum / (2 * rho)))
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
@@ -82,6 +91,38 @@ class DiscreteGaussian(NoiseLaw):
         """Return ``-x²/2σ² - log Σ exp(-x²/2σ²)``."""
         ratio = np.asarray(values, dtype=np.float64) / float(self.scale)
         return np.asarray(-0.5 * ratio**2 - log(self._moments[0]))
+
+    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+        r"""Return the logarithm of the characteristic function, by whichever series is short.
+
+        It is, by Poisson's summation, ``Σ_k exp(-σ² (θ + 2πk)²/2)`` over its value at 0, or for
+        small σ the cosine series over few integers.
+        """
+        sigma = float(self.scale)
+        if sigma < COARSE:
+            few = INTEGERS[np.abs(INTEGERS) <= 4]
+            return np.asarray(np.log(np.cos(np.outer(angles, few)) @ self.pmf(few)))
+        wrapped = np.abs(np.remainder(np.asarray(angles) + np.pi, 2 * np.pi) - np.pi)
+        exponent = -0.5 * (sigma * wrapped) ** 2
+        if sigma > FINE:
+            return np.asarray(exponent)
+        turns = 2 * np.pi * np.arange(-4, 5)
+        shifts = -0.5 * sigma**2 * (2 * np.outer(wrapped, turns) + turns**2)
+        total = np.exp(shifts).sum(axis=1)
+        return np.asarray(exponent + np.log(total / np.exp(-0.5 * (sigma * turns) ** 2).sum()))
+
+    @property
+    def fourth_cumulant(self) -> float:
+        """Summed over integers; 0 for a large σ, where it differs by ``exp(-2π²σ²)`` only."""
+        if float(self.scale) >= FINE:
+            return 0.0
+        fourth = float(self.pmf(INTEGERS) @ INTEGERS.astype(np.float64) ** 4)
+        return fourth - 3 * self.variance**2
+
+    @property
+    def has_normal_tails(self) -> bool:
+        """True."""
+        return True
 
     def exact(self, answers: Integers) -> Integers:
         """Return the answers plus exact draws by OpenDP."""

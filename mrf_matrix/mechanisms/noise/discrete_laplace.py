@@ -38,19 +38,19 @@ class DiscreteLaplace(NoiseLaw):
         object.__setattr__(self, "scale", checked_scale(self.scale))
 
     @classmethod
-    def calibrated(cls, sensitivity: int, squared_factor: int, epsilon: Fraction) -> Self:
+    def calibrated(cls, column_sum: int, squared_factor: int, epsilon: Fraction) -> Self:
         """Return the law that makes integer answers ε-DP.
 
         Parameters
         ----------
-        sensitivity : int
+        column_sum : int
             Largest column sum of absolute entries of the integer strategy.
         squared_factor : int
             Square of the neighbouring relation's factor: 1 or 4.
         epsilon : Fraction
             Finite budget.
         """
-        return cls(above(squared_factor * (sensitivity / epsilon) ** 2))
+        return cls(above(squared_factor * (column_sum / epsilon) ** 2))
 
     @property
     def variance(self) -> float:
@@ -63,6 +63,24 @@ class DiscreteLaplace(NoiseLaw):
         t = float(self.scale)
         normaliser = log(-expm1(-1 / t)) - log1p(exp(-1 / t))
         return np.asarray(normaliser - np.abs(np.asarray(values, dtype=np.float64)) / t)
+
+    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+        r"""Return the logarithm of ``(1-p)² / ((1-p)² + 4 p sin²(θ/2))`` with ``p = exp(-1/t)``."""
+        t = float(self.scale)
+        waves = 4 * exp(-1 / t) * np.sin(np.asarray(angles) / 2) ** 2
+        return np.asarray(-np.log1p(waves / expm1(-1 / t) ** 2))
+
+    @property
+    def fourth_cumulant(self) -> float:
+        """That of a difference of two geometric laws: ``2p (1 + 4p + p²) / (1-p)⁴``."""
+        t = float(self.scale)
+        p = exp(-1 / t)
+        return 2 * p * (1 + 4 * p + p * p) / expm1(-1 / t) ** 4
+
+    @property
+    def has_normal_tails(self) -> bool:
+        """False: they are exponential."""
+        return False
 
     def exact(self, answers: Integers) -> Integers:
         """Return the answers plus exact draws by OpenDP."""

@@ -42,6 +42,20 @@ class NoiseLaw(ABC):
         """Return the logarithm of the probability of each integer."""
 
     @abstractmethod
+    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+        """Return the logarithm of the characteristic function at each angle, shape (f,)."""
+
+    @property
+    @abstractmethod
+    def fourth_cumulant(self) -> float:
+        """Fourth cumulant of one draw: 0 for a normal law."""
+
+    @property
+    @abstractmethod
+    def has_normal_tails(self) -> bool:
+        """Whether a quantile of a sum of draws is at most the normal one and a step of its law."""
+
+    @abstractmethod
     def exact(self, answers: Integers) -> Integers:
         """Return the answers plus independent release-grade draws, never seedable."""
 
@@ -72,6 +86,20 @@ class NoNoise(NoiseLaw):
     def log_pmf(self, values: NDArray[Any]) -> Floats:
         """Return 0 at the integer 0 and minus infinity elsewhere."""
         return np.where(np.asarray(values) == 0, 0.0, -np.inf)
+
+    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+        """Return zeros: the characteristic function of 0 is 1."""
+        return np.zeros(len(angles))
+
+    @property
+    def fourth_cumulant(self) -> float:
+        """Zero."""
+        return 0.0
+
+    @property
+    def has_normal_tails(self) -> bool:
+        """True: there are none."""
+        return True
 
     def exact(self, answers: Integers) -> Integers:
         """Return a copy of the answers."""

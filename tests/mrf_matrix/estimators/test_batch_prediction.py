@@ -18,8 +18,9 @@ from mrf_matrix import (
     RandomTrees,
     load_dataset,
 )
-from mrf_matrix.estimators import answering, private_prediction
+from mrf_matrix.estimators import private_prediction
 from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivacyLedger, PrivateDataError, PureDP
+from mrf_matrix.planning.strategy_choice import method_within
 
 INFINITE = float("inf")
 DRAWS = 4000
@@ -284,8 +285,9 @@ def test_a_workload_too_large_to_decompose_in_time_is_measured_by_cells(car):
     from mrf_matrix import path_matrix, prediction_workload, query_matrix
 
     W = prediction_workload(path_matrix(forest), query_matrix(car.codes[::2], car.domain))
-    assert answering.method_within(W, 0.5) == "identity"
-    assert answering.method_within(W, 100.0) == "auto"
+    assert method_within(W, "l1", 0.5) == "identity"
+    assert method_within(W, "l1", 100.0) == "auto"
+    assert method_within(W, "l2", 0.5) == "auto"  # one search finds the optimum
 
 
 def test_a_thousand_queries_on_car_as_in_figure_3b(car):

@@ -82,7 +82,7 @@ def test_sensitivity_is_exact_by_enumerating_neighbours(n_blocks, budget):
         answers.append(counts.answers(matrix).ravel())
     answers = np.array(answers)
     added = (np.abs(answers) ** order).sum(axis=1)
-    assert added.min() == added.max() == plan.mechanism.rounded.sensitivity
+    assert added.min() == added.max() == plan.mechanism.rounded.column_sum
     changed = (np.abs(answers[:, None] - answers) ** order).sum(axis=2).max()
     replacing = a_plan(sizes, k, budget, "replace_one", n_blocks).mechanism
     assert changed == replacing.squared_factor ** (1 / (3 - order)) * added.max()

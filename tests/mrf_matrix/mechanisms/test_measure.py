@@ -81,7 +81,8 @@ def test_noise_of_a_calibrated_mechanism():
     mechanism = calibrate(PATHS, PureDP(0.5), neighboring="replace_one")
     release = measure(mechanism, COUNTS)
     assert release.mechanism is mechanism
-    assert (release.sensitivity, release.noise_scale) == (1, 4)
+    assert mechanism.rounded.column_sum == 1
+    assert (release.sensitivity, release.noise_scale) == (2.0, 4)  # replaced: twice the norm
     with pytest.raises(ValueError, match="calibrated to"):
         measure(mechanism, COUNTS, PureDP(1))
 

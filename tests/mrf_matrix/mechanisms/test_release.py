@@ -227,7 +227,7 @@ def test_text_and_table_show_the_same_and_escape_it():
     assert ("th", "row") in table.tags
     assert ("th", None) not in table.tags
     assert table.texts[0] == release.statement == text.splitlines()[0]
-    for shown in ("NOT A PRIVATE RELEASE", "ZCDP(rho=0.25)", "add_remove", "squared L2", "given"):
+    for shown in ("NOT A PRIVATE RELEASE", "ZCDP(rho=0.25)", "add_remove", "L2", "given"):
         assert shown in text
         assert shown in html
     assert "a<b>, c" in table.texts

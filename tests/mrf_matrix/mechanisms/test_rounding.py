@@ -74,7 +74,7 @@ def test_integers_stay_as_they_are(name, norm):
     assert rounded.scale == 1
     assert np.array_equal(rounded.matrix.to_dense(), INTEGRAL[name].to_dense())
     assert rounded.is_unbiased
-    assert rounded.sensitivity == exact_sensitivity(rounded.matrix.to_dense(), norm)
+    assert rounded.column_sum == exact_sensitivity(rounded.matrix.to_dense(), norm)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -85,8 +85,8 @@ def test_reals_become_close_integers(name, norm):
     entries = rounded.matrix.to_dense()
     assert np.array_equal(entries, np.rint(entries))
     assert rounded.matrix.columns(np.arange(6)).dtype == np.int64
-    assert type(rounded.sensitivity) is int
-    assert rounded.sensitivity == exact_sensitivity(entries, norm)
+    assert type(rounded.column_sum) is int
+    assert rounded.column_sum == exact_sensitivity(entries, norm)
     real = matrix.sensitivity(norm)
     error = np.abs(entries / float(rounded.scale) - matrix.to_dense()).max()
     assert error < 2e-5 * real
@@ -120,7 +120,7 @@ def test_every_family_survives_rounding(method, norm):
     rounded = round_strategy(strategy.matrix, norm)
     again = evaluate(workload, rounded.recovery, norm)
     assert again.loss == pytest.approx(strategy.loss, rel=1e-3)
-    root = rounded.sensitivity if norm == "l1" else np.sqrt(rounded.sensitivity)
+    root = rounded.column_sum if norm == "l1" else np.sqrt(rounded.column_sum)
     assert root / float(rounded.scale) == pytest.approx(strategy.sensitivity, rel=1e-4)
 
 
@@ -132,7 +132,7 @@ def test_common_weights_only_change_the_units():
 
 def test_halves_and_quarters_need_few_bits():
     rounded = round_strategy(Marginals((2, 3), [(0,), (0, 1)], [0.5, 0.25]), "l1")
-    assert (rounded.scale, rounded.sensitivity) == (4, 3)
+    assert (rounded.scale, rounded.column_sum) == (4, 3)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -155,7 +155,7 @@ def test_large_integers_are_shortened(norm):
     """Entries too large for exact sums of squares are rounded like reals."""
     matrix = Dense([[2**40 + 1, 0], [1, 2**41]])
     rounded = round_strategy(matrix, norm)
-    assert rounded.sensitivity == exact_sensitivity(rounded.matrix.to_dense(), norm) < 2**62
+    assert rounded.column_sum == exact_sensitivity(rounded.matrix.to_dense(), norm) < 2**62
     assert rounded.scale < 1
 
 
@@ -187,7 +187,7 @@ def test_the_sum_of_entries_is_not_bounded_by_squares():
     rounded = round_strategy(RowScaled(weights, deep_stumps(4)), "l1")
     whole = np.asarray(rounded.matrix.weights)
     assert float(whole.max()) ** 2 * len(whole) >= 2**62  # what used to be refused
-    assert rounded.sensitivity == sum(whole.reshape(4, 2).max(axis=1).tolist())
+    assert rounded.column_sum == sum(whole.reshape(4, 2).max(axis=1).tolist())
 
 
 @pytest.mark.parametrize(("norm", "power"), [("l1", 1), ("l2", 2)])

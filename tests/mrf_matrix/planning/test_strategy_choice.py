@@ -1,0 +1,157 @@
+"""What is measured has the least expected error under the noise that will be drawn."""
+
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from math import exp, sinh
+
+import numpy as np
+import pytest
+
+import strategies
+from mrf_matrix import (
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    SubsampleAggregateClassifier,
+    load_dataset,
+)
+from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.forests import RandomTrees
+from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
+from mrf_matrix.planning import expected_error, plan
+from mrf_matrix.planning.strategy_choice import least_expected_error
+
+BUDGETS = (PureDP(Fraction(1, 10)), PureDP(1), PureDP(4), ZCDP(Fraction(1, 2)), ZCDP(8))
+
+
+@pytest.fixture(scope="module")
+def car():
+    return load_dataset("car")
+
+
+def discrete_laplace(scale):
+    """Return the variance of ``P(x) ~ exp(-|x|/t)`` over the integers."""
+    return 1 / (2 * sinh(1 / (2 * scale)) ** 2)
+
+
+def discrete_gaussian(square):
+    x = np.arange(-60, 61)
+    mass = np.exp(-(x**2) / (2 * square))
+    return float(x**2 @ mass / mass.sum())
+
+
+def workload(seed):
+    domain = Domain.from_sizes([3, 2, 3])
+    forest = RandomTrees(n_trees=5, max_depth=2).grow(domain, random_state=seed)
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, size, 9) for size in domain.sizes], axis=1)
+    return prediction_workload(path_matrix(forest), query_matrix(codes, domain))
+
+
+def test_the_loss_and_the_noise_rank_differently(car):
+    """Car at ε = 1: a search's loss is below the Identity's, its squared error above."""
+    forest = RandomTrees(n_trees=16, max_depth=3).grow(car.domain, random_state=0)
+    T, Q = path_matrix(forest), query_matrix(car.codes[::4], car.domain)
+    W = prediction_workload(T, Q)
+    found = strategies.select(W, time_limit=1, random_state=0)
+    identity = strategies.select(W, method="identity")
+    assert found.loss < identity.loss
+    by_loss, plain = (expected_error(one, W, epsilon=1).total for one in (found, identity))
+    assert plain == pytest.approx(discrete_laplace(1) * identity.loss)
+    assert plain < by_loss
+    for epsilon, expected in ((1, plain), (0.1, expected_error(found, W, epsilon=0.1).total)):
+        calibrated = partial(calibrate, budget=PureDP(epsilon), workload=W)
+        chosen, mechanism = least_expected_error((found, *found.alternatives), calibrated, W)
+        assert expected_error(chosen, W, epsilon=epsilon).total == pytest.approx(expected)
+        assert mechanism.method == chosen.method
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@pytest.mark.parametrize("neighboring", NEIGHBORING)
+def test_no_candidate_is_better(budget, neighboring):
+    for seed in range(3):
+        W = workload(seed)
+        found = strategies.select(W, budget.norm, time_limit=0.05, random_state=0)
+        calibrated = partial(calibrate, budget=budget, neighboring=neighboring, workload=W)
+        _, mechanism = least_expected_error((found, *found.alternatives), calibrated, W)
+        amount = {"epsilon" if budget.norm == "l1" else "rho": budget.exact}
+        errors = {
+            one.method: expected_error(one, W, neighboring=neighboring, **amount).total
+            for one in (found, *found.alternatives)
+        }
+        assert errors[mechanism.method] <= min(errors.values()) * (1 + 1e-9)
+
+
+def test_an_identity_is_taken_where_its_noise_is_small():
+    """By hand, from laws and losses alone: at rho = 8 nearly all draws are 0."""
+    W = workload(0).to_dense()
+    merged = np.unique(W, axis=1, return_counts=False)
+    for budget, own in (
+        (PureDP(6), discrete_laplace(1 / 6)),
+        (ZCDP(8), discrete_gaussian(1 / 16)),
+    ):
+        found = strategies.select(W, budget.norm, time_limit=0.05, random_state=0)
+        continuous = 2 / 36 if budget.norm == "l1" else 1 / 16
+        assert own * (merged**2).sum() < continuous * found.lower_bound
+        calibrated = partial(calibrate, budget=budget, workload=W)
+        operator = strategies.operators.as_operator(W, "workload")
+        chosen, _ = least_expected_error((found, *found.alternatives), calibrated, operator)
+        assert chosen.loss == pytest.approx((merged**2).sum())
+
+
+SMALL = {"n_trees": 5, "max_depth": 2, "random_state": 3, "time_limit": 0.1}
+DOMAIN = Domain.from_sizes([3, 2, 3], n_classes=2)
+CELLS = np.array(list(product(range(3), range(2), range(3))))
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 6, "rho": None}, {"epsilon": None, "rho": 8},
+                                    {"epsilon": 0.1, "rho": None}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("neighboring", NEIGHBORING)
+def test_plans_and_estimators_choose_alike(budget, neighboring):
+    queries = CELLS[[0, 3, 3, 8, 11, 17, 17, 17]]
+    same = {**budget, **SMALL, "neighboring": neighboring}
+    for mode, kind, voting in (
+        ("prediction", BatchPredictionClassifier, {}),
+        ("subsample", SubsampleAggregateClassifier, {"voting": "weight"}),
+        ("subsample", SubsampleAggregateClassifier, {"voting": "hard"}),
+    ):
+        promised = plan(DOMAIN, mode, queries=queries, **same, **voting)
+        released = kind(DOMAIN, **same, **voting).plan(queries)
+        assert [one.strategy.method for one in released.answerings] == [promised.strategy.method]
+        assert released.expected_rms_per_vote == pytest.approx(promised.rms_per_vote)
+    promised = plan(DOMAIN, **same)
+    model = MatrixForestClassifier(DOMAIN, **same).fit(CELLS, np.arange(18) % 2)
+    assert model.strategy_.method == promised.strategy.method
+    assert model.privacy_report_.expected_rms_per_leaf == pytest.approx(
+        promised.rms_per_leaf, rel=1e-6
+    )
+
+
+def test_what_the_user_names_is_not_chosen_again():
+    named = {"n_trees": 5, "max_depth": 2, "random_state": 0, "time_limit": 0.1}
+    for epsilon in (1, 6):
+        for name in ("p_identity", "workload_itself", "identity"):
+            made = plan(Domain.from_sizes([3, 2, 3]), epsilon=epsilon, strategy=name, **named)
+            assert made.strategy.method == name
+    matrix = np.vstack([np.eye(18), np.ones((1, 18))])
+    made = plan(Domain.from_sizes([3, 2, 3]), epsilon=6, strategy=matrix, **named)
+    assert made.strategy.method == "given"
+    free = plan(Domain.from_sizes([3, 2, 3]), rho=8, **named)
+    selected = strategies.select(made.parts[0].workload, "l2", time_limit=0.05, random_state=0)
+    assert selected.method != free.strategy.method == "identity"
+    made = plan(Domain.from_sizes([3, 2, 3]), rho=8, strategy=selected, **named)
+    assert made.strategy is selected
+
+
+def test_searched_arrays_are_not_kept_twice():
+    found = strategies.select(workload(0), time_limit=0.05, random_state=0)
+    kept = [one.family for one in found.candidates if one.matrix is not None]
+    assert "identity" in kept
+    assert not {"p_identity", "row_space", "polished", "gaussian_optimal"} & set(kept)
+
+
+def test_laws_of_the_oracle_are_those_of_the_texts():
+    assert discrete_laplace(1) == pytest.approx(2 * exp(-1) / (1 - exp(-1)) ** 2)
+    assert discrete_laplace(1) == pytest.approx(1.8413, abs=1e-4)
+    assert discrete_gaussian(1 / 4) == pytest.approx(0.215, abs=1e-3)
