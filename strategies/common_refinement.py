@@ -30,7 +30,7 @@ from strategies.operators import (
     check_allocation,
     fits,
 )
-from strategies.operators.components import MaskRows, mask_rows
+from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.problem import Problem
 from strategies.refinement_groups import (
     POWER,

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from strategies.operators import Array, Operator, check_allocation, fits
-from strategies.operators.components import mask_rows
+from strategies.operators.masks.components import mask_rows
 from strategies.path_patterns import PatternRows, distinct_paths
 from strategies.pinched_bound import pinched_bound
 

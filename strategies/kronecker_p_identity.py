@@ -25,7 +25,7 @@ from scipy import linalg, optimize, sparse
 
 from strategies.family import Family, Search
 from strategies.operators import Array, Dense, Identity, Kronecker, Operator
-from strategies.operators.components import mask_rows
+from strategies.operators.masks.components import mask_rows
 from strategies.path_patterns import PatternRows, distinct_paths
 from strategies.problem import Problem
 

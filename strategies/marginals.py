@@ -19,7 +19,7 @@ from strategies.marginals_algebra import Energies, workload_energies
 from strategies.marginals_candidates import candidate_sets, largest_table
 from strategies.marginals_optimiser import Weighted, optimise
 from strategies.operators import Array, Marginals, Operator, fits
-from strategies.operators.components import MAX_FIXED, Bools, mask_rows
+from strategies.operators.masks.components import MAX_FIXED, Bools, mask_rows
 from strategies.problem import Problem
 
 MANY_COMPONENTS = 2000

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators import Array, Norm, Operator, check_allocation, fits
-from strategies.operators.components import MAX_FIXED, Bools, components, mask_rows
+from strategies.operators.masks.components import MAX_FIXED, Bools, components, mask_rows
 
 Ints = NDArray[np.int64]
 

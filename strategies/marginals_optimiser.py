@@ -25,7 +25,7 @@ from strategies.marginals_algebra import (
     set_cells,
 )
 from strategies.operators import Array, Norm
-from strategies.operators.components import Bools
+from strategies.operators.masks.components import Bools
 
 INFEASIBLE = 1e30
 """Value of the logarithm of the loss where a needed component has no eigenvalue."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators import Gram, Grouping, Identity, Operator, Product, as_operator, fits
-from strategies.operators.packed_masks import unique_rows
-from strategies.operators.validation import is_sparse
+from strategies.operators.base.validation import is_sparse
+from strategies.operators.masks.packed_masks import unique_rows
 
 Keys = NDArray[np.uint64]
 

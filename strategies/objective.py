@@ -7,7 +7,7 @@ Miklau, McGregor 2010).
 
 How a structure plugs in
 ------------------------
-`strategies.operators.recovery` dispatches, in this order:
+`strategies.operators.base.recovery` dispatches, in this order:
 
 1. ``matrix.error_trace(workload)`` and ``matrix.row_errors(workload)``: a rule of the strategy's
    structure, for any workload it recognises, or None. It returns ``||W A⁺||_F²`` (its rows'
@@ -23,9 +23,9 @@ from functools import partial
 from typing import Any
 
 from strategies.operators import Norm, Operator, as_operator, error_trace
+from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.dense import Dense
 from strategies.operators.product import Product
-from strategies.operators.pseudo_inverse import factorised
 from strategies.problem import Problem
 from strategies.strategy import Strategy
 

@@ -18,7 +18,7 @@ from strategies.descent import step_seconds
 from strategies.family import Family, Search
 from strategies.free_columns_descent import descend_columns
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
-from strategies.operators.pseudo_inverse import factorised
+from strategies.operators.base.pseudo_inverse import factorised
 from strategies.p_identity_descent import descend, p_identity_matrix
 from strategies.problem import Problem
 from strategies.structured_starts import bumps, hefty, own_rows

@@ -18,7 +18,7 @@ from scipy import linalg
 
 from strategies.descent import minimise
 from strategies.operators import Array
-from strategies.operators.singular_values import minimum_norm
+from strategies.operators.base.singular_values import minimum_norm
 from strategies.p_identity_descent import REFUSED
 
 ROUNDS = (

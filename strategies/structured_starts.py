@@ -11,7 +11,7 @@ import numpy as np
 from strategies.dual_weights import ascend, gaussian_strategy
 from strategies.lower_bound import steps_within
 from strategies.operators import Array
-from strategies.operators.packed_masks import unique_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem import Problem
 
 MOST_ROWS = 700

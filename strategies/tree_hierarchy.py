@@ -26,8 +26,8 @@ from strategies.operators import (
     as_operator,
     fits,
 )
-from strategies.operators.components import mask_rows
-from strategies.operators.packed_masks import unique_rows
+from strategies.operators.masks.components import mask_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem import Problem
 from strategies.row_weights import SHARPNESS, Candidates, weighted_rows
 from strategies.workload_factor import factor_of

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from strategies.operators import Array, Gram, Operator, fits
-from strategies.operators.singular_values import singular_values
+from strategies.operators.base.singular_values import singular_values
 from strategies.problem import Problem
 
 TALL = 4

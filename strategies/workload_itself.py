@@ -29,7 +29,7 @@ from strategies.operators import (
     Scaled,
     Sparse,
 )
-from strategies.operators.packed_masks import unique_rows
+from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem import Problem
 
 LARGEST_ROW_GRAM = 3000

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.explicit_forms import as_shape
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import checked_sizes, real_array
+from strategies.operators.base.explicit_forms import as_shape
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.validation import checked_sizes, real_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

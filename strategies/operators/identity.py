@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import checked_sizes
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.validation import checked_sizes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

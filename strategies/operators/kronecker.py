@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.khatri_rao import khatri_rao
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.masks.khatri_rao import khatri_rao
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,7 +184,7 @@ class Kronecker(Operator):
 
     def error_trace(self, workload: Operator) -> float | None:
         """Return the product of the factors' traces, without one entry a row."""
-        from strategies.operators.recovery import error_trace
+        from strategies.operators.base.recovery import error_trace
 
         if isinstance(workload, Kronecker) and self._columns == workload._columns:
             pairs = zip(self.factors, workload.factors, strict=True)
@@ -192,14 +192,14 @@ class Kronecker(Operator):
         return super().error_trace(workload)
 
     def _kronecker_errors(self, workload: "Kronecker") -> Array:
-        from strategies.operators.recovery import row_errors
+        from strategies.operators.base.recovery import row_errors
 
         pairs = zip(self.factors, workload.factors, strict=True)
         return kronecker_product([row_errors(part, factor) for factor, part in pairs])
 
     def _path_errors(self, workload: Any) -> Array:
+        from strategies.operators.base.recovery import row_errors
         from strategies.operators.dense import Dense
-        from strategies.operators.recovery import row_errors
 
         errors = np.ones(workload.shape[0])
         for i, factor in enumerate(self.factors):

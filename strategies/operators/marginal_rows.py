@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Operator
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Operator
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 

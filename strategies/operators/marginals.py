@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.components import Bools, Components, components, mask_rows
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.pseudo_inverse import RowSpaceError, numbered
-from strategies.operators.residuals import Residuals, answer_rows, residual_answers
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
+from strategies.operators.masks.components import Bools, Components, components, mask_rows
+from strategies.operators.masks.residuals import Residuals, answer_rows, residual_answers
 
 TOLERANCE = 1e-12
 """Share of a workload's energy that may lie outside the row space."""

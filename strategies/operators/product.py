@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.explicit_forms import densified
+from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.pseudo_inverse import least_squares
 from strategies.operators.grouping import Grouping
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.pseudo_inverse import least_squares
 
 
 @dataclass(frozen=True, eq=False, repr=False)

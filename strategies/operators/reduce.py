@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from strategies.operators.base.operator import Operator
+from strategies.operators.base.pseudo_inverse import check_contained
 from strategies.operators.convert import as_operator
 from strategies.operators.grouping import Grouping
-from strategies.operators.operator import Operator
-from strategies.operators.pseudo_inverse import check_contained
 from strategies.operators.sparse import Sparse
 
 

@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.disjoint_groups import (
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.masks.disjoint_groups import (
     check_disjoint,
     cover_everything,
     numbered_groups,
 )
-from strategies.operators.group_columns import columns_by_group
-from strategies.operators.halves import Halves
-from strategies.operators.khatri_rao import khatri_rao, sum_of_products
-from strategies.operators.mask_grams import hadamard_gram, repeated_gram
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.met_columns import met_columns
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.packed_masks import (
+from strategies.operators.masks.group_columns import columns_by_group
+from strategies.operators.masks.halves import Halves
+from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
+from strategies.operators.masks.mask_grams import hadamard_gram, repeated_gram
+from strategies.operators.masks.met_columns import met_columns
+from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,
     as_columns,

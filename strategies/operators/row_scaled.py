@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.exact_integers import check_range
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import Real, real_array
+from strategies.operators.base.exact_integers import check_range
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.validation import Real, real_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

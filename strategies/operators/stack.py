@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.operator import Array, Norm, Operator, same_columns
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator, same_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class Stack(Operator):
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, block by block where the columns are out of reach."""
-        from strategies.operators.cross_gram import cross_gram
+        from strategies.operators.base.cross_gram import cross_gram
 
         return super().row_gram() if fits(self.shape) else cross_gram(self, self)
 

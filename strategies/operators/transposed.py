@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scipy import sparse
 
-from strategies.operators.operator import Array, Operator
+from strategies.operators.base.operator import Array, Operator
 
 
 @dataclass(frozen=True, eq=False, repr=False)

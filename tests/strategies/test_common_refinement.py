@@ -16,7 +16,7 @@ from strategies.common_refinement import (
 )
 from strategies.family import Search
 from strategies.operators import Product, RowKronecker, RowScaled, Sparse
-from strategies.operators.components import mask_rows
+from strategies.operators.masks.components import mask_rows
 from strategies.problem import Problem
 from strategies.refinement_groups import (
     Joiner,

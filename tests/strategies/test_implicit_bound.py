@@ -16,8 +16,8 @@ from strategies.implicit_bound import (
     weighted_gram,
 )
 from strategies.operators import Dense, Identity, Product, RowKronecker, RowScaled, memory_cap
-from strategies.operators.components import mask_rows
-from strategies.operators.memory import MemoryCapError
+from strategies.operators.base.memory import MemoryCapError
+from strategies.operators.masks.components import mask_rows
 from strategies.path_patterns import distinct_paths
 from strategies.pinched_bound import pinched_bound
 

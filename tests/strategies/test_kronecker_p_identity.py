@@ -15,7 +15,7 @@ from strategies.kronecker_p_identity import (
     p_identity_inverse,
 )
 from strategies.operators import Dense, Identity, Kronecker, Product, RowKronecker
-from strategies.operators.components import mask_rows
+from strategies.operators.masks.components import mask_rows
 from strategies.path_patterns import distinct_paths
 from strategies.problem import Problem
 

@@ -9,10 +9,10 @@ from scipy import sparse
 
 import strategies
 from strategies import operators as ops
-from strategies.operators import recovery
-from strategies.operators.cross_gram import cross_gram
+from strategies.operators.base import recovery
+from strategies.operators.base.cross_gram import cross_gram
+from strategies.operators.base.recovery import MOST_BITS, coordinates
 from strategies.operators.marginal_rows import marginal_rows
-from strategies.operators.recovery import MOST_BITS, coordinates
 
 RANDOM = np.random.default_rng(12)
 SIZES = (3, 2, 4)

@@ -6,8 +6,8 @@ from scipy import linalg
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
 from strategies import select
-from strategies.operators import pseudo_inverse
-from strategies.operators.singular_values import minimum_norm, singular_values
+from strategies.operators.base import pseudo_inverse
+from strategies.operators.base.singular_values import minimum_norm, singular_values
 
 RNG = np.random.default_rng(4)
 MATRICES = {

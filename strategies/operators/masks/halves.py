@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.khatri_rao import khatri_rao
-from strategies.operators.memory import check_allocation
-from strategies.operators.packed_masks import Masks, as_columns, pack, unique_rows
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.masks.khatri_rao import khatri_rao
+from strategies.operators.masks.packed_masks import Masks, as_columns, pack, unique_rows
 
 Array = NDArray[np.float64]
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from strategies.operators.cross_gram import cross_gram
-from strategies.operators.explicit_forms import densified
-from strategies.operators.memory import MemoryCapError, fits
-from strategies.operators.operator import Array, Operator
-from strategies.operators.pseudo_inverse import (
+from strategies.operators.base.cross_gram import cross_gram
+from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.memory import MemoryCapError, fits
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.pseudo_inverse import (
     Factors,
     check_contained,
     factorised,

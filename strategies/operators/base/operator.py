@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.exact_integers import exact_column_sums, integer_form
-from strategies.operators.explicit_forms import densified, gram
-from strategies.operators.memory import check_allocation
-from strategies.operators.pseudo_inverse import least_squares
+from strategies.operators.base.exact_integers import exact_column_sums, integer_form
+from strategies.operators.base.explicit_forms import densified, gram
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.pseudo_inverse import least_squares
 
 Norm = Literal["l1", "l2"]
 Array = NDArray[np.float64]

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from strategies.operators.explicit_forms import densified
+from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Operator
 from strategies.operators.kronecker import Kronecker, kronecker_product
 from strategies.operators.marginal_rows import marginal_rows, rows_are_cheaper
 from strategies.operators.marginals import Marginals
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Operator
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from strategies.operators.singular_values import minimum_norm, singular_values
+from strategies.operators.base.singular_values import minimum_norm, singular_values
 
 if TYPE_CHECKING:
-    from strategies.operators.operator import Operator
+    from strategies.operators.base.operator import Operator
 
 Array = NDArray[np.float64]
 

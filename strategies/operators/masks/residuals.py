@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.operators.components import MaskRows
-from strategies.operators.memory import current_cap
-from strategies.operators.operator import Array
+from strategies.operators.base.memory import current_cap
+from strategies.operators.base.operator import Array
+from strategies.operators.masks.components import MaskRows
 
 Ints = NDArray[np.int64]
 Residuals = dict[tuple[bool, ...], Array]

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Operator
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Operator
 
 Bools = NDArray[np.bool_]
 MAX_FIXED = 20

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import fits
-from strategies.operators.packed_masks import Masks, blocks_of, joint_mask
+from strategies.operators.base.memory import fits
+from strategies.operators.masks.packed_masks import Masks, blocks_of, joint_mask
 
 Array = NDArray[np.float64]
 MasksOf = Callable[[int], Masks]

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
-from strategies.operators import RowKronecker, RowScaled, group_columns
+from strategies.operators import RowKronecker, RowScaled
+from strategies.operators.masks import group_columns
 
 
 def grown(sizes, rng, depth):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.packed_masks import Bits, Masks
+from strategies.operators.masks.packed_masks import Bits, Masks
 
 Integers = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.operators.packed_masks import Masks, overlapping_pair
+from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
 Integers = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import check_allocation
+from strategies.operators.base.memory import check_allocation
 
 
 def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:

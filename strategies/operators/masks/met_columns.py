@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.packed_masks import Bits, Masks, as_columns
+from strategies.operators.masks.packed_masks import Bits, Masks, as_columns
 
 COLUMN_BITS = 2**26
 """Entries of the row-by-cell table that are unpacked at a time."""
