@@ -31,7 +31,7 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 from strategies.refinement_groups import (
     POWER,
     Joiner,

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from strategies.operators import Norm, Operator
-from strategies.problem import NORMS, Problem
+from strategies.problem.problem import NORMS, Problem
 
 
 @dataclass(frozen=True, eq=False)

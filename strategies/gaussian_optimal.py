@@ -9,8 +9,8 @@ from strategies.dual_weights import ascend, gaussian_strategy
 from strategies.family import BOTH_NORMS, Family, Search
 from strategies.lower_bound import steps_within
 from strategies.operators import Dense, Operator, fits
-from strategies.problem import Problem
-from strategies.workload_factor import factor_of
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of
 
 TOLERANCE = 1e-6
 LEAST_WORK = 4.0

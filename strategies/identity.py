@@ -8,7 +8,7 @@ workload, and never above the Identity on the cells themselves.
 
 from strategies.family import BOTH_NORMS, Family, Search
 from strategies.operators import Identity, Operator
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 
 def identity(problem: Problem, search: Search) -> Operator:

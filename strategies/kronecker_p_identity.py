@@ -27,7 +27,7 @@ from strategies.family import Family, Search
 from strategies.operators import Array, Dense, Identity, Kronecker, Operator
 from strategies.operators.masks.components import mask_rows
 from strategies.path_patterns import PatternRows, distinct_paths
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 LARGEST_FACTOR = 256
 """Codes of an attribute up to which its factor is optimised."""

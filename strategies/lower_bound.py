@@ -11,8 +11,8 @@ from scipy import linalg
 from strategies.dual_weights import MARGIN, ascend, certified
 from strategies.implicit_bound import implicit_bound
 from strategies.operators import Array
-from strategies.problem import Problem
-from strategies.workload_factor import factor_of
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of
 
 TOLERANCE = 2e-4
 """Gap at which the climb stops: the bound is then within 0.02 % of the best of its kind."""

@@ -20,7 +20,7 @@ from strategies.marginals_candidates import candidate_sets, largest_table
 from strategies.marginals_optimiser import Weighted, optimise
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.masks.components import MAX_FIXED, Bools, mask_rows
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 MANY_COMPONENTS = 2000
 """Components beyond which fewer candidate sets are generated, to keep every step cheap."""

@@ -26,8 +26,8 @@ from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.dense import Dense
 from strategies.operators.product import Product
-from strategies.problem import Problem
-from strategies.strategy import Strategy
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Strategy
 
 
 def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:

@@ -16,9 +16,9 @@ from strategies.descent import step_seconds
 from strategies.family import Family, Search
 from strategies.operators import Array, Dense, Identity, Operator, fits
 from strategies.p_identity_descent import LEAST_SHARE, Descent, descend
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of
 from strategies.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
-from strategies.workload_factor import factor_of
 
 LARGEST = 2500
 """Merged cells up to which p-Identity is tried."""

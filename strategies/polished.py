@@ -20,9 +20,9 @@ from strategies.free_columns_descent import descend_columns
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.p_identity_descent import descend, p_identity_matrix
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of
 from strategies.structured_starts import bumps, hefty, own_rows
-from strategies.workload_factor import factor_of
 
 LARGEST = 1000
 """Merged cells up to which every entry can be a variable."""

@@ -10,10 +10,10 @@ from scipy.linalg import LinAlgError
 from strategies.family import Family, Search
 from strategies.objective import assess
 from strategies.operators import MemoryCapError, Operator, RowSpaceError, fits
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Candidate, Strategy
 from strategies.progress import Progress, Report
 from strategies.registry import shares_of
-from strategies.strategy import Candidate, Strategy
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""

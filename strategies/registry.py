@@ -13,7 +13,7 @@ from strategies import (
     workload_itself,
 )
 from strategies.family import Family
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     identity.FAMILY,

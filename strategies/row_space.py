@@ -12,10 +12,10 @@ import numpy as np
 from strategies.descent import step_seconds
 from strategies.family import Family, Search
 from strategies.operators import Array, Dense, Operator, fits
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of
 from strategies.row_space_descent import ROUNDS, RowSpace, descend_in_row_space
 from strategies.structured_starts import gaussian_rows
-from strategies.workload_factor import factor_of
 
 LARGEST_RANK = 200
 """Rank of W up to which dense columns have a chance."""

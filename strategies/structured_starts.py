@@ -12,7 +12,7 @@ from strategies.dual_weights import ascend, gaussian_strategy
 from strategies.lower_bound import steps_within
 from strategies.operators import Array
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 MOST_ROWS = 700
 """Distinct rows of a workload that are few enough to start from."""

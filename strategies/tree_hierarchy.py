@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from strategies.descent import step_seconds
 from strategies.family import BOTH_NORMS, Family, Search
-from strategies.merging import Merging
 from strategies.operators import (
     Array,
     Dense,
@@ -28,9 +27,10 @@ from strategies.operators import (
 )
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem import Problem
+from strategies.problem.merging import Merging
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of
 from strategies.row_weights import SHARPNESS, Candidates, weighted_rows
-from strategies.workload_factor import factor_of
 
 LARGEST = 700
 """Merged cells up to which the family is worth its systems."""

@@ -30,7 +30,7 @@ from strategies.operators import (
     Sparse,
 )
 from strategies.operators.masks.packed_masks import unique_rows
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 LARGEST_ROW_GRAM = 3000
 """Distinct rows up to which a domain too large to enumerate is served through row Grams."""
@@ -89,7 +89,7 @@ def distinct_rows(problem: Problem) -> DistinctRows:
 
 
 def _distinct_sparse(merged: Operator) -> DistinctRows:
-    from strategies.merging import sparse_keys
+    from strategies.problem.merging import sparse_keys
 
     form = merged.to_sparse()
     first, _, counts = unique_rows(sparse_keys(form.T.tocsc()).view(np.uint8))

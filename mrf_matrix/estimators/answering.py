@@ -19,8 +19,8 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.least_squares import recovered_squares
 from strategies import Strategy, evaluate, families, select
-from strategies.merging import can_merge, merge_columns
 from strategies.operators import Norm, Operator, as_operator
+from strategies.problem.merging import can_merge, merge_columns
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from strategies.common_refinement import (
 from strategies.family import Search
 from strategies.operators import Product, RowKronecker, RowScaled, Sparse
 from strategies.operators.masks.components import mask_rows
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 from strategies.refinement_groups import (
     Joiner,
     joined_groups,

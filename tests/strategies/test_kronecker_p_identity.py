@@ -17,7 +17,7 @@ from strategies.kronecker_p_identity import (
 from strategies.operators import Dense, Identity, Kronecker, Product, RowKronecker
 from strategies.operators.masks.components import mask_rows
 from strategies.path_patterns import distinct_paths
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 
 def products_of_prefixes(*sizes):

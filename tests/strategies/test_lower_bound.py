@@ -11,8 +11,8 @@ from strategies import lower_bound as lower_bound_module
 from strategies.dual_weights import ascend, assess_weights, certified, gaussian_strategy, updated
 from strategies.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
 from strategies.operators import Gram
-from strategies.problem import Problem
-from strategies.workload_factor import factor_of, factor_of_gram, factor_of_rows
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of, factor_of_gram, factor_of_rows
 
 Array = NDArray[np.float64]
 

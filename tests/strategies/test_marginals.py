@@ -22,7 +22,7 @@ from strategies.marginals_algebra import (
 from strategies.marginals_candidates import candidate_sets
 from strategies.marginals_optimiser import log_loss, optimise
 from strategies.operators import Dense, Identity, Marginals, Product, RowKronecker, Sparse
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 
 def random_paths(sizes, trees, depth, seed):

@@ -20,9 +20,9 @@ from strategies.family import Family, Search
 from strategies.objective import assess
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
 from strategies.polished import direct_loss
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of
 from strategies.tree_hierarchy import node_strategy, path_nodes
-from strategies.workload_factor import factor_of
 
 FAMILIES = {
     family.name: family

@@ -16,7 +16,7 @@ from strategies import portfolio as portfolio_module
 from strategies.family import BOTH_NORMS
 from strategies.operators import Dense, Identity, MemoryCapError, Operator, RowKronecker
 from strategies.portfolio import Portfolio
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 from strategies.registry import FAMILIES
 
 NORMS = ("l1", "l2")

@@ -20,7 +20,7 @@ from strategies.operators import (
     Sparse,
     Stack,
 )
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 from strategies.registry import FAMILIES
 
 NORMS = ["l1", "l2"]

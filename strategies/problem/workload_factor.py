@@ -12,7 +12,7 @@ from scipy import linalg
 
 from strategies.operators import Array, Gram, Operator, fits
 from strategies.operators.base.singular_values import singular_values
-from strategies.problem import Problem
+from strategies.problem.problem import Problem
 
 TALL = 4
 """W itself is factorised while it has no more rows than this many times its columns."""

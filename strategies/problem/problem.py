@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from strategies.merging import Merging, can_merge, merge_columns
 from strategies.operators import Array, Norm, Operator, as_operator, fits
-from strategies.threads import one_thread
+from strategies.problem.merging import Merging, can_merge, merge_columns
+from strategies.problem.threads import one_thread
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 
