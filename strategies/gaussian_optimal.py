@@ -1,13 +1,13 @@
 """The optimum for Gaussian noise, with its distance from optimal known.
 
-``A = M^(-1/4) F`` at the best weights of `strategies.dual_weights`: r rows, one per dimension of
+``A = M^(-1/4) F`` at the best weights of `strategies.bounds.dual_weights`: r rows, one per dimension of
 the workload's row space. For "l2" its loss over the lower bound is the certified gap; for "l1" it
 is a start for the families that descend.
 """
 
-from strategies.dual_weights import ascend, gaussian_strategy
+from strategies.bounds.dual_weights import ascend, gaussian_strategy
+from strategies.bounds.lower_bound import steps_within
 from strategies.family import BOTH_NORMS, Family, Search
-from strategies.lower_bound import steps_within
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of

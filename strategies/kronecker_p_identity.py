@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse
 
+from strategies.bounds.path_patterns import PatternRows, distinct_paths
 from strategies.family import Family, Search
 from strategies.operators import Array, Dense, Identity, Kronecker, Operator
 from strategies.operators.masks.components import mask_rows
-from strategies.path_patterns import PatternRows, distinct_paths
 from strategies.problem.problem import Problem
 
 LARGEST_FACTOR = 256

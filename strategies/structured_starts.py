@@ -8,8 +8,8 @@ optimum for Gaussian noise, and a few random rows.
 
 import numpy as np
 
-from strategies.dual_weights import ascend, gaussian_strategy
-from strategies.lower_bound import steps_within
+from strategies.bounds.dual_weights import ascend, gaussian_strategy
+from strategies.bounds.lower_bound import steps_within
 from strategies.operators import Array
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.problem import Problem

@@ -71,7 +71,7 @@ class Problem:
     @cached_property
     def lower_bound(self) -> float:
         """A bound that no strategy's loss can be below, computed once."""
-        from strategies.lower_bound import lower_bound
+        from strategies.bounds.lower_bound import lower_bound
 
         with one_thread():
             return lower_bound(self)

@@ -5,6 +5,7 @@ import pytest
 from scipy import optimize
 
 from strategies import evaluate
+from strategies.bounds.path_patterns import distinct_paths
 from strategies.family import Search
 from strategies.kronecker_p_identity import (
     FAMILY,
@@ -16,7 +17,6 @@ from strategies.kronecker_p_identity import (
 )
 from strategies.operators import Dense, Identity, Kronecker, Product, RowKronecker
 from strategies.operators.masks.components import mask_rows
-from strategies.path_patterns import distinct_paths
 from strategies.problem.problem import Problem
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
 
-from strategies.implicit_bound import (
+from strategies.bounds.implicit_bound import (
     Mixture,
     certified,
     climb,
@@ -15,11 +15,11 @@ from strategies.implicit_bound import (
     truncated,
     weighted_gram,
 )
+from strategies.bounds.path_patterns import distinct_paths
+from strategies.bounds.pinched_bound import pinched_bound
 from strategies.operators import Dense, Identity, Product, RowKronecker, RowScaled, memory_cap
 from strategies.operators.base.memory import MemoryCapError
 from strategies.operators.masks.components import mask_rows
-from strategies.path_patterns import distinct_paths
-from strategies.pinched_bound import pinched_bound
 
 SIZES = (3, 2, 4)
 

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg, sparse
 
+from strategies.bounds.path_patterns import PatternRows, distinct_paths
+from strategies.bounds.pinched_bound import pinched_bound
 from strategies.operators import Array, Operator, check_allocation, fits
 from strategies.operators.masks.components import mask_rows
-from strategies.path_patterns import PatternRows, distinct_paths
-from strategies.pinched_bound import pinched_bound
 
 SAFETY = 1e-9
 """Share taken off the reported bound for rounding, beside the eigenvalues' own error."""

@@ -1,15 +1,15 @@
 """A certified lower bound on the loss of every strategy, for both norms.
 
-Over enumerable cells: the best weights found by `strategies.dual_weights`, which reach the optimum
+Over enumerable cells: the best weights found by `strategies.bounds.dual_weights`, which reach the optimum
 for Gaussian noise; an L1 column norm is at least the L2 norm, so the same bound holds for Laplace
-noise. Over larger domains: `strategies.implicit_bound`, from Grams of the rows alone.
+noise. Over larger domains: `strategies.bounds.implicit_bound`, from Grams of the rows alone.
 """
 
 import numpy as np
 from scipy import linalg
 
-from strategies.dual_weights import MARGIN, ascend, certified
-from strategies.implicit_bound import implicit_bound
+from strategies.bounds.dual_weights import MARGIN, ascend, certified
+from strategies.bounds.implicit_bound import implicit_bound
 from strategies.operators import Array
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of

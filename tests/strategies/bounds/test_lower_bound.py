@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
-from strategies import lower_bound as lower_bound_module
-from strategies.dual_weights import ascend, assess_weights, certified, gaussian_strategy, updated
-from strategies.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
+from strategies.bounds import lower_bound as lower_bound_module
+from strategies.bounds.dual_weights import (
+    ascend,
+    assess_weights,
+    certified,
+    gaussian_strategy,
+    updated,
+)
+from strategies.bounds.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
 from strategies.operators import Gram
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of, factor_of_gram, factor_of_rows

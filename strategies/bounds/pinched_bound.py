@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from strategies.bounds.path_patterns import PatternRows
 from strategies.operators import Array, check_allocation
 from strategies.operators.masks.components import Bools, unique_rows
-from strategies.path_patterns import PatternRows
 
 NEGLIGIBLE = 1e-10
 """Eigenvalues of a block below this share of its largest are left to the rest."""
