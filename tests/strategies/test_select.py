@@ -13,11 +13,11 @@ import pytest
 import strategies
 from strategies import Family, Progress, RowSpaceError, Search, evaluate, examples, select
 from strategies import portfolio as portfolio_module
-from strategies.family import BOTH_NORMS
+from strategies.methods.family import BOTH_NORMS
+from strategies.methods.registry import FAMILIES
 from strategies.operators import Dense, Identity, MemoryCapError, Operator, RowKronecker
 from strategies.portfolio import Portfolio
 from strategies.problem.problem import Problem
-from strategies.registry import FAMILIES
 
 NORMS = ("l1", "l2")
 

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.descent import minimise, minimise_sparse
+from strategies.methods.descents.descent import minimise, minimise_sparse
 from strategies.operators import Array
 
 REFUSED = 1e30

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from strategies.marginals_algebra import (
+from strategies.methods.marginals.algebra import (
     Cover,
     Energies,
     Ints,

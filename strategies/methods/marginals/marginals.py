@@ -1,7 +1,7 @@
 """Marginals: weighted tables of attribute sets, optimised without anything of the domain's length.
 
 ``A = stack of θ_S · (marginal on S)``. The loss needs only the workload's energies on attribute
-sets (`strategies.marginals_algebra`), so domains of any size are served; up to 16 attributes all
+sets (`strategies.methods.marginals.algebra`), so domains of any size are served; up to 16 attributes all
 sets are candidates, above that generated ones. The full table (the Identity) is among the
 candidates where it fits the memory cap, so the family then never loses to it.
 
@@ -14,10 +14,10 @@ ResidualPlanner (2023), the same algebra for Gaussian noise.
 
 import numpy as np
 
-from strategies.family import BOTH_NORMS, Family, Search
-from strategies.marginals_algebra import Energies, workload_energies
-from strategies.marginals_candidates import candidate_sets, largest_table
-from strategies.marginals_optimiser import Weighted, optimise
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.marginals.algebra import Energies, workload_energies
+from strategies.methods.marginals.candidates import candidate_sets, largest_table
+from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.masks.components import MAX_FIXED, Bools, mask_rows
 from strategies.problem.problem import Problem

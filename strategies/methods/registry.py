@@ -1,18 +1,18 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
-from strategies import (
+from strategies.methods import (
     common_refinement,
     gaussian_optimal,
     identity,
     kronecker_p_identity,
-    marginals,
     p_identity,
     polished,
     row_space,
     tree_hierarchy,
     workload_itself,
 )
-from strategies.family import Family
+from strategies.methods.family import Family
+from strategies.methods.marginals import marginals
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (

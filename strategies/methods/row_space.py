@@ -1,21 +1,21 @@
 """Strategies in the row space of W, for Laplace noise: few dimensions, dense columns.
 
 Wins where W has low rank, such as few test records in batch prediction: m rows, the rank or twice
-it, descended (`strategies.row_space_descent`) from rotations of the optimum for Gaussian noise.
-Sparse strategies leave the row space, and belong to `strategies.p_identity`.
+it, descended (`strategies.methods.descents.row_space_descent`) from rotations of the optimum for Gaussian noise.
+Sparse strategies leave the row space, and belong to `strategies.methods.p_identity`.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from strategies.descent import step_seconds
-from strategies.family import Family, Search
+from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.row_space_descent import ROUNDS, RowSpace, descend_in_row_space
+from strategies.methods.family import Family, Search
+from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator, fits
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of
-from strategies.row_space_descent import ROUNDS, RowSpace, descend_in_row_space
-from strategies.structured_starts import gaussian_rows
 
 LARGEST_RANK = 200
 """Rank of W up to which dense columns have a chance."""

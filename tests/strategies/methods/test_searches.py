@@ -6,23 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from strategies import (
-    evaluate,
-    examples,
-    gaussian_optimal,
-    p_identity,
-    polished,
-    row_space,
-    select,
-    tree_hierarchy,
-)
-from strategies.family import Family, Search
+from strategies import evaluate, examples, select
+from strategies.methods import gaussian_optimal, p_identity, polished, row_space, tree_hierarchy
+from strategies.methods.family import Family, Search
+from strategies.methods.polished import direct_loss
+from strategies.methods.tree_hierarchy import node_strategy, path_nodes
 from strategies.objective import assess
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
-from strategies.polished import direct_loss
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of
-from strategies.tree_hierarchy import node_strategy, path_nodes
 
 FAMILIES = {
     family.name: family

@@ -6,8 +6,8 @@ from scipy import optimize
 
 from strategies import evaluate
 from strategies.bounds.path_patterns import distinct_paths
-from strategies.family import Search
-from strategies.kronecker_p_identity import (
+from strategies.methods.family import Search
+from strategies.methods.kronecker_p_identity import (
     FAMILY,
     PairLoss,
     alternate,

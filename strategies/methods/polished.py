@@ -1,9 +1,9 @@
 """Strategies found by others, with every entry set free.
 
 A start of full column rank descends over all matrices with columns of L1 norm 1
-(`strategies.free_columns_descent`). A start of lower rank, such as marginals, keeps to few
+(`strategies.methods.descents.free_columns_descent`). A start of lower rank, such as marginals, keeps to few
 dimensions: its rows descend beside identity rows of a few thousandths of its weight
-(`strategies.p_identity_descent`), which keep the systems regular and move the row space only as
+(`strategies.methods.descents.p_identity_descent`), which keep the systems regular and move the row space only as
 far as it pays; they are left out at the end where the rows alone determine the workload.
 """
 
@@ -14,15 +14,15 @@ from itertools import islice, zip_longest
 
 import numpy as np
 
-from strategies.descent import step_seconds
-from strategies.family import Family, Search
-from strategies.free_columns_descent import descend_columns
+from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.free_columns_descent import descend_columns
+from strategies.methods.descents.p_identity_descent import descend, p_identity_matrix
+from strategies.methods.family import Family, Search
+from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
 from strategies.operators.base.pseudo_inverse import factorised
-from strategies.p_identity_descent import descend, p_identity_matrix
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of
-from strategies.structured_starts import bumps, hefty, own_rows
 
 LARGEST = 1000
 """Merged cells up to which every entry can be a variable."""

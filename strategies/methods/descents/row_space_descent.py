@@ -16,10 +16,10 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.descent import minimise
+from strategies.methods.descents.descent import minimise
+from strategies.methods.descents.p_identity_descent import REFUSED
 from strategies.operators import Array
 from strategies.operators.base.singular_values import minimum_norm
-from strategies.p_identity_descent import REFUSED
 
 ROUNDS = (
     (8.0, 0.3),

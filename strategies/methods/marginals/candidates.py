@@ -8,7 +8,7 @@ optimal weights); the ratio ranks the unions that are generated.
 
 import numpy as np
 
-from strategies.marginals_algebra import Energies, set_cells
+from strategies.methods.marginals.algebra import Energies, set_cells
 from strategies.operators import Array, current_cap
 from strategies.operators.masks.components import Bools, unique_rows
 

@@ -10,12 +10,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
 
-from strategies.descent import minimise, minimise_sparse, step_seconds
-from strategies.free_columns_descent import descend_columns, free_columns_value
-from strategies.p_identity_descent import descend, p_identity_matrix, p_identity_value
+from strategies.methods.descents.descent import minimise, minimise_sparse, step_seconds
+from strategies.methods.descents.free_columns_descent import descend_columns, free_columns_value
+from strategies.methods.descents.p_identity_descent import (
+    descend,
+    p_identity_matrix,
+    p_identity_value,
+)
+from strategies.methods.descents.row_space_descent import (
+    RowSpace,
+    descend_in_row_space,
+    smoothed_value,
+)
+from strategies.methods.descents.row_weights import Candidates, weighted_rows, weights_value
 from strategies.problem.workload_factor import factor_of_rows
-from strategies.row_space_descent import RowSpace, descend_in_row_space, smoothed_value
-from strategies.row_weights import Candidates, weighted_rows, weights_value
 
 Array = NDArray[np.float64]
 Value = Callable[[Array], tuple[float, Array]]

@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.descent import minimise
+from strategies.methods.descents.descent import minimise
+from strategies.methods.descents.p_identity_descent import REFUSED
 from strategies.operators import Array, Norm
-from strategies.p_identity_descent import REFUSED
 
 SHARPNESS = (8.0, 40.0, 200.0, 1000.0)
 """Exponents of the norm over column sums, round by round."""

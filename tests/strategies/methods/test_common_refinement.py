@@ -7,18 +7,15 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from strategies import evaluate
-from strategies.common_refinement import (
+from strategies.methods.common_refinement import (
     FAMILY,
     BoxLoss,
     membership,
     pivoted_cholesky,
     row_weights,
 )
-from strategies.family import Search
-from strategies.operators import Product, RowKronecker, RowScaled, Sparse
-from strategies.operators.masks.components import mask_rows
-from strategies.problem.problem import Problem
-from strategies.refinement_groups import (
+from strategies.methods.family import Search
+from strategies.methods.refinement_groups import (
     Joiner,
     joined_groups,
     law_sum,
@@ -26,6 +23,9 @@ from strategies.refinement_groups import (
     partitions_of,
     refine,
 )
+from strategies.operators import Product, RowKronecker, RowScaled, Sparse
+from strategies.operators.masks.components import mask_rows
+from strategies.problem.problem import Problem
 
 
 def forest(sizes, trees, depth, seed, dropped=0.0):

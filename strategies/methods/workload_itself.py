@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from strategies.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import (
     Array,
     Dense,

@@ -5,13 +5,13 @@ import pytest
 from scipy import optimize
 
 from strategies import Problem, evaluate, examples, select
-from strategies.operators import Product, RowKronecker, Sparse, memory_cap
-from strategies.workload_itself import (
+from strategies.methods.workload_itself import (
     balanced_weights,
     distinct_rows,
     optimised_weights,
     smoothed_loss,
 )
+from strategies.operators import Product, RowKronecker, Sparse, memory_cap
 
 NORMS = ("l1", "l2")
 

@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from strategies.descent import minimise_sparse
+from strategies.methods.descents.descent import minimise_sparse
+from strategies.methods.descents.p_identity_descent import REFUSED
 from strategies.operators import Array
-from strategies.p_identity_descent import REFUSED
 
 FILL = 1e-3
 """Zero entries start at this share of their row's largest: from zero itself none ever moves."""

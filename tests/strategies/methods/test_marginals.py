@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from strategies import evaluate
-from strategies.family import Search
-from strategies.marginals import FAMILY, known_starts
-from strategies.marginals_algebra import (
+from strategies.methods.family import Search
+from strategies.methods.marginals.algebra import (
     LatticeCover,
     SparseCover,
     gram_energies,
@@ -19,8 +18,9 @@ from strategies.marginals_algebra import (
     superset_sum,
     workload_energies,
 )
-from strategies.marginals_candidates import candidate_sets
-from strategies.marginals_optimiser import log_loss, optimise
+from strategies.methods.marginals.candidates import candidate_sets
+from strategies.methods.marginals.marginals import FAMILY, known_starts
+from strategies.methods.marginals.optimiser import log_loss, optimise
 from strategies.operators import Dense, Identity, Marginals, Product, RowKronecker, Sparse
 from strategies.problem.problem import Problem
 

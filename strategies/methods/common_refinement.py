@@ -3,7 +3,7 @@
 The strategy is a stack of weighted partitions of the domain, each the common refinement of a
 group of the workload's own groups of disjoint rows (a forest's trees). It serves domains of any
 size: rows, Grams and errors need nothing of length n. Groups are found by
-`strategies.refinement_groups`, then the partitions' weights descend on the exact loss
+`strategies.methods.refinement_groups`, then the partitions' weights descend on the exact loss
 
     (Σ θ_g)² tr(C (Σ θ_g² L_gᵀ L_g)⁻¹ Cᵀ)        (Σ θ_g² in front for Gaussian noise),
 
@@ -20,7 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse
 
-from strategies.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.refinement_groups import (
+    POWER,
+    Joiner,
+    Partition,
+    joined_groups,
+    law_sum,
+    overlaps,
+    partitions_of,
+)
 from strategies.operators import (
     Array,
     Norm,
@@ -32,15 +41,6 @@ from strategies.operators import (
 )
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.problem.problem import Problem
-from strategies.refinement_groups import (
-    POWER,
-    Joiner,
-    Partition,
-    joined_groups,
-    law_sum,
-    overlaps,
-    partitions_of,
-)
 
 MOST_ROWS = 1600
 """Rows of the workload up to which the family serves."""

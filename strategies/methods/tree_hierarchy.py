@@ -3,7 +3,7 @@
 A tree's leaves are sums of cells, its inner nodes sums of leaves. Measuring inner nodes beside
 the leaves serves queries that sum many leaves, and ``W A⁺ y`` makes the answers consistent. The
 candidates are the paths behind the workload, their ancestors (paths with some of their
-attributes set free), and the merged cells; `strategies.row_weights` weighs them and leaves most
+attributes set free), and the merged cells; `strategies.methods.descents.row_weights` weighs them and leaves most
 out.
 `node_strategy` takes nodes that the user knows.
 """
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.descent import step_seconds
-from strategies.family import BOTH_NORMS, Family, Search
+from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.row_weights import SHARPNESS, Candidates, weighted_rows
+from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import (
     Array,
     Dense,
@@ -30,7 +31,6 @@ from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import Merging
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of
-from strategies.row_weights import SHARPNESS, Candidates, weighted_rows
 
 LARGEST = 700
 """Merged cells up to which the family is worth its systems."""
@@ -53,7 +53,7 @@ def tree_hierarchy(problem: Problem, search: Search) -> Operator:
     if nodes is None or problem.merging is None:
         raise ValueError(
             f"workload {problem.workload!r} shows no paths: expected rows of masks over a domain "
-            f"that can be enumerated. Give nodes to strategies.tree_hierarchy.node_strategy."
+            f"that can be enumerated. Give nodes to strategies.methods.tree_hierarchy.node_strategy."
         )
     return weighed(problem, over_cells(nodes, problem.merging), search.work)
 

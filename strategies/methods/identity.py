@@ -6,7 +6,7 @@ objective wherever ``|H_ij| <= min(H_ii, H_jj)`` for ``H = W'ᵀW'``, which hold
 workload, and never above the Identity on the cells themselves.
 """
 
-from strategies.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import Identity, Operator
 from strategies.problem.problem import Problem
 

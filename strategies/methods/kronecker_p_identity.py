@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse
 
 from strategies.bounds.path_patterns import PatternRows, distinct_paths
-from strategies.family import Family, Search
+from strategies.methods.family import Family, Search
 from strategies.operators import Array, Dense, Identity, Kronecker, Operator
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem

@@ -7,7 +7,7 @@ is a start for the families that descend.
 
 from strategies.bounds.dual_weights import ascend, gaussian_strategy
 from strategies.bounds.lower_bound import steps_within
-from strategies.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of
