@@ -14,13 +14,13 @@ nothing of records or budgets.
 from strategies import examples
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import families
-from strategies.objective import evaluate
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
 from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
-from strategies.progress import Progress
-from strategies.select import select
+from strategies.search.objective import evaluate
+from strategies.search.progress import Progress
+from strategies.search.select import select
 
 __all__ = [
     "Candidate",

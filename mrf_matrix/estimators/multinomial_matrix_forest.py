@@ -25,7 +25,7 @@ from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
 from strategies import Strategy
-from strategies.select import checked_time_limit
+from strategies.search.select import checked_time_limit
 
 
 class MultinomialMatrixForestClassifier(ForestClassifier):

@@ -11,10 +11,10 @@ from strategies.methods import gaussian_optimal, p_identity, polished, row_space
 from strategies.methods.family import Family, Search
 from strategies.methods.polished import direct_loss
 from strategies.methods.tree_hierarchy import node_strategy, path_nodes
-from strategies.objective import assess
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of
+from strategies.search.objective import assess
 
 FAMILIES = {
     family.name: family

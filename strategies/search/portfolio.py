@@ -9,11 +9,11 @@ from scipy.linalg import LinAlgError
 
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import shares_of
-from strategies.objective import assess
 from strategies.operators import MemoryCapError, Operator, RowSpaceError, fits
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
-from strategies.progress import Progress, Report
+from strategies.search.objective import assess
+from strategies.search.progress import Progress, Report
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""

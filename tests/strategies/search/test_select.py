@@ -12,12 +12,12 @@ import pytest
 
 import strategies
 from strategies import Family, Progress, RowSpaceError, Search, evaluate, examples, select
-from strategies import portfolio as portfolio_module
 from strategies.methods.family import BOTH_NORMS
 from strategies.methods.registry import FAMILIES
 from strategies.operators import Dense, Identity, MemoryCapError, Operator, RowKronecker
-from strategies.portfolio import Portfolio
 from strategies.problem.problem import Problem
+from strategies.search import portfolio as portfolio_module
+from strategies.search.portfolio import Portfolio
 
 NORMS = ("l1", "l2")
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from strategies.methods.registry import family_named, portfolio_for
 from strategies.operators import Norm, memory_cap
-from strategies.portfolio import Portfolio
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
 from strategies.problem.threads import one_thread
-from strategies.progress import Report, reporting
+from strategies.search.portfolio import Portfolio
+from strategies.search.progress import Report, reporting
 
 DEFAULT_TIME_LIMIT = 6.0
 """Seconds of work where the cells can be enumerated."""
