@@ -1,8 +1,9 @@
 """A certified lower bound on the loss of every strategy, for both norms.
 
-Over enumerable cells: the best weights found by `strategies.bounds.dual_weights`, which reach the optimum
-for Gaussian noise; an L1 column norm is at least the L2 norm, so the same bound holds for Laplace
-noise. Over larger domains: `strategies.bounds.implicit_bound`, from Grams of the rows alone.
+Over enumerable cells: the best weights found by `strategies.bounds.dual_weights`, which reach the
+optimum for Gaussian noise; an L1 column norm is at least the L2 norm, so the same bound holds for
+Laplace noise. Over larger domains: `strategies.bounds.implicit_bound`, from Grams of the rows
+alone.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """The optimum for Gaussian noise, with its distance from optimal known.
 
-``A = M^(-1/4) F`` at the best weights of `strategies.bounds.dual_weights`: r rows, one per dimension of
-the workload's row space. For "l2" its loss over the lower bound is the certified gap; for "l1" it
-is a start for the families that descend.
+``A = M^(-1/4) F`` at the best weights of `strategies.bounds.dual_weights`: r rows, one per
+dimension of the workload's row space. For "l2" its loss over the lower bound is the certified gap;
+for "l1" it is a start for the families that descend.
 """
 
 from strategies.bounds.dual_weights import ascend, gaussian_strategy

@@ -1,10 +1,10 @@
 """p-Identity for Laplace noise: identity rows and p more, descended from starts that differ.
 
 Every column of ``A = [I; B] diag(d)`` has L1 norm 1. The descent
-(`strategies.methods.descents.p_identity_descent`) is exact and stable, and costs p x p systems only; which local
-minimum it ends in depends on the start, so many are tried for a few steps, and the best few
-descend on. Small p from random rows suits ranges and prefix sums, the workload's own rows suit
-batch prediction, where few test records make W of low rank.
+(`strategies.methods.descents.p_identity_descent`) is exact and stable, and costs p x p systems
+only; which local minimum it ends in depends on the start, so many are tried for a few steps, and
+the best few descend on. Small p from random rows suits ranges and prefix sums, the workload's own
+rows suit batch prediction, where few test records make W of low rank.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,10 +1,11 @@
 """Strategies found by others, with every entry set free.
 
 A start of full column rank descends over all matrices with columns of L1 norm 1
-(`strategies.methods.descents.free_columns_descent`). A start of lower rank, such as marginals, keeps to few
-dimensions: its rows descend beside identity rows of a few thousandths of its weight
-(`strategies.methods.descents.p_identity_descent`), which keep the systems regular and move the row space only as
-far as it pays; they are left out at the end where the rows alone determine the workload.
+(`strategies.methods.descents.free_columns_descent`). A start of lower rank, such as marginals,
+keeps to few dimensions: its rows descend beside identity rows of a few thousandths of its weight
+(`strategies.methods.descents.p_identity_descent`), which keep the systems regular and move the row
+space only as far as it pays; they are left out at the end where the rows alone determine the
+workload.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
 """Strategies in the row space of W, for Laplace noise: few dimensions, dense columns.
 
 Wins where W has low rank, such as few test records in batch prediction: m rows, the rank or twice
-it, descended (`strategies.methods.descents.row_space_descent`) from rotations of the optimum for Gaussian noise.
-Sparse strategies leave the row space, and belong to `strategies.methods.p_identity`.
+it, descended (`strategies.methods.descents.row_space_descent`) from rotations of the optimum for
+Gaussian noise. Sparse strategies leave the row space, and belong to
+`strategies.methods.p_identity`.
 """
 
 from collections.abc import Iterator

@@ -3,9 +3,8 @@
 A tree's leaves are sums of cells, its inner nodes sums of leaves. Measuring inner nodes beside
 the leaves serves queries that sum many leaves, and ``W A⁺ y`` makes the answers consistent. The
 candidates are the paths behind the workload, their ancestors (paths with some of their
-attributes set free), and the merged cells; `strategies.methods.descents.row_weights` weighs them and leaves most
-out.
-`node_strategy` takes nodes that the user knows.
+attributes set free), and the merged cells; `strategies.methods.descents.row_weights` weighs them
+and leaves most out. `node_strategy` takes nodes that the user knows.
 """
 
 from itertools import pairwise
@@ -53,7 +52,8 @@ def tree_hierarchy(problem: Problem, search: Search) -> Operator:
     if nodes is None or problem.merging is None:
         raise ValueError(
             f"workload {problem.workload!r} shows no paths: expected rows of masks over a domain "
-            f"that can be enumerated. Give nodes to strategies.methods.tree_hierarchy.node_strategy."
+            f"that can be enumerated. Give nodes to "
+            f"strategies.methods.tree_hierarchy.node_strategy."
         )
     return weighed(problem, over_cells(nodes, problem.merging), search.work)
 

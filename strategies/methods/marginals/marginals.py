@@ -1,9 +1,9 @@
 """Marginals: weighted tables of attribute sets, optimised without anything of the domain's length.
 
 ``A = stack of θ_S · (marginal on S)``. The loss needs only the workload's energies on attribute
-sets (`strategies.methods.marginals.algebra`), so domains of any size are served; up to 16 attributes all
-sets are candidates, above that generated ones. The full table (the Identity) is among the
-candidates where it fits the memory cap, so the family then never loses to it.
+sets (`strategies.methods.marginals.algebra`), so domains of any size are served; up to 16
+attributes all sets are candidates, above that generated ones. The full table (the Identity) is
+among the candidates where it fits the memory cap, so the family then never loses to it.
 
 References
 ----------
