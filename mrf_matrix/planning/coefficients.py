@@ -17,7 +17,7 @@ from strategies.operators import (
     fits,
     over_groups,
 )
-from strategies.operators.base.pseudo_inverse import triangular
+from strategies.operators.base.qr import triangular
 from strategies.operators.base.recovery import coordinates, estimate, is_explicit
 
 Array = NDArray[np.float64]

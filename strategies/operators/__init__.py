@@ -15,12 +15,11 @@ from strategies.operators.base.recovery import error_trace, estimate, row_errors
 from strategies.operators.convert import as_operator
 from strategies.operators.dense import Dense
 from strategies.operators.gram import Gram
-from strategies.operators.grouping import Grouping
+from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
 from strategies.operators.marginals import Marginals
 from strategies.operators.product import Product
-from strategies.operators.reduce import over_groups
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled

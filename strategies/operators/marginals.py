@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
-from strategies.operators.masks.components import Bools, Components, components, mask_rows
+from strategies.operators.marginal_rows import marginal_rows, split_cheaply
+from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
 from strategies.operators.masks.residuals import Residuals, answer_rows, residual_answers
 
 TOLERANCE = 1e-12
@@ -182,9 +184,11 @@ class Marginals(Operator):
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, from the rows' masks where the columns are out of reach."""
-        from strategies.operators.marginal_rows import marginal_rows
+        return super().row_gram() if fits(self.shape) else self.by_rows().row_gram()
 
-        return super().row_gram() if fits(self.shape) else marginal_rows(self).row_gram()
+    def by_rows(self) -> Operator:
+        """Return the same matrix as weighted rows of masks."""
+        return marginal_rows(self.domain_sizes, self.attribute_sets, self.weights)
 
     def rounded(self, scale: int) -> "Marginals":
         """Return the marginals with integer weights ``round(scale * θ_S)``.
@@ -295,3 +299,18 @@ def _checked_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
 
 def _few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
     return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")
+
+
+@rows_product.register
+def marginals_rows_product(outer: Marginals, other: Operator) -> Array | None:
+    """Return ``outer @ other.T`` by the rows' masks, where they take less than the entries."""
+    (m, n), sizes = outer.shape, outer.domain_sizes
+    cheaper = m * sum(sizes) <= n * len(outer.weights)
+    return cross_gram(outer.by_rows(), other) if cheaper else None
+
+
+@mask_rows.register
+def marginals_mask_rows(workload: Marginals) -> MaskRows | None:
+    """Return the cells of all marginals as rows of masks, where those are few."""
+    cheap = split_cheaply(workload.domain_sizes, workload.attribute_sets)
+    return mask_rows(workload.by_rows()) if cheap else None

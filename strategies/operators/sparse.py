@@ -6,7 +6,7 @@ from typing import cast
 from scipy import sparse
 
 from strategies.operators.base.explicit_forms import as_shape
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.operator import Array, Operator, explicit
 from strategies.operators.base.validation import checked_sizes, real_sparse
 
 
@@ -58,3 +58,6 @@ class Sparse(Operator):
     def to_sparse(self) -> sparse.csr_array:
         """Return the CSR form itself."""
         return self.matrix
+
+
+explicit.register(sparse.csr_array, Sparse)

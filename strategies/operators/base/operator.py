@@ -2,11 +2,13 @@
 
 A structure is a class and states its action; everything else has a rule here that is right for
 every structure, densifying below the memory cap, and that a structure overrides where it has a
-cheaper one.
+cheaper one. What makes another structure (`transpose`, `product`, `explicit`) is a function that
+those structures register themselves with, so that the base knows none of them.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import singledispatch
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +18,7 @@ from scipy import sparse
 from strategies.operators.base.exact_integers import exact_column_sums, integer_form
 from strategies.operators.base.explicit_forms import densified, gram
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.pseudo_inverse import least_squares
+from strategies.operators.base.qr import least_squares
 
 Norm = Literal["l1", "l2"]
 Array = NDArray[np.float64]
@@ -71,9 +73,7 @@ class Operator(ABC):
     @property
     def T(self) -> "Operator":
         """The transpose, as an operator."""
-        from strategies.operators.transposed import Transposed
-
-        return Transposed(self)
+        return transpose(self)
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -102,9 +102,7 @@ class Operator(ABC):
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Operator):
-            from strategies.operators.product import Product
-
-            return Product(self, other)
+            return product(self, other)
         return self.matmat(densified(other))
 
     def __rmatmul__(self, other: Any) -> Array:
@@ -207,10 +205,7 @@ class Operator(ABC):
 
     def rounded(self, scale: int) -> "Operator":
         """Return the operator with exact integer entries ``round(scale * A[i, j])``."""
-        from strategies.operators.sparse import Sparse
-
-        matrix = self.to_sparse()
-        return Sparse(integer_form(matrix * scale), self.sizes)
+        return explicit(integer_form(self.to_sparse() * scale), self.sizes)
 
     def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
         """Return exact column sums of an integer operator: of ``|a|`` ("l1") or ``a**2`` ("l2")."""
@@ -256,6 +251,24 @@ class Operator(ABC):
     def estimate(self, workload: "Operator", answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
         return None
+
+
+@singledispatch
+def transpose(matrix: Operator) -> Operator:
+    """Return the structure of the transpose."""
+    raise NotImplementedError(f"{type(matrix).__name__} has no transpose.")
+
+
+@singledispatch
+def product(left: Operator, right: Operator) -> Operator:
+    """Return the structure of a product."""
+    raise NotImplementedError(f"{type(left).__name__} has no product.")
+
+
+@singledispatch
+def explicit(form: Any, sizes: tuple[int, ...] | None = None) -> Operator:
+    """Return an ndarray or a CSR array as a structure."""
+    raise NotImplementedError(f"{type(form).__name__} is no explicit matrix.")
 
 
 def same_columns(operators: Sequence[Operator]) -> int:

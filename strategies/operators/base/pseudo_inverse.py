@@ -1,23 +1,18 @@
 """Factorisations behind ``W A⁺``: triangular at full rank, singular values otherwise."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from strategies.operators.base.singular_values import minimum_norm, singular_values
-
-if TYPE_CHECKING:
-    from strategies.operators.base.operator import Operator
-
-Array = NDArray[np.float64]
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.qr import RANK_TOLERANCE, has_full_rank, orthogonal, triangular
+from strategies.operators.base.singular_values import singular_values
 
 CONTAINMENT_TOLERANCE = 1e-6
 """Largest relative distance ``||W - W A⁺ A||_F / ||W||_F`` that counts as contained."""
-RANK_TOLERANCE = 1e-12
-"""Singular values below this share of the largest are rounding."""
 WELL_CONDITIONED = 1e-6
 """Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
 
@@ -100,7 +95,7 @@ class Factors:
         return np.asarray(linalg.solve_triangular(self.triangle, right, trans="T"))
 
 
-def factorised(matrix: "Operator") -> Factors:
+def factorised(matrix: Operator) -> Factors:
     """Factorise a matrix by the cheapest route that is accurate for it.
 
     A tall matrix by the Cholesky factor or the spectrum of its Gram where they are well
@@ -140,39 +135,8 @@ def from_gram(gram: Array) -> Factors | None:
     return Factors(np.sqrt(values[kept]), vectors[:, kept])
 
 
-def orthogonal(matrix: Array) -> tuple[Array, Array]:
-    """Return Q (m, n) and R (n, n) of a tall matrix."""
-    basis, triangle = linalg.qr(matrix, mode="economic")
-    return np.asarray(basis, dtype=np.float64), np.asarray(triangle, dtype=np.float64)
-
-
-def triangular(matrix: Array) -> Array:
-    """Return R (n, n) of the QR factorisation of a tall matrix."""
-    triangle = linalg.qr(matrix, mode="r")[0][: matrix.shape[1]]
-    return np.asarray(triangle, dtype=np.float64)
-
-
 def _spectrum(matrix: Array) -> tuple[Array, Array]:
     """Return the singular values above rounding, and their right vectors as columns."""
     values, right = singular_values(matrix)
     rank = int(np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=0.0)))
     return values[:rank], right[:rank].T
-
-
-def has_full_rank(triangle: Array) -> bool:
-    """Tell from the R factor of a QR whether the matrix has full column rank, numerically."""
-    diagonal = np.abs(np.diagonal(triangle))
-    if diagonal.min(initial=np.inf) <= RANK_TOLERANCE * diagonal.max(initial=0.0):
-        return False
-    reciprocal, info = linalg.lapack.dtrcon(triangle)
-    return bool(info == 0 and reciprocal > RANK_TOLERANCE)
-
-
-def least_squares(matrix: Array, answers: Array) -> Array:
-    """Return ``A⁺ y``: by QR at full column rank, by singular values otherwise."""
-    m, n = matrix.shape
-    if m >= n:
-        basis, triangle = orthogonal(matrix)
-        if has_full_rank(triangle):
-            return np.asarray(linalg.solve_triangular(triangle, basis.T @ answers))
-    return minimum_norm(matrix, answers, RANK_TOLERANCE)

@@ -20,10 +20,9 @@ from strategies.operators.base.pseudo_inverse import (
     Factors,
     check_contained,
     factorised,
-    least_squares,
     numbered,
-    triangular,
 )
+from strategies.operators.base.qr import least_squares, triangular
 
 IMPLICIT_TOLERANCE = 1e-5
 """Relative distance to the row space that row Grams can tell from rounding."""

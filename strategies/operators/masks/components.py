@@ -10,6 +10,7 @@ domain.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from itertools import pairwise
 from typing import Any
 
@@ -65,6 +66,10 @@ class MaskRows:
         mix = left if self.mix is None else sparse.csr_array(left @ self.mix)
         return MaskRows(self.masks, mix, self.groups)
 
+    def scaled(self, weights: NDArray[Any]) -> "MaskRows":
+        """Return the rows, each times its weight, for weights of shape (q,)."""
+        return self.mixed(sparse.diags_array(weights))
+
 
 @dataclass(frozen=True, eq=False)
 class Components:
@@ -87,37 +92,18 @@ class Components:
         return np.asarray(self.energies.sum(axis=0), dtype=np.float64).ravel()
 
 
+@singledispatch
 def mask_rows(workload: Operator) -> MaskRows | None:
     """Read an operator as combinations of mask products, None where its structure shows none.
 
     Understands `RowKronecker`, `Marginals` and what is built on them by `RowScaled`, `Scaled`,
-    `Stack` and `Product` with an explicit left factor.
+    `Stack` and `Product` with an explicit left factor: each registers its rule beside its class.
     """
-    from strategies.operators import Marginals, Product, RowKronecker, RowScaled, Scaled, Stack
-    from strategies.operators.marginal_rows import marginal_rows, split_cheaply
-
-    if isinstance(workload, Marginals):
-        return mask_rows(marginal_rows(workload)) if split_cheaply(workload) else None
-    if isinstance(workload, RowKronecker):
-        masks = tuple(np.asarray(workload.masks(i)) for i in range(len(workload.sizes)))
-        groups = None if workload.groups is None else np.asarray(workload.groups, dtype=np.int64)
-        return MaskRows(masks, None, groups)
-    if isinstance(workload, Stack):
-        return _stacked([mask_rows(block) for block in workload.blocks])
-    if isinstance(workload, Product):
-        inner, left = mask_rows(workload.right), workload.left
-        return None if inner is None else inner.mixed(left.to_sparse())
-    if isinstance(workload, RowScaled | Scaled):
-        inner = mask_rows(workload.inner)
-        if inner is None:
-            return None
-        weights = workload.weights if isinstance(workload, RowScaled) else workload.weight
-        return inner.mixed(sparse.diags_array(np.broadcast_to(weights, workload.shape[:1])))
     return None
 
 
-def _stacked(parts: Sequence[MaskRows | None]) -> MaskRows | None:
-    """Put the rows of several blocks on top of each other."""
+def stacked_rows(parts: Sequence[MaskRows | None]) -> MaskRows | None:
+    """Put the rows of several blocks on top of each other, None where a block has none."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or len({part.sizes for part in known}) > 1:
         return None
