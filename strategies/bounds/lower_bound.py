@@ -6,14 +6,17 @@ Laplace noise. Over larger domains: `strategies.bounds.implicit_bound`, from Gra
 alone.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from scipy import linalg
 
 from strategies.bounds.dual_weights import MARGIN, ascend, certified
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.operators import Array
+from strategies.operators.base.threads import one_thread
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of
 
 TOLERANCE = 2e-4
 """Gap at which the climb stops: the bound is then within 0.02 % of the best of its kind."""
@@ -25,6 +28,33 @@ SPEED = 6e10
 """Operations a second of the reference machine in matrix products."""
 
 
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """The lower bound of a problem, computed when it is first asked for, and once.
+
+    Attributes
+    ----------
+    problem : Problem
+
+    Examples
+    --------
+    >>> round(Certificate(Problem.of(np.eye(3)))(), 6)
+    3.0
+    """
+
+    problem: Problem
+
+    @cached_property
+    def value(self) -> float:
+        """The bound."""
+        with one_thread():
+            return lower_bound(self.problem)
+
+    def __call__(self) -> float:
+        """Return the bound."""
+        return self.value
+
+
 def lower_bound(problem: Problem) -> float:
     """Return a bound that the loss of no strategy can be below; 0 where none is known."""
     merging, gram = problem.merging, None
@@ -32,7 +62,7 @@ def lower_bound(problem: Problem) -> float:
         gram = problem.gram
     if gram is not None:
         return uniform_bound(gram)
-    factor = factor_of(problem)
+    factor = problem.factor
     if factor is None:
         found = implicit_bound(problem.workload)
         return 0.0 if found is None else found.value

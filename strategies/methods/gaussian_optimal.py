@@ -10,7 +10,6 @@ from strategies.bounds.lower_bound import steps_within
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of
 
 TOLERANCE = 1e-6
 LEAST_WORK = 4.0
@@ -21,7 +20,7 @@ LARGEST = 2600
 
 def gaussian_optimal(problem: Problem, search: Search) -> Operator:
     """Return the strategy of least loss for "l2", over the merged cells."""
-    factor = factor_of(problem)
+    factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     work = max(search.work, LEAST_WORK) if problem.norm == "l2" else search.work

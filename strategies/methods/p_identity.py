@@ -18,7 +18,6 @@ from strategies.methods.family import Family, Search
 from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
 from strategies.operators import Array, Dense, Identity, Operator, fits
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of
 
 LARGEST = 2500
 """Merged cells up to which p-Identity is tried."""
@@ -35,7 +34,7 @@ RESERVED = 0.5
 
 def p_identity(problem: Problem, search: Search) -> Operator:
     """Return the best p-Identity strategy found, over the merged cells."""
-    factor = factor_of(problem)
+    factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     budget = search.work

@@ -23,7 +23,6 @@ from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of
 
 LARGEST = 1000
 """Merged cells up to which every entry can be a variable."""
@@ -41,7 +40,7 @@ NEAR = 1e-3
 
 def polished(problem: Problem, search: Search) -> Operator:
     """Return the best of several starts after descents over all entries, over the merged cells."""
-    factor = factor_of(problem)
+    factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     found = affordable(ordered(problem, factor, search.starts), search.work)

@@ -16,7 +16,6 @@ from strategies.methods.family import Family, Search
 from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator, fits
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of
 
 LARGEST_RANK = 200
 """Rank of W up to which dense columns have a chance."""
@@ -35,7 +34,7 @@ SHARES = (0.5, 0.25, 0.25)
 
 def row_space(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found in the row space of the workload, over the merged cells."""
-    factor = factor_of(problem)
+    factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))

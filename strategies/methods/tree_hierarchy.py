@@ -29,7 +29,6 @@ from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import Merging
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of
 
 LARGEST = 700
 """Merged cells up to which the family is worth its systems."""
@@ -88,7 +87,7 @@ def node_strategy(workload: Any, nodes: Any, norm: Norm = "l1", work: float = 2.
 
 def weighed(problem: Problem, nodes: Array, work: float) -> Operator:
     """Return nodes over the merged cells, and the merged cells, with optimised weights."""
-    factor = factor_of(problem)
+    factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     g = factor.shape[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, fits
 from strategies.problem.merging import Merging, can_merge, merge_columns
-from strategies.problem.threads import one_thread
+from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 
@@ -69,13 +69,20 @@ class Problem:
         return float(workload.row_squares().sum())
 
     @cached_property
-    def lower_bound(self) -> float:
-        """A bound that no strategy's loss can be below, computed once."""
-        from strategies.bounds.lower_bound import lower_bound
+    def factor(self) -> Array | None:
+        """A factor F (r, g) with ``W'ᵀW' = FᵀF``, None when the cells cannot be enumerated.
 
-        with one_thread():
-            return lower_bound(self)
-
-    def certified(self) -> float:
-        """Return the lower bound, for a strategy that asks when it needs it."""
-        return self.lower_bound
+        The singular values of W' itself where W' is explicit and not too tall, since a Gram
+        squares the condition; the spectrum of the Gram otherwise. Read-only.
+        """
+        merged = self.merged_workload
+        if merged is None or not fits((merged.shape[1],) * 2, 32):
+            return None
+        if is_explicit(merged):
+            factor = factor_of_rows(merged.to_dense())
+        elif self.gram is None:
+            return None
+        else:
+            factor = factor_of_gram(self.gram)
+        factor.flags.writeable = False
+        return factor

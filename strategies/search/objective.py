@@ -19,9 +19,9 @@ How a structure plugs in
 3. Row Grams ``A Aᵀ`` and ``W Aᵀ``, which need nothing of length n.
 """
 
-from functools import partial
 from typing import Any
 
+from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.dense import Dense
@@ -68,8 +68,10 @@ def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:
     return assess(problem, operator, "given")
 
 
-def assess(problem: Problem, matrix: Operator, method: str) -> Strategy:
-    """Return a matrix over the domain as a `Strategy` for a problem.
+def assess(
+    problem: Problem, matrix: Operator, method: str, certificate: Certificate | None = None
+) -> Strategy:
+    """Return a matrix over the domain as a `Strategy` for a problem, with its certificate.
 
     Raises
     ------
@@ -85,7 +87,7 @@ def assess(problem: Problem, matrix: Operator, method: str) -> Strategy:
         sensitivity=sensitivity,
         loss=sensitivity**2 * error(problem, matrix),
         method=method,
-        certificate=partial(Problem.certified, problem),
+        certificate=certificate or Certificate(problem),
     )
 
 

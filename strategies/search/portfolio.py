@@ -3,10 +3,12 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from strategies.bounds.lower_bound import Certificate
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import shares_of
 from strategies.operators import MemoryCapError, Operator, RowSpaceError, fits
@@ -74,6 +76,11 @@ class Portfolio:
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The lower bound of the problem, shared by all that is found."""
+        return Certificate(self.problem)
+
     @property
     def best_loss(self) -> float:
         """Smallest loss so far; infinite before the first."""
@@ -86,7 +93,7 @@ class Portfolio:
             return False
         if len(self.tried) < 2:  # the cheapest family has no chance worth a certificate
             return False
-        return self.best_loss <= self.problem.lower_bound * (1 + OPTIMALITY_GAP)
+        return self.best_loss <= self.certificate() * (1 + OPTIMALITY_GAP)
 
     def steps(self) -> Iterator[tuple[Family, float]]:
         """Yield every search with its share of the work: those from scratch, then the polishers."""
@@ -122,18 +129,22 @@ class Portfolio:
 
     def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""
-        problem, merging = self.problem, self.problem.merging
+        merging = self.problem.merging
         if merging is None or merging.is_trivial:
-            return assess(problem, matrix, family.name), ""
+            return self.strategy(family, matrix), ""
         if family.space == "merged":
-            return assess(problem, merging.invert(matrix), family.name), ""
-        whole = assess(problem, matrix, family.name)
+            return self.strategy(family, merging.invert(matrix)), ""
+        whole = self.strategy(family, matrix)
         if not self.can_average(matrix):
             return whole, ""
-        averaged = assess(problem, merging.invert(merging.average(matrix)), family.name)
+        averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):
             return averaged, "columns averaged over merged cells"
         return whole, ""
+
+    def strategy(self, family: Family, matrix: Operator) -> Strategy:
+        """Return a family's matrix over the domain as a strategy."""
+        return assess(self.problem, matrix, family.name, self.certificate)
 
     def starts(self, family: Family) -> tuple[Operator, ...]:
         """Return the strategies found so far over a family's own cells, best first."""

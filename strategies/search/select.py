@@ -8,9 +8,9 @@ import numpy as np
 
 from strategies.methods.registry import family_named, portfolio_for
 from strategies.operators import Norm, memory_cap
+from strategies.operators.base.threads import one_thread
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
-from strategies.problem.threads import one_thread
 from strategies.search.portfolio import Portfolio
 from strategies.search.progress import Report, reporting
 

@@ -18,7 +18,7 @@ from strategies.bounds.dual_weights import (
 from strategies.bounds.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
 from strategies.operators import Gram
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of, factor_of_gram, factor_of_rows
+from strategies.problem.workload_factor import factor_of_gram, factor_of_rows
 
 Array = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ def test_gram_and_rows_agree() -> None:
     assert by_gram.T @ by_gram == pytest.approx(gram)
     problem = Problem.of(Gram(gram.astype(float)))
     assert lower_bound(problem) == pytest.approx(lower_bound(Problem.of(workload)), rel=1e-6)
-    assert factor_of(problem) is factor_of(problem)
+    assert problem.factor is problem.factor
 
 
 def test_optimum_agrees_with_a_semidefinite_program() -> None:

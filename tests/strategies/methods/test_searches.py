@@ -13,7 +13,6 @@ from strategies.methods.polished import direct_loss
 from strategies.methods.tree_hierarchy import node_strategy, path_nodes
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
 from strategies.problem.problem import Problem
-from strategies.problem.workload_factor import factor_of
 from strategies.search.objective import assess
 
 FAMILIES = {
@@ -131,7 +130,7 @@ def test_row_space_wins_at_low_rank() -> None:
 def test_polishing_improves_marginals() -> None:
     tables = examples.marginals((4, 4, 4), 2)
     problem = Problem.of(tables)
-    factor = factor_of(problem)
+    factor = problem.factor
     assert factor is not None
     start = Marginals((4, 4, 4), [(0, 1), (0, 2), (1, 2)], [0.3, 0.34, 0.36])
     dense = start.to_dense()
