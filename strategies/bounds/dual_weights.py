@@ -72,7 +72,7 @@ def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
     for _ in range(steps - 1):
         if best.gap <= tolerance:
             break
-        moved = assess_weights(factor, updated(last, power))
+        moved = assess_weights(factor, updated_weights(last, power))
         if moved.root < last.root and power > 1.0:
             power = 1.0  # overshot: from here the plain update, which never descends
             continue
@@ -81,7 +81,7 @@ def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
     return best
 
 
-def updated(dual: Dual, power: float) -> Array:
+def updated_weights(dual: Dual, power: float) -> Array:
     """Return the weights after one multiplicative update."""
     moved = dual.weights * (dual.ratios / dual.root) ** power
     return np.asarray(moved / moved.sum())
@@ -109,7 +109,7 @@ def gaussian_strategy(factor: Array, dual: Dual) -> Array:
     return np.asarray((vectors / np.sqrt(np.sqrt(values))).T @ factor / np.sqrt(dual.ratios.max()))
 
 
-def certified(factor: Array, weights: Array) -> float:
+def certified_bound(factor: Array, weights: Array) -> float:
     """Return the bound at given weights, rounded down so that it holds in exact arithmetic.
 
     Every eigenvalue of M is lowered by the error of a symmetric eigenvalue solver, and by that

@@ -114,7 +114,7 @@ def implicit_bound(
     if rows is None:
         return None
     every = distinct_paths(rows)
-    paths = truncated(every, max_rows)
+    paths = heaviest_rows(every, max_rows)
     if paths.n_paths == 0:
         return ImplicitBound(0.0, first_weights(paths, 1, np.random.default_rng(0)), 0, 0)
     parts = parts or (1 if rows.mix is None else 8)
@@ -122,12 +122,12 @@ def implicit_bound(
     check_allocation("row Grams of the distinct paths", (side, side, 3 + parts))
     own = 8e-10 * side**3 + (2e-8 * parts + 2e-9 * len(paths.varied)) * side**2
     weights = first_weights(paths, parts, generator or np.random.default_rng(0))
-    best, steps = climbed(paths, weights, min(200, int(work / (2e-3 + own))))
-    found = ImplicitBound(certified(paths, best), best, int(paths.mix.shape[0]), steps)
+    best, steps = climbed_weights(paths, weights, min(200, int(work / (2e-3 + own))))
+    found = ImplicitBound(certified_bound(paths, best), best, int(paths.mix.shape[0]), steps)
     return max(found, whole_bound(every, paths.n_paths), key=lambda bound: bound.value)
 
 
-def climbed(paths: PatternRows, weights: Mixture, steps: int) -> tuple[Mixture, int]:
+def climbed_weights(paths: PatternRows, weights: Mixture, steps: int) -> tuple[Mixture, int]:
     """Update the weights while that pays; return the best and the number of updates.
 
     Up to one update is none at all: uniform weights are close to the best for paths alone.
@@ -154,7 +154,7 @@ def whole_bound(paths: PatternRows, kept: int) -> ImplicitBound:
     return ImplicitBound(pinched_bound(paths), uniform, paths.n_paths, 0)
 
 
-def truncated(paths: PatternRows, limit: int) -> PatternRows:
+def heaviest_rows(paths: PatternRows, limit: int) -> PatternRows:
     """Keep the heaviest rows of the workload, as many as the limit on rows and paths allows."""
     mix = paths.mix
     weight = np.asarray(abs(mix) @ np.sqrt(paths.shares()))
@@ -246,7 +246,7 @@ def _update(paths: PatternRows, i: int, factor: Array, products: Array) -> Array
     return np.asarray(moved / moved.sum()) if moved.sum() > 0 else factor
 
 
-def certified(paths: PatternRows, weights: Mixture) -> float:
+def certified_bound(paths: PatternRows, weights: Mixture) -> float:
     """Return the bound at given weights, rounded down.
 
     Every eigenvalue is lowered by what the rounding of the Gram's entries and a symmetric

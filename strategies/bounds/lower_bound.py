@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_weights import MARGIN, ascend, certified
+from strategies.bounds.dual_weights import MARGIN, ascend, certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.operators import Array
 from strategies.operators.base.threads import one_thread
@@ -90,7 +90,7 @@ def factor_bound(factor: Array, work: float = WORK) -> float:
     >>> round(factor_bound(np.eye(3)), 6)
     3.0
     """
-    return certified(factor, ascend(factor, TOLERANCE, steps_within(factor, work)).weights)
+    return certified_bound(factor, ascend(factor, TOLERANCE, steps_within(factor, work)).weights)
 
 
 def steps_within(factor: Array, work: float) -> int:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg, optimize, sparse
+from scipy import linalg, sparse
 
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.methods.refinement_groups import (
@@ -140,7 +141,7 @@ def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[f
     start = start / start.mean()
     if iterations < 1:
         return loss.log_loss(start, norm)[0], start
-    found = optimize.minimize(
+    found = scipy.optimize.minimize(
         loss.log_loss,
         start,
         args=(norm,),

@@ -9,6 +9,8 @@ import numpy as np
 from strategies.operators import Norm, Operator
 from strategies.problem.problem import NORMS, Problem
 
+BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
+
 
 @dataclass(frozen=True, eq=False)
 class Search:
@@ -49,6 +51,11 @@ class Family:
         Returns the best strategy it finds.
     polishes : bool
         Whether it only improves on the starts it is given, and so runs after the others.
+    share : float, default=1.0
+        Part of a portfolio's work that it gets, relative to the other families' shares.
+    largest_for_l1 : int, optional
+        Rank of the workload (rows or merged cells, whichever is less) up to which the automatic
+        portfolio tries it for Laplace noise, where it seldom wins above; None for any.
     """
 
     name: str
@@ -57,11 +64,27 @@ class Family:
     applies: Callable[[Problem], bool]
     search: Callable[[Problem, Search], Operator]
     polishes: bool = False
+    share: float = 1.0
+    largest_for_l1: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name in ("", "auto"):
+            raise ValueError(f"name={self.name!r}: expected a family's own name, not 'auto'.")
+        if self.space not in ("merged", "domain"):
+            raise ValueError(f"space={self.space!r}: expected 'merged' or 'domain'.")
+        if not self.norms or not self.norms <= BOTH_NORMS:
+            raise ValueError(f"norms={self.norms!r}: expected a frozenset of 'l1' and 'l2'.")
+        if not 0 <= self.share < float("inf"):
+            raise ValueError(f"share={self.share!r}: expected a finite number of at least 0.")
 
     def serves(self, problem: Problem) -> bool:
         """Tell whether the family has the norm, the cells and the will for a problem."""
         enumerable = self.space == "domain" or problem.merging is not None
         return problem.norm in self.norms and enumerable and self.applies(problem)
 
-
-BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
+    def is_worthwhile(self, problem: Problem) -> bool:
+        """Tell whether the automatic portfolio spends time on it for a problem."""
+        merging = problem.merging
+        if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
+            return True
+        return min(problem.workload.shape[0], merging.n_groups) <= self.largest_for_l1

@@ -36,4 +36,12 @@ def applies(problem: Problem) -> bool:
     return g <= LARGEST and fits((g, g), 32)
 
 
-FAMILY = Family("gaussian_optimal", "merged", BOTH_NORMS, applies, gaussian_optimal)
+FAMILY = Family(
+    "gaussian_optimal",
+    "merged",
+    BOTH_NORMS,
+    applies,
+    gaussian_optimal,
+    share=0.5,
+    largest_for_l1=500,
+)

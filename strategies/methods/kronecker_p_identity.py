@@ -20,8 +20,9 @@ under differential privacy (HDMM, 2018), sections 5.2 and 6.1. Written from the 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg, optimize, sparse
+from scipy import linalg, sparse
 
 from strategies.bounds.path_patterns import PatternRows, distinct_paths
 from strategies.methods.family import Family, Search
@@ -109,7 +110,7 @@ def p_identity_error(flat: Array, gram: Array) -> tuple[float, Array]:
 
 def descend(theta: Array, gram: Array, iterations: int) -> Array:
     """Descend from Θ; the result is never worse than the start."""
-    result = optimize.minimize(
+    result = scipy.optimize.minimize(
         p_identity_error,
         theta.ravel(),
         args=(gram,),
@@ -201,4 +202,6 @@ def applies(problem: Problem) -> bool:
     return bool((lengths**2).sum() <= MOST_PAIRS)
 
 
-FAMILY = Family("kronecker_p_identity", "domain", frozenset({"l1"}), applies, kronecker_p_identity)
+FAMILY = Family(
+    "kronecker_p_identity", "domain", frozenset({"l1"}), applies, kronecker_p_identity, share=0.5
+)

@@ -40,12 +40,12 @@ def p_identity(problem: Problem, search: Search) -> Operator:
     budget = search.work
     trials: list[Descent] = []
     for rows in starts(problem, factor, search):
-        trial, spent = tried(factor, rows)
+        trial, spent = trial_descent(factor, rows)
         if budget - spent < (RESERVED if trials else 0.0) * search.work:
             continue
         trials.append(trial())
         budget -= spent
-    found = finished(factor, trials, budget) if trials else None
+    found = best_descent(factor, trials, budget) if trials else None
     if found is None or not found.loss < float(np.sum(factor**2)):
         return Identity(factor.shape[1])
     return Dense(found.matrix)
@@ -66,7 +66,7 @@ def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
         yield hefty(random_rows(search.generator, count, g), heft)
 
 
-def tried(factor: Array, rows: Array) -> tuple[Callable[[], Descent], float]:
+def trial_descent(factor: Array, rows: Array) -> tuple[Callable[[], Descent], float]:
     """Return a trial descent from some rows, and its price in seconds.
 
     Many entries are descended on only where they start away from zero.
@@ -78,7 +78,7 @@ def tried(factor: Array, rows: Array) -> tuple[Callable[[], Descent], float]:
     return partial(descend, factor, rows, TRIAL, fill, warmup), TRIAL * cost(factor, rows)
 
 
-def finished(factor: Array, trials: list[Descent], budget: float) -> Descent:
+def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent:
     """Return the best of the trials after the best few have descended on."""
     ranked = sorted(trials, key=lambda trial: trial.loss)[:FINALISTS]
     shares = np.array([2.0, 1.0, 1.0])[: len(ranked)]
@@ -106,4 +106,4 @@ def applies(problem: Problem) -> bool:
     return 1 < g <= LARGEST and fits((g, g), 64)
 
 
-FAMILY = Family("p_identity", "merged", frozenset({"l1"}), applies, p_identity)
+FAMILY = Family("p_identity", "merged", frozenset({"l1"}), applies, p_identity, share=4.0)

@@ -43,7 +43,7 @@ def polished(problem: Problem, search: Search) -> Operator:
     factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
-    found = affordable(ordered(problem, factor, search.starts), search.work)
+    found = affordable_polishes(polishes_in_order(problem, factor, search.starts), search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
     lowest = float("inf")
     for polish in found:
@@ -54,16 +54,18 @@ def polished(problem: Problem, search: Search) -> Operator:
     return best
 
 
-def ordered(problem: Problem, factor: Array, starts: tuple[Operator, ...]) -> Iterator["Polish"]:
+def polishes_in_order(
+    problem: Problem, factor: Array, starts: tuple[Operator, ...]
+) -> Iterator["Polish"]:
     """Yield what to descend from: the best found so far in turn with structured starts."""
-    known, structured = improvable(factor, starts), from_rows(problem)
+    known, structured = improvable_starts(factor, starts), from_rows(problem)
     for first, second in zip_longest(islice(known, MOST_STARTS), structured):
         for matrix in (first, second):
             if matrix is not None:
                 yield Polish(factor, matrix)
 
 
-def improvable(factor: Array, starts: tuple[Operator, ...]) -> Iterator[Array]:
+def improvable_starts(factor: Array, starts: tuple[Operator, ...]) -> Iterator[Array]:
     """Yield the starts, best first, without those that stand at the Identity's local minimum."""
     whole = float(np.sum(factor**2))
     for start in starts:
@@ -81,7 +83,7 @@ def from_rows(problem: Problem) -> Iterator[Array]:
         yield p_identity_matrix(hefty(bumps(own), 6.0))
 
 
-def affordable(polishes: Iterator["Polish"], work: float) -> list["Polish"]:
+def affordable_polishes(polishes: Iterator["Polish"], work: float) -> list["Polish"]:
     """Return as many of the first as the work gives enough steps, and at least one."""
     taken: list[Polish] = []
     for polish in polishes:

@@ -1,5 +1,8 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from strategies.methods import (
     common_refinement,
     gaussian_optimal,
@@ -29,28 +32,9 @@ FAMILIES: tuple[Family, ...] = (
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
 
-SHARES: dict[str, float] = {
-    "identity": 0.0,
-    "gaussian_optimal": 0.5,
-    "workload_itself": 0.5,
-    "kronecker_p_identity": 0.5,
-    "tree_hierarchy": 0.3,
-    "row_space": 1.5,
-    "p_identity": 4.0,
-}
-"""Parts of the work relative to the others' 1."""
-
-
-SELDOM: dict[str, int] = {
-    "gaussian_optimal": 500,
-    "workload_itself": 1000,
-    "tree_hierarchy": 200,
-}
-"""Families that seldom win for Laplace noise, and the rows or cells up to which they are tried."""
-
 
 def families() -> tuple[str, ...]:
-    """Return the names that ``select(method=...)`` accepts beside "auto".
+    """Return the names that ``select(method=...)`` accepts beside "auto" and a `Family`.
 
     Examples
     --------
@@ -60,26 +44,58 @@ def families() -> tuple[str, ...]:
     return tuple(family.name for family in FAMILIES)
 
 
-def family_named(name: str) -> Family:
-    """Return a family by name, or refuse and list the names."""
-    for family in FAMILIES:
-        if family.name == name:
-            return family
-    raise ValueError(f"method={name!r}: expected 'auto' or one of {', '.join(families())}.")
+def requested_families(
+    method: str | Family | Sequence[str | Family], problem: Problem
+) -> tuple[Family, ...]:
+    """Return the families that a user's ``method=`` asks for and that serve a problem.
+
+    Raises
+    ------
+    TypeError
+        If something is neither a name nor a `Family`.
+    ValueError
+        If a name is unknown or stands twice, or no family asked for can serve the workload.
+    """
+    if isinstance(method, str) and method == "auto":
+        return tuple(f for f in FAMILIES if f.is_worthwhile(problem) and f.serves(problem))
+    several = method if isinstance(method, Sequence) and not isinstance(method, str) else [method]
+    asked = tuple(requested_family(one) for one in several)
+    names = [family.name for family in asked]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"method={names!r}: expected at least one family, each name once.")
+    able = tuple(family for family in asked if family.serves(problem))
+    if not able:
+        raise ValueError(
+            f"method={', '.join(names)!r} cannot serve a workload of shape "
+            f"{problem.workload.shape} for norm={problem.norm!r}: expected method='auto' or "
+            f"another family."
+        )
+    return able
 
 
-def portfolio_for(problem: Problem) -> tuple[Family, ...]:
-    """Return the families that serve a problem and are worth their time on it."""
-    merging = problem.merging
-    rank = 0
-    if merging is not None and problem.norm == "l1":
-        rank = min(problem.workload.shape[0], merging.n_groups)
-    worth = (family for family in FAMILIES if rank <= SELDOM.get(family.name, rank))
-    return tuple(family for family in worth if family.serves(problem))
+def requested_family(method: Any) -> Family:
+    """Return a family by name, or a `Family` itself; refuse what is neither."""
+    known = {family.name: family for family in FAMILIES}
+    if isinstance(method, Family):
+        if known.get(method.name, method) is not method:
+            raise ValueError(
+                f"method={method.name!r} is the name of a family of this library: expected a "
+                f"name of its own."
+            )
+        return method
+    if not isinstance(method, str):
+        raise TypeError(
+            f"method={method!r}: expected 'auto', the name of a family, a Family, or a sequence "
+            f"of names and families."
+        )
+    if method not in known:
+        raise ValueError(f"method={method!r}: expected 'auto' or one of {', '.join(known)}.")
+    return known[method]
 
 
-def shares_of(families: tuple[Family, ...]) -> tuple[float, ...]:
+def shares_of(families: Sequence[Family]) -> tuple[float, ...]:
     """Return each family's part of the work, in all 1; a family alone gets everything."""
-    shares = [SHARES.get(family.name, 1.0) for family in families]
-    total = sum(shares)
-    return tuple(share / total for share in shares) if total > 0 else (1.0,) * len(families)
+    total = sum(family.share for family in families)
+    if not total > 0:
+        return (1.0,) * len(families)
+    return tuple(family.share / total for family in families)

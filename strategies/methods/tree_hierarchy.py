@@ -54,7 +54,7 @@ def tree_hierarchy(problem: Problem, search: Search) -> Operator:
             f"that can be enumerated. Give nodes to "
             f"strategies.methods.tree_hierarchy.node_strategy."
         )
-    return weighed(problem, over_cells(nodes, problem.merging), search.work)
+    return weighted_nodes(problem, over_cells(nodes, problem.merging), search.work)
 
 
 def node_strategy(workload: Any, nodes: Any, norm: Norm = "l1", work: float = 2.0) -> Operator:
@@ -82,10 +82,11 @@ def node_strategy(workload: Any, nodes: Any, norm: Norm = "l1", work: float = 2.
             f"nodes has shape {rows.shape} for a workload of shape {problem.workload.shape}: "
             f"expected the same cells, few enough to enumerate."
         )
-    return problem.merging.invert(weighed(problem, averaged(rows, problem.merging), work))
+    over_groups = averaged_rows(rows, problem.merging)
+    return problem.merging.invert(weighted_nodes(problem, over_groups, work))
 
 
-def weighed(problem: Problem, nodes: Array, work: float) -> Operator:
+def weighted_nodes(problem: Problem, nodes: Array, work: float) -> Operator:
     """Return nodes over the merged cells, and the merged cells, with optimised weights."""
     factor = problem.factor
     if factor is None:
@@ -131,10 +132,10 @@ def most_used(table: NDArray[np.bool_], counts: Array) -> tuple[NDArray[np.bool_
 
 def over_cells(nodes: RowKronecker, merging: Merging) -> Array:
     """Return the nodes' distinct nonzero rows over the merged cells."""
-    return averaged(nodes.to_sparse().toarray().astype(np.float64), merging)
+    return averaged_rows(nodes.to_sparse().toarray().astype(np.float64), merging)
 
 
-def averaged(rows: Array, merging: Merging) -> Array:
+def averaged_rows(rows: Array, merging: Merging) -> Array:
     """Return distinct nonzero rows over the merged cells: the mean over each group's cells."""
     groups = merging.grouping.to_sparse()
     means = np.asarray((groups @ rows.T).T / np.asarray(groups.sum(axis=1)).ravel())
@@ -150,4 +151,6 @@ def applies(problem: Problem) -> bool:
     return fits((MOST_NODES, n), 16) and mask_rows(problem.workload) is not None
 
 
-FAMILY = Family("tree_hierarchy", "merged", BOTH_NORMS, applies, tree_hierarchy)
+FAMILY = Family(
+    "tree_hierarchy", "merged", BOTH_NORMS, applies, tree_hierarchy, share=0.3, largest_for_l1=200
+)

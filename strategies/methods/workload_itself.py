@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import (
@@ -110,7 +110,7 @@ def optimised_weights(distinct: DistinctRows, norm: Norm, work: float) -> Array:
     iterations = int(min(200.0, work * 1e8 / max(stored, 1) / len(SHARPNESS)))
     logs = np.log(balanced_weights(distinct.counts, norm))
     for sharpness in SHARPNESS if iterations > 0 else ():
-        found = optimize.minimize(
+        found = scipy.optimize.minimize(
             smoothed_loss,
             logs,
             args=(powers, distinct.counts, 1 if norm == "l1" else 2, sharpness),
@@ -143,4 +143,12 @@ def smoothed_loss(
     return float(value), np.asarray(gradient)
 
 
-FAMILY = Family("workload_itself", "domain", BOTH_NORMS, applies, workload_itself)
+FAMILY = Family(
+    "workload_itself",
+    "domain",
+    BOTH_NORMS,
+    applies,
+    workload_itself,
+    share=0.5,
+    largest_for_l1=1000,
+)

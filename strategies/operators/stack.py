@@ -104,13 +104,13 @@ class Stack(Operator):
         """Return the common norm of the columns, where every block proves one."""
         norms = [block.uniform_column_norm(norm) for block in self.blocks]
         known = [part for part in norms if part is not None]
-        return combined(known, norm) if len(known) == len(norms) else None
+        return combined_norm(known, norm) if len(known) == len(norms) else None
 
     def sensitivity(self, norm: Norm) -> float:
         """Return the largest column norm, or the blocks' combined bound where n is out of reach."""
         if self._enumerable(norm):
             return super().sensitivity(norm)
-        return combined([block.sensitivity(norm) for block in self.blocks], norm)
+        return combined_norm([block.sensitivity(norm) for block in self.blocks], norm)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
         """Tell whether n is within reach, so that the blocks' bounds need no combining."""
@@ -135,7 +135,7 @@ class Stack(Operator):
         return sum(block.integer_sensitivity(norm) for block in self.blocks)
 
 
-def combined(norms: Sequence[float], norm: Norm) -> float:
+def combined_norm(norms: Sequence[float], norm: Norm) -> float:
     """Return the norm of a column from the norms of its parts."""
     return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))
 

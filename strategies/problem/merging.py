@@ -155,11 +155,11 @@ def dense_keys(form: NDArray[np.float64]) -> Keys:
 def hash_entries(rows: NDArray[np.integer[Any]], values: NDArray[Any]) -> Keys:
     """Hash pairs of a row number and a value to two 64-bit words each."""
     bits = values.astype(np.float64).view(np.uint64)
-    word = mixed(bits ^ mixed(rows.astype(np.uint64)))
-    return np.stack([word, mixed(word ^ np.uint64(0xD1B54A32D192ED03))], axis=1)
+    word = mixed_words(bits ^ mixed_words(rows.astype(np.uint64)))
+    return np.stack([word, mixed_words(word ^ np.uint64(0xD1B54A32D192ED03))], axis=1)
 
 
-def mixed(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed_words(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Scramble 64-bit words one to one (the finaliser of SplitMix64)."""
     word = word + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError
 from strategies.bounds.lower_bound import Certificate
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import shares_of
-from strategies.operators import MemoryCapError, Operator, RowSpaceError, fits
+from strategies.operators import MemoryCapError, Operator, RowSpaceError, as_operator, fits
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.objective import assess
@@ -115,7 +115,8 @@ class Portfolio:
         """Let one family search; a failure for size or rank becomes a note."""
         began = time.monotonic()
         try:
-            matrix = family.search(self.problem, Search(self.starts(family), self.generator, work))
+            search = Search(self.starts(family), self.generator, work)
+            matrix = as_operator(family.search(self.problem, search), family.name)
             strategy, note = self.assessed(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:

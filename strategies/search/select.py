@@ -1,12 +1,14 @@
 """The best strategy for a workload: one family, or a portfolio of all that can serve it."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from strategies.methods.registry import family_named, portfolio_for
+from strategies.methods.family import Family
+from strategies.methods.registry import requested_families
 from strategies.operators import Norm, memory_cap
 from strategies.operators.base.threads import one_thread
 from strategies.problem.problem import Problem
@@ -23,7 +25,7 @@ DEFAULT_BEYOND_CELLS = 4.0
 def select(
     workload: Any,
     norm: Norm = "l1",
-    method: str = "auto",
+    method: str | Family | Sequence[str | Family] = "auto",
     random_state: int | np.random.Generator | None = None,
     *,
     time_limit: float | None = None,
@@ -39,8 +41,9 @@ def select(
         enumerate get the families that can serve them.
     norm : {"l1", "l2"}, default="l1"
         "l1" for Laplace noise (pure differential privacy), "l2" for Gaussian noise (zCDP).
-    method : str, default="auto"
-        One of `families`, or "auto" for the portfolio.
+    method : str, Family, or sequence of them, default="auto"
+        One of `families` or a `Family` of one's own; several share the work as a portfolio, as in
+        ``(*families(), mine)``. "auto" takes the families that are worth their time.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
     time_limit : float, optional
@@ -80,12 +83,7 @@ def select(
     generator = checked_generator(random_state)
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm)
-        able = portfolio_for(problem) if method == "auto" else (family_named(method),)
-        if method != "auto" and not able[0].serves(problem):
-            raise ValueError(
-                f"method={method!r} cannot serve a workload of shape {problem.workload.shape} "
-                f"for norm={norm!r}: expected method='auto' or another family."
-            )
+        able = requested_families(method, problem)
         default = DEFAULT_BEYOND_CELLS if problem.merging is None else DEFAULT_TIME_LIMIT
         limit = default if given is None else given
         with reporting(progress) as report, one_thread():

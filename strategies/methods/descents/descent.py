@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from strategies.operators import Array
 
@@ -51,7 +51,7 @@ def minimise(
         loss, gradient = value(flat.reshape(start.shape))
         return loss, gradient.ravel()
 
-    minimize: Any = optimize.minimize
+    minimize: Any = scipy.optimize.minimize
     found = minimize(flat_value, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x, dtype=np.float64).reshape(start.shape), float(found.fun)
 

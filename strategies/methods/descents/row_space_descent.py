@@ -106,18 +106,18 @@ def descend_in_row_space(
     rounds: Sequence[tuple[float, float]] = ROUNDS,
 ) -> tuple[Array, float]:
     """Return C of sensitivity 1 after every round of a number of iterations, and its loss."""
-    best = scaled(space, mix)
+    best = unit_scaled(space, mix)
     lowest = space.loss(best)
     current = best
     for sharpness, share in rounds:
         value = partial(smoothed_value, space=space, sharpness=sharpness, rounding=share / len(mix))
-        current = scaled(space, minimise(value, current, iterations)[0])
+        current = unit_scaled(space, minimise(value, current, iterations)[0])
         loss = space.loss(current)
         if loss < lowest:
             best, lowest = current, loss
     return best, lowest
 
 
-def scaled(space: RowSpace, mix: Array) -> Array:
+def unit_scaled(space: RowSpace, mix: Array) -> Array:
     """Return C scaled so that the largest column of ``C E`` has L1 norm 1."""
     return np.asarray(mix / np.abs(mix @ space.basis).sum(axis=0).max())

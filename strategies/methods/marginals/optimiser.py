@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from strategies.methods.marginals.algebra import (
     Cover,
@@ -101,7 +101,7 @@ def descend(
 ) -> tuple[float, Array]:
     """Minimise from one start by L-BFGS-B on nonnegative weights; return (log loss, weights)."""
     tolerance = 1e-8 if norm == "l1" else 1e-14
-    result = optimize.minimize(
+    result = scipy.optimize.minimize(
         log_loss,
         start,
         args=(cover, values, norm),

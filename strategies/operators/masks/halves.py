@@ -41,10 +41,10 @@ class Halves:
         """Split the attributes so that both halves have about as many cells."""
         sizes = np.cumsum(np.log([mask.shape[1] for mask in masks]))
         cut = int(np.argmin(np.abs(sizes - sizes[-1] / 2))) + 1
-        left, left_index = distinct(masks[:cut])
+        left, left_index = distinct_rows(masks[:cut])
         if cut == len(masks):
             return cls(left, (), left_index, np.zeros_like(left_index))
-        right, right_index = distinct(masks[cut:])
+        right, right_index = distinct_rows(masks[cut:])
         return cls(left, right, left_index, right_index)
 
     @property
@@ -69,7 +69,7 @@ class Halves:
     def matmat(self, block: Array) -> Array:
         """Return ``A @ block`` for an (n, j) array, one column at a time."""
         n_left, n_right = self.cells
-        left, right = joined(self.left), joined(self.right)
+        left, right = joint_rows(self.left), joint_rows(self.right)
         check_allocation("distinct half rows times half cells", (left.shape[0], n_right))
         result = np.empty((len(self.left_index), block.shape[1]))
         for j, column in enumerate(block.T):
@@ -93,7 +93,7 @@ class Halves:
         """Return ``A.T @ block`` for an (o, j) array, one column at a time."""
         n_left, n_right = self.cells
         check_allocation("cells times columns", (n_left * n_right, block.shape[1]))
-        left, right = joined(self.left), joined(self.right)
+        left, right = joint_rows(self.left), joint_rows(self.right)
         check_allocation("distinct half rows times half cells", (left.shape[0], n_right))
         result = np.empty((n_left * n_right, block.shape[1]))
         shape = self.distinct_rows
@@ -103,13 +103,13 @@ class Halves:
         return result
 
 
-def distinct(masks: Sequence[Masks]) -> tuple[tuple[Masks, ...], NDArray[np.int64]]:
+def distinct_rows(masks: Sequence[Masks]) -> tuple[tuple[Masks, ...], NDArray[np.int64]]:
     """Return the distinct rows of some attributes' masks, and every row's number among them."""
     first, index, _ = unique_rows(pack(masks))
     return tuple(mask[first] for mask in masks), index
 
 
-def joined(masks: Sequence[Masks]) -> sparse.csr_array:
+def joint_rows(masks: Sequence[Masks]) -> sparse.csr_array:
     """Return the explicit rows over a half, in CSR form of floats."""
     if not masks:
         return sparse.csr_array(np.ones((1, 1)))

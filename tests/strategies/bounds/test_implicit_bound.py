@@ -8,11 +8,11 @@ from scipy import linalg
 
 from strategies.bounds.implicit_bound import (
     Mixture,
-    certified,
+    certified_bound,
     climb,
     first_weights,
+    heaviest_rows,
     implicit_bound,
-    truncated,
     weighted_gram,
 )
 from strategies.bounds.path_patterns import distinct_paths
@@ -112,10 +112,10 @@ def test_duplicates_are_weights():
 def test_truncation_only_lowers_the_bound():
     rows = random_rows(SIZES, 20, 7)
     paths = distinct_paths(mask_rows(rows))
-    cut = truncated(paths, 6)
+    cut = heaviest_rows(paths, 6)
     assert cut.n_paths <= 6
     uniform = first_weights(paths, 1, np.random.default_rng(0))
-    assert certified(cut, uniform) <= certified(paths, uniform)
+    assert certified_bound(cut, uniform) <= certified_bound(paths, uniform)
     bound = implicit_bound(rows, work=0.05, max_rows=6)
     assert bound.rows <= 6
     assert bound.value <= gaussian_optimum(rows.to_dense())

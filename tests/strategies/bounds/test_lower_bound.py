@@ -11,9 +11,9 @@ from strategies.bounds import lower_bound as lower_bound_module
 from strategies.bounds.dual_weights import (
     ascend,
     assess_weights,
-    certified,
+    certified_bound,
     gaussian_strategy,
-    updated,
+    updated_weights,
 )
 from strategies.bounds.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
 from strategies.operators import Gram
@@ -66,8 +66,10 @@ def test_every_distribution_proves_a_bound(workload: Array, seed: int) -> None:
     factor = factor_of_rows(workload)
     weights = random.dirichlet(np.full(workload.shape[1], 0.3)) + 1e-12
     value = np.linalg.norm(workload * np.sqrt(weights / weights.sum()), ord="nuc") ** 2
-    assert certified(factor, weights / weights.sum()) <= value * (1 + 1e-12) + 1e-15
-    assert certified(factor, weights / weights.sum()) == pytest.approx(value, rel=1e-5, abs=1e-6)
+    assert certified_bound(factor, weights / weights.sum()) <= value * (1 + 1e-12) + 1e-15
+    assert certified_bound(factor, weights / weights.sum()) == pytest.approx(
+        value, rel=1e-5, abs=1e-6
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -108,7 +110,7 @@ def test_plain_updates_climb_and_the_gap_closes() -> None:
     factor = factor_of_rows(np.tri(12) * np.linspace(1, 4, 12))
     dual = assess_weights(factor, np.full(12, 1 / 12))
     for _ in range(40):
-        moved = assess_weights(factor, updated(dual, 1.0))
+        moved = assess_weights(factor, updated_weights(dual, 1.0))
         assert moved.root >= dual.root * (1 - 1e-12)
         dual = moved
     best = ascend(factor, 1e-7, 2000)

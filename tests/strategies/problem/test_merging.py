@@ -113,7 +113,7 @@ def test_averages_of_sparse_and_lifted_strategies() -> None:
 
 def test_a_collision_of_hashes_only_costs_the_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: with a hash that says all columns are equal, nothing is merged."""
-    monkeypatch.setattr(module, "mixed", lambda word: np.zeros_like(word))
+    monkeypatch.setattr(module, "mixed_words", lambda word: np.zeros_like(word))
     for form in (np.eye(3), sparse.csr_array(np.eye(3))):
         assert_array_equal(merge_columns(form).groups, [0, 1, 2])
 

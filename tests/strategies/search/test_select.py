@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,15 @@ import pytest
 import strategies
 from strategies import Family, Progress, RowSpaceError, Search, evaluate, examples, select
 from strategies.methods.family import BOTH_NORMS
-from strategies.methods.registry import FAMILIES
-from strategies.operators import Dense, Identity, MemoryCapError, Operator, RowKronecker
+from strategies.methods.registry import FAMILIES, shares_of
+from strategies.operators import (
+    Dense,
+    Identity,
+    MemoryCapError,
+    Operator,
+    RowKronecker,
+    as_operator,
+)
 from strategies.problem.problem import Problem
 from strategies.search import portfolio as portfolio_module
 from strategies.search.portfolio import Portfolio
@@ -87,6 +95,47 @@ def test_names() -> None:
     assert strategies.families() == tuple(family.name for family in FAMILIES)
     assert len(set(strategies.families())) == len(FAMILIES)
     assert {"identity", "workload_itself"} <= set(strategies.families())
+
+
+def test_a_family_of_ones_own() -> None:
+    """Ten lines that add a family: what a user writes, without touching the library."""
+
+    def pairs(problem: Problem, search: Search) -> Operator:
+        g = problem.merged_workload.shape[1]
+        return as_operator(np.vstack([np.eye(g), np.kron(np.eye(g // 2), [[1.0, 1.0]])]))
+
+    mine = Family("pairs", "merged", BOTH_NORMS, lambda problem: True, pairs)
+    workload = np.kron(np.eye(4), [[1.0, 1.0], [1.0, 0.0]])
+    alone = select(workload, method=mine)
+    assert (alone.method, alone.matrix.shape) == ("pairs", (12, 8))
+    assert alone.loss == pytest.approx(evaluate(workload, alone.matrix).loss)
+    beside = select(workload, method=("identity", mine), random_state=0)
+    assert {one.family for one in beside.candidates} == {"identity", "pairs"}
+    assert beside.loss == min(alone.loss, select(workload, method="identity").loss)
+
+
+def test_a_family_says_what_it_is_worth(problem: Problem) -> None:
+    early = family_that(lambda problem, search: Identity(2), share=3.0, largest_for_l1=1)
+    assert shares_of((early, FAMILIES[3])) == (0.75, 0.25)
+    assert shares_of((FAMILIES[0],)) == (1.0,)  # alone it gets everything, whatever its share
+    assert not early.is_worthwhile(problem)  # rank 2
+    assert early.is_worthwhile(replace(problem, norm="l2"))
+    assert replace(early, largest_for_l1=2).is_worthwhile(problem)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"name": "auto"}, "name='auto'"),
+        ({"space": "cells"}, "space='cells'"),
+        ({"norms": frozenset({"l3"})}, "norms="),
+        ({"share": -1.0}, "share=-1.0"),
+        ({"share": float("nan")}, "share=nan"),
+    ],
+)
+def test_families_that_make_no_sense(changed: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(GOOD, **changed)
 
 
 def test_seeds_decide_and_clocks_do_not() -> None:
@@ -198,6 +247,11 @@ def test_domains_too_large_to_enumerate() -> None:
 
 REFUSED: dict[str, tuple[dict[str, object], type[Exception], str]] = {
     "method": ({"method": "magic"}, ValueError, "expected 'auto' or one of identity"),
+    "a known name": ({"method": replace(FAMILIES[0])}, ValueError, "a name of its own"),
+    "no family": ({"method": 3}, TypeError, "method=3: expected 'auto', the name of a family"),
+    "no families": ({"method": ()}, ValueError, "at least one family"),
+    "twice": ({"method": ("identity", "identity")}, ValueError, "each name once"),
+    "auto in it": ({"method": ("identity", "auto")}, ValueError, "method='auto'"),
     "norm": ({"norm": "l3"}, ValueError, "norm='l3'"),
     "no time": ({"time_limit": 0}, ValueError, "time_limit=0"),
     "negative time": ({"time_limit": -1.0}, ValueError, "positive number"),
