@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
+from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
 from strategies.operators.marginal_rows import marginal_rows, split_cheaply
 from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
 from strategies.operators.masks.residuals import Residuals, answer_rows, residual_answers
@@ -60,14 +60,14 @@ class Marginals(Operator):
         attribute_sets: Sequence[Sequence[int]],
         weights: Sequence[float],
     ) -> None:
-        object.__setattr__(self, "sizes", _checked_sizes(sizes))
-        sets = tuple(_checked_set(chosen, len(sizes)) for chosen in attribute_sets)
+        object.__setattr__(self, "sizes", attribute_sizes(sizes))
+        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
         if len(set(sets)) != len(sets) or not sets:
             raise ValueError(
                 f"attribute_sets={list(attribute_sets)!r}: expected at least one set, each once."
             )
         object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", _checked_weights(weights, len(sets)))
+        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
     @property
     def domain_sizes(self) -> tuple[int, ...]:
@@ -269,32 +269,6 @@ class Marginals(Operator):
                 f"that contains every attribute those rows restrict."
             )
         return values
-
-
-def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
-        raise ValueError(f"sizes={sizes!r}: expected one positive integer for each attribute.")
-    return tuple(int(size) for size in sizes)
-
-
-def _checked_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
-    ordered = tuple(sorted(int(i) for i in chosen))
-    if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
-        raise ValueError(
-            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
-            f"{d - 1}."
-        )
-    return ordered
-
-
-def _checked_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    exact = tuple(int(w) if isinstance(w, Integral) else float(w) for w in weights)
-    if len(exact) != count or not all(np.isfinite(float(w)) and w >= 0 for w in exact):
-        raise ValueError(
-            f"weights={weights!r}: expected {count} finite numbers, one for each attribute set, "
-            f"none negative."
-        )
-    return exact
 
 
 def _few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -61,4 +62,33 @@ def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None
     exact = tuple(int(size) for size in sizes)
     if prod(exact) != n or min(exact, default=0) < 1:
         raise ValueError(f"sizes={exact}: expected positive sizes whose product is {n} columns.")
+    return exact
+
+
+def attribute_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of a product domain's attributes as exact integers, or refuse."""
+    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
+        raise ValueError(f"sizes={sizes!r}: expected one positive integer for each attribute.")
+    return tuple(int(size) for size in sizes)
+
+
+def attribute_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
+    """Return distinct attribute numbers below d in order, or refuse."""
+    ordered = tuple(sorted(int(i) for i in chosen))
+    if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
+        raise ValueError(
+            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
+            f"{d - 1}."
+        )
+    return ordered
+
+
+def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
+    """Return one finite weight, none negative, for each attribute set; integers stay exact."""
+    exact = tuple(int(w) if isinstance(w, Integral) else float(w) for w in weights)
+    if len(exact) != count or not all(np.isfinite(float(w)) and w >= 0 for w in exact):
+        raise ValueError(
+            f"weights={weights!r}: expected {count} finite numbers, one for each attribute set, "
+            f"none negative."
+        )
     return exact
