@@ -12,15 +12,15 @@ nothing of records or budgets.
 """
 
 from strategies import examples
-from strategies.family import Family, Search
-from strategies.merging import Merging, merge_columns
-from strategies.objective import evaluate
+from strategies.methods.family import Family, Search
+from strategies.methods.registry import families
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
-from strategies.problem import Problem
-from strategies.progress import Progress
-from strategies.registry import families
-from strategies.select import select
-from strategies.strategy import Candidate, Strategy
+from strategies.problem.merging import Merging, merge_columns
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Candidate, Strategy
+from strategies.search.objective import evaluate
+from strategies.search.progress import Progress
+from strategies.search.select import select
 
 __all__ = [
     "Candidate",

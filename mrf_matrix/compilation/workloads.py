@@ -88,7 +88,7 @@ def prediction_workload(paths: RowKronecker | Forest, queries: RowKronecker) -> 
         A sparse (b, o') matrix times the o' *distinct paths that some record reaches*: paths
         that occur in several trees are counted once with their number, unreached paths
         are left out. Both change nothing in W, make every product with it cheaper, and leave
-        fewer distinct columns to `strategies.merging`.
+        fewer distinct columns to `strategies.problem.merging`.
 
     Raises
     ------

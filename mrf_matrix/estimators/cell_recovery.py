@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import query_matrix
 from mrf_matrix.mechanisms import Mechanism, Release
 from mrf_matrix.mechanisms.least_squares import estimated_cells, recovered_squares
-from strategies.merging import can_merge, merge_columns
 from strategies.operators import (
     Identity,
     Marginals,
@@ -31,6 +30,7 @@ from strategies.operators import (
     as_operator,
     check_allocation,
 )
+from strategies.problem.merging import can_merge, merge_columns
 
 Array = NDArray[np.float64]
 

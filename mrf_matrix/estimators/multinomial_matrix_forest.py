@@ -23,7 +23,7 @@ from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
 from mrf_matrix.planning.strategy_choice import given_matrix
 from strategies import Strategy
-from strategies.select import checked_time_limit
+from strategies.search.select import checked_time_limit
 
 
 class MultinomialMatrixForestClassifier(ForestClassifier):

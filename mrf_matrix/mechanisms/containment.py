@@ -17,7 +17,7 @@ from strategies.operators import (
     estimate,
     fits,
 )
-from strategies.operators.pseudo_inverse import numbered
+from strategies.operators.base.pseudo_inverse import numbered
 
 Array = NDArray[np.float64]
 

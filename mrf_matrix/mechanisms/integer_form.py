@@ -22,8 +22,8 @@ from strategies.operators import (
     Sparse,
     Stack,
 )
-from strategies.operators.pseudo_inverse import factorised
-from strategies.operators.recovery import is_explicit
+from strategies.operators.base.pseudo_inverse import factorised
+from strategies.operators.base.recovery import is_explicit
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from strategies.operators import Grouping, Operator, Product, Scaled, fits, over_groups
-from strategies.operators.pseudo_inverse import Factors, factorised
-from strategies.operators.recovery import explicit_row_errors, is_explicit, row_errors
+from strategies.operators.base.pseudo_inverse import Factors, factorised
+from strategies.operators.base.recovery import explicit_row_errors, is_explicit, row_errors
 
 Array = NDArray[np.float64]
 

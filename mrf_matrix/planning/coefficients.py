@@ -17,8 +17,8 @@ from strategies.operators import (
     fits,
     over_groups,
 )
-from strategies.operators.pseudo_inverse import triangular
-from strategies.operators.recovery import coordinates, estimate, is_explicit
+from strategies.operators.base.qr import triangular
+from strategies.operators.base.recovery import coordinates, estimate, is_explicit
 
 Array = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from strategies.operators import (
     Scaled,
     Stack,
 )
-from strategies.operators.recovery import is_explicit
+from strategies.operators.base.recovery import is_explicit
 
 if TYPE_CHECKING:
     from mrf_matrix.planning.design_plan import Plan

@@ -15,8 +15,8 @@ from mrf_matrix.mechanisms.least_squares import recovered_squares
 from mrf_matrix.mechanisms.mechanism import noise_for
 from mrf_matrix.mechanisms.neighboring import squared_factor
 from strategies import Strategy, evaluate, select
-from strategies.merging import can_merge, merge_columns
 from strategies.operators import Norm, Operator, as_operator
+from strategies.problem.merging import can_merge, merge_columns
 
 DECOMPOSED = 2.5e9
 """Operations a second of the reference machine in singular value decompositions, of which the

@@ -26,7 +26,7 @@ from mrf_matrix.reconstruction.exact_counts import exact_counts, settled
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.pooling import Pooled, pooled
 from strategies.operators import RowSpaceError, cross_gram, fits
-from strategies.operators.recovery import check_countable
+from strategies.operators.base.recovery import check_countable
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.containment import check_determined, checked_workload
 from mrf_matrix.mechanisms.release import Noise
 from mrf_matrix.reconstruction.pooling import pooled
-from strategies.merging import can_merge, merge_columns
 from strategies.operators import MemoryCapError, Operator, over_groups
+from strategies.problem.merging import can_merge, merge_columns
 
 Array = NDArray[np.float64]
 

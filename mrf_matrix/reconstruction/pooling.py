@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.release import Noise
-from strategies.merging import can_merge, merge_columns
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
+from strategies.problem.merging import can_merge, merge_columns
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from strategies.operator_files.composed import COMPOSED
 from strategies.operator_files.explicit import EXPLICIT
 from strategies.operator_files.product_domain import PRODUCT_DOMAIN
-from strategies.operator_files.reader import Fetch, OperatorFileError, Reader
-from strategies.operator_files.rule import Node
+from strategies.operator_files.reader import Fetch, Node, OperatorFileError, Reader
 from strategies.operator_files.writer import Writer
 from strategies.operators import Operator
 

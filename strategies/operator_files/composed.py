@@ -1,8 +1,8 @@
 """Rules for structures made of other structures."""
 
 from strategies.operator_files.explicit import REAL
-from strategies.operator_files.reader import Reader
-from strategies.operator_files.rule import Node, Rule
+from strategies.operator_files.reader import Node, Reader
+from strategies.operator_files.rule import Rule
 from strategies.operator_files.writer import Writer
 from strategies.operators import Kronecker, Product, RowScaled, Scaled, Stack, Transposed
 

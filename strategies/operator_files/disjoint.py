@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from strategies.operator_files.reader import OperatorFileError
 from strategies.operators import RowKronecker
-from strategies.operators.packed_masks import Masks, overlapping_pair
+from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
 SMALL = 2**24
 """Multiply-adds of a comparison pair by pair that is not worth avoiding."""

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operator_files.reader import MAX_CELLS, OperatorFileError, Reader
-from strategies.operator_files.rule import Node, Rule
+from strategies.operator_files.reader import MAX_CELLS, Node, OperatorFileError, Reader
+from strategies.operator_files.rule import Rule
 from strategies.operator_files.writer import Writer
 from strategies.operators import Dense, Gram, Grouping, Identity, Sparse
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.operator_files.disjoint import check_disjoint
-from strategies.operator_files.reader import OperatorFileError, Reader
-from strategies.operator_files.rule import Node, Rule
+from strategies.operator_files.reader import Node, OperatorFileError, Reader
+from strategies.operator_files.rule import Rule
 from strategies.operator_files.writer import Writer
 from strategies.operators import Marginals, RowKronecker
 

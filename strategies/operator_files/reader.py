@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.operator_files.rule import Node, Rule
 from strategies.operators import Operator
 
 MAX_OPERATORS = 3000
@@ -22,6 +21,8 @@ MAX_WORK = 2**37
 """Most multiply-adds of the checks that are not linear in the file."""
 
 ARRAY_FIELDS = {"array", "type", "shape", "order"}
+Node = dict[str, Any]
+"""What JSON keeps of an operator."""
 Fetch = Callable[[str, str, tuple[int, ...]], NDArray[Any]]
 
 
@@ -47,19 +48,35 @@ class Nesting:
         self._depth -= 1
 
 
+class ReadRule(Protocol):
+    """What a `Reader` asks of a structure's rule."""
+
+    @property
+    def kind(self) -> str:
+        """The structure's name in files."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of its node."""
+
+    @property
+    def read(self) -> "Callable[[Node, Reader], Operator]":
+        """From the fields of a node to the operator, or an error."""
+
+
 class Reader:
     """Reads an operator with bounded memory and work.
 
     Parameters
     ----------
-    rules : mapping of str to Rule
+    rules : mapping of str to ReadRule
     fetch : callable
         Returns the array of a name, type and shape, or raises.
     prefix : str
         What the arrays' names begin with.
     """
 
-    def __init__(self, rules: Mapping[str, Rule], fetch: Fetch, prefix: str) -> None:
+    def __init__(self, rules: Mapping[str, ReadRule], fetch: Fetch, prefix: str) -> None:
         self._rules = rules
         self._fetch = fetch
         self._prefix = prefix

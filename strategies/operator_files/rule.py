@@ -2,15 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from strategies.operator_files.reader import Node, Reader
+from strategies.operator_files.writer import Writer
 from strategies.operators import Operator
-
-if TYPE_CHECKING:
-    from strategies.operator_files.reader import Reader
-    from strategies.operator_files.writer import Writer
-
-Node = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -32,6 +28,6 @@ class Rule:
 
     kind: str
     structure: type[Operator]
-    write: "Callable[[Any, Writer], Node]"
-    read: "Callable[[Node, Reader], Operator]"
+    write: Callable[[Any, Writer], Node]
+    read: Callable[[Node, Reader], Operator]
     fields: tuple[str, ...]

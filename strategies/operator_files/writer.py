@@ -1,16 +1,27 @@
 """What a structure's rule writes with: arrays under numbers, operators within operators."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.operator_files.reader import Nesting, OperatorFileError
-from strategies.operator_files.rule import Node, Rule
+from strategies.operator_files.reader import Nesting, Node, OperatorFileError
 from strategies.operators import Operator
 
 TYPES = {"i": "<i8", "f": "<f8", "u": "|u1"}
+
+
+class WriteRule(Protocol):
+    """What a `Writer` asks of a structure's rule."""
+
+    @property
+    def kind(self) -> str:
+        """The structure's name in files."""
+
+    @property
+    def write(self) -> "Callable[[Any, Writer], Node]":
+        """From an operator to the fields of its node."""
 
 
 class Writer:
@@ -18,12 +29,12 @@ class Writer:
 
     Parameters
     ----------
-    rules : mapping of type to Rule
+    rules : mapping of type to WriteRule
     prefix : str
         What the arrays' names begin with.
     """
 
-    def __init__(self, rules: Mapping[type[Operator], Rule], prefix: str) -> None:
+    def __init__(self, rules: Mapping[type[Operator], WriteRule], prefix: str) -> None:
         self._rules = rules
         self._prefix = prefix
         self._nesting = Nesting()

@@ -1,14 +1,7 @@
 """Matrices as values, one structure a file; each knows how it acts, its norms and its inverse."""
 
-from strategies.operators.convert import as_operator
-from strategies.operators.cross_gram import cross_gram
-from strategies.operators.dense import Dense
-from strategies.operators.gram import Gram
-from strategies.operators.grouping import Grouping
-from strategies.operators.identity import Identity
-from strategies.operators.kronecker import Kronecker
-from strategies.operators.marginals import Marginals
-from strategies.operators.memory import (
+from strategies.operators.base.cross_gram import cross_gram
+from strategies.operators.base.memory import (
     MemoryCapError,
     check_allocation,
     current_cap,
@@ -16,11 +9,17 @@ from strategies.operators.memory import (
     memory_cap,
     readable_bytes,
 )
-from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.pseudo_inverse import RowSpaceError
+from strategies.operators.base.recovery import error_trace, estimate, row_errors
+from strategies.operators.convert import as_operator
+from strategies.operators.dense import Dense
+from strategies.operators.gram import Gram
+from strategies.operators.grouping import Grouping, over_groups
+from strategies.operators.identity import Identity
+from strategies.operators.kronecker import Kronecker
+from strategies.operators.marginals import Marginals
 from strategies.operators.product import Product
-from strategies.operators.pseudo_inverse import RowSpaceError
-from strategies.operators.recovery import error_trace, estimate, row_errors
-from strategies.operators.reduce import over_groups
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from strategies.operators.base.operator import Operator
+from strategies.operators.base.validation import is_sparse
 from strategies.operators.dense import Dense
-from strategies.operators.operator import Operator
 from strategies.operators.sparse import Sparse
-from strategies.operators.validation import is_sparse
 
 
 def as_operator(matrix: Any, name: str = "matrix") -> Operator:

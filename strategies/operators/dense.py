@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.exact_integers import check_range
-from strategies.operators.explicit_forms import as_shape
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Operator
-from strategies.operators.validation import Real, checked_sizes, real_array
+from strategies.operators.base.exact_integers import check_range
+from strategies.operators.base.explicit_forms import as_shape
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Operator, explicit
+from strategies.operators.base.validation import Real, checked_sizes, real_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,3 +68,6 @@ class Dense(Operator):
         scaled = np.rint(self.array * float(scale))
         check_range(float(np.abs(scaled).max(initial=0.0)))
         return Dense(scaled.astype(np.int64), self.sizes)
+
+
+explicit.register(np.ndarray, Dense)

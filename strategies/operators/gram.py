@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.explicit_forms import as_shape
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import checked_sizes, real_array
+from strategies.operators.base.explicit_forms import as_shape
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.validation import checked_sizes, real_array
 
 PSD_TOLERANCE = 1e-9
 

@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.explicit_forms import as_shape
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import checked_sizes, real_array
+from strategies.operators.base.explicit_forms import as_shape
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.pseudo_inverse import check_contained
+from strategies.operators.base.validation import checked_sizes, real_array
+from strategies.operators.convert import as_operator
+from strategies.operators.scaled import Scaled
+from strategies.operators.sparse import Sparse
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,8 +119,6 @@ class Grouping(Operator):
 
     def rounded(self, scale: int) -> Operator:
         """Return ``scale`` times the grouping."""
-        from strategies.operators.scaled import Scaled
-
         return Scaled(scale, self)
 
     def least_squares(self, answers: NDArray[Any]) -> Array:
@@ -125,6 +127,33 @@ class Grouping(Operator):
 
     def row_errors(self, workload: Operator) -> Array:
         """Return the squared norms of the workload's rows over the groups."""
-        from strategies.operators.reduce import over_groups
-
         return over_groups(workload, self).row_squares()
+
+
+def over_groups(workload: Operator, grouping: Grouping) -> Operator:
+    """Return W' with ``W = W' G``, one column a group.
+
+    Parameters
+    ----------
+    workload : Operator of shape (q, n)
+    grouping : Grouping of shape (g, n)
+
+    Raises
+    ------
+    RowSpaceError
+        If the workload tells cells of one group apart, so that ``W G⁺ G`` is not W.
+    """
+    if workload.shape[1] != grouping.shape[1]:
+        raise ValueError(
+            f"workload has {workload.shape[1]} columns: expected the {grouping.shape[1]} cells "
+            f"of the grouping."
+        )
+    if grouping.shape[0] == grouping.shape[1]:
+        order = np.argsort(grouping.labels)
+        return Sparse(workload.columns(order))
+    form = workload.compact()
+    columns = form[:, grouping.representatives]
+    difference = form - columns[:, grouping.labels]
+    outside = float((difference * difference).sum())
+    check_contained(outside, float((form * form).sum()))
+    return as_operator(columns, "workload")

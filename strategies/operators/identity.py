@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import checked_sizes
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.validation import checked_sizes
+from strategies.operators.scaled import Scaled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,8 +91,6 @@ class Identity(Operator):
 
     def rounded(self, scale: int) -> Operator:
         """Return ``scale`` times the identity."""
-        from strategies.operators.scaled import Scaled
-
         return Scaled(scale, self)
 
     def least_squares(self, answers: NDArray[Any]) -> Array:

@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.khatri_rao import khatri_rao
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
+from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.recovery import error_trace, row_errors
+from strategies.operators.dense import Dense
+from strategies.operators.masks.khatri_rao import khatri_rao
+from strategies.operators.row_kronecker import RowKronecker
+from strategies.operators.scaled import Scaled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,8 +161,6 @@ class Kronecker(Operator):
     def rounded(self, scale: int) -> Operator:
         """Return the operator with entries ``round(scale * A[i, j])``."""
         if self.is_binary:
-            from strategies.operators.scaled import Scaled
-
             return Scaled(scale, self)
         return super().rounded(scale)
 
@@ -174,8 +177,6 @@ class Kronecker(Operator):
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Return the products of the factors' errors, for a workload of Kronecker rows."""
-        from strategies.operators.row_kronecker import RowKronecker
-
         if isinstance(workload, Kronecker) and self._columns == workload._columns:
             return self._kronecker_errors(workload)
         if isinstance(workload, RowKronecker) and self._columns == workload.sizes:
@@ -184,27 +185,22 @@ class Kronecker(Operator):
 
     def error_trace(self, workload: Operator) -> float | None:
         """Return the product of the factors' traces, without one entry a row."""
-        from strategies.operators.recovery import error_trace
-
         if isinstance(workload, Kronecker) and self._columns == workload._columns:
             pairs = zip(self.factors, workload.factors, strict=True)
             return prod(error_trace(part, factor) for factor, part in pairs)
         return super().error_trace(workload)
 
     def _kronecker_errors(self, workload: "Kronecker") -> Array:
-        from strategies.operators.recovery import row_errors
 
         pairs = zip(self.factors, workload.factors, strict=True)
         return kronecker_product([row_errors(part, factor) for factor, part in pairs])
 
-    def _path_errors(self, workload: Any) -> Array:
-        from strategies.operators.dense import Dense
-        from strategies.operators.recovery import row_errors
+    def _path_errors(self, workload: RowKronecker) -> Array:
 
         errors = np.ones(workload.shape[0])
         for i, factor in enumerate(self.factors):
             masks, inverse = np.unique(workload.masks(i), axis=0, return_inverse=True)
-            errors *= row_errors(Dense(masks), factor)[inverse.ravel()]
+            errors *= row_errors(Dense(masks.astype(np.int64)), factor)[inverse.ravel()]
         return errors
 
 
@@ -227,3 +223,21 @@ def along_axes(
         result = action(moved.reshape(moved.shape[0], -1))
         tensor = np.moveaxis(result.reshape(-1, *moved.shape[1:]), 0, axis)
     return tensor.reshape(-1, width)
+
+
+@rows_product.register
+def kronecker_rows_product(outer: Kronecker, other: Operator) -> Array | None:
+    """Multiply the factors' own products, where the other's rows have the same factors."""
+    columns = tuple(factor.shape[1] for factor in outer.factors)
+    if isinstance(other, Kronecker):
+        if columns != tuple(factor.shape[1] for factor in other.factors):
+            return None
+        pairs = zip(outer.factors, other.factors, strict=True)
+        return kronecker_product([cross_gram(one, two) for one, two in pairs])
+    if not isinstance(other, RowKronecker) or columns != other.sizes:
+        return None
+    result = np.ones((1, other.shape[0]))
+    for i, factor in enumerate(outer.factors):
+        part = factor.matmat(other.masks(i).T)
+        result = (result[:, None, :] * part[None, :, :]).reshape(-1, other.shape[0])
+    return result

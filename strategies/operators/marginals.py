@@ -4,18 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.components import Bools, Components, components, mask_rows
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.pseudo_inverse import RowSpaceError, numbered
-from strategies.operators.residuals import Residuals, answer_rows, residual_answers
+from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
+from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
+from strategies.operators.marginal_rows import marginal_rows, split_cheaply
+from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
+from strategies.operators.masks.residuals import Residuals, answer_rows, residual_answers
 
 TOLERANCE = 1e-12
 """Share of a workload's energy that may lie outside the row space."""
@@ -58,14 +60,14 @@ class Marginals(Operator):
         attribute_sets: Sequence[Sequence[int]],
         weights: Sequence[float],
     ) -> None:
-        object.__setattr__(self, "sizes", _checked_sizes(sizes))
-        sets = tuple(_checked_set(chosen, len(sizes)) for chosen in attribute_sets)
+        object.__setattr__(self, "sizes", attribute_sizes(sizes))
+        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
         if len(set(sets)) != len(sets) or not sets:
             raise ValueError(
                 f"attribute_sets={list(attribute_sets)!r}: expected at least one set, each once."
             )
         object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", _checked_weights(weights, len(sets)))
+        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
     @property
     def domain_sizes(self) -> tuple[int, ...]:
@@ -182,9 +184,11 @@ class Marginals(Operator):
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, from the rows' masks where the columns are out of reach."""
-        from strategies.operators.marginal_rows import marginal_rows
+        return super().row_gram() if fits(self.shape) else self.by_rows().row_gram()
 
-        return super().row_gram() if fits(self.shape) else marginal_rows(self).row_gram()
+    def by_rows(self) -> Operator:
+        """Return the same matrix as weighted rows of masks."""
+        return marginal_rows(self.domain_sizes, self.attribute_sets, self.weights)
 
     def rounded(self, scale: int) -> "Marginals":
         """Return the marginals with integer weights ``round(scale * θ_S)``.
@@ -267,31 +271,20 @@ class Marginals(Operator):
         return values
 
 
-def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
-        raise ValueError(f"sizes={sizes!r}: expected one positive integer for each attribute.")
-    return tuple(int(size) for size in sizes)
-
-
-def _checked_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
-    ordered = tuple(sorted(int(i) for i in chosen))
-    if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
-        raise ValueError(
-            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
-            f"{d - 1}."
-        )
-    return ordered
-
-
-def _checked_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    exact = tuple(int(w) if isinstance(w, Integral) else float(w) for w in weights)
-    if len(exact) != count or not all(np.isfinite(float(w)) and w >= 0 for w in exact):
-        raise ValueError(
-            f"weights={weights!r}: expected {count} finite numbers, one for each attribute set, "
-            f"none negative."
-        )
-    return exact
-
-
 def _few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
     return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")
+
+
+@rows_product.register
+def marginals_rows_product(outer: Marginals, other: Operator) -> Array | None:
+    """Return ``outer @ other.T`` by the rows' masks, where they take less than the entries."""
+    (m, n), sizes = outer.shape, outer.domain_sizes
+    cheaper = m * sum(sizes) <= n * len(outer.weights)
+    return cross_gram(outer.by_rows(), other) if cheaper else None
+
+
+@mask_rows.register
+def marginals_mask_rows(workload: Marginals) -> MaskRows | None:
+    """Return the cells of all marginals as rows of masks, where those are few."""
+    cheap = split_cheaply(workload.domain_sizes, workload.attribute_sets)
+    return mask_rows(workload.by_rows()) if cheap else None

@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.explicit_forms import densified
-from strategies.operators.grouping import Grouping
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.pseudo_inverse import least_squares
+from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator, product
+from strategies.operators.base.qr import least_squares
+from strategies.operators.grouping import Grouping, over_groups
+from strategies.operators.masks.components import MaskRows, mask_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,16 +145,28 @@ class Product(Operator):
 
     def error_trace(self, workload: Operator) -> float | None:
         """Over a grouping, return the left matrix's rule on the workload over the groups."""
-        from strategies.operators.reduce import over_groups
-
         if not isinstance(self.right, Grouping):
             return None
         return self.left.error_trace(over_groups(workload, self.right))
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Over a grouping, return the left matrix's rule on the workload over the groups."""
-        from strategies.operators.reduce import over_groups
-
         if not isinstance(self.right, Grouping):
             return None
         return self.left.row_errors(over_groups(workload, self.right))
+
+
+product.register(Operator, Product)
+
+
+@rows_product.register
+def product_rows_product(outer: Product, other: Operator) -> Array:
+    """Return ``outer @ other.T``: the left factor on the right factor's."""
+    return outer.left.matmat(cross_gram(outer.right, other))
+
+
+@mask_rows.register
+def product_mask_rows(workload: Product) -> MaskRows | None:
+    """Return the right factor's rows, combined by the left factor."""
+    inner = mask_rows(workload.right)
+    return None if inner is None else inner.mixed(workload.left.to_sparse())

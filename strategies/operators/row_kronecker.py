@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.disjoint_groups import (
+from strategies.operators.base.cross_gram import rows_product
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.disjoint_groups import (
     check_disjoint,
     cover_everything,
     numbered_groups,
 )
-from strategies.operators.group_columns import columns_by_group
-from strategies.operators.halves import Halves
-from strategies.operators.khatri_rao import khatri_rao, sum_of_products
-from strategies.operators.mask_grams import hadamard_gram, repeated_gram
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.met_columns import met_columns
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.packed_masks import (
+from strategies.operators.masks.group_columns import columns_by_group
+from strategies.operators.masks.halves import Halves
+from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
+from strategies.operators.masks.mask_grams import hadamard_gram, repeated_gram
+from strategies.operators.masks.met_columns import met_columns
+from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,
     as_columns,
@@ -32,6 +34,7 @@ from strategies.operators.packed_masks import (
     unique_rows,
     unpack,
 )
+from strategies.operators.scaled import Scaled
 
 ENUMERATION_WORK = 2 * 10**10
 """Multiply-adds that may be spent on counting the rows over every cell of a domain."""
@@ -263,6 +266,18 @@ class RowKronecker(Operator):
 
     def rounded(self, scale: int) -> Operator:
         """Return ``scale`` times the operator."""
-        from strategies.operators.scaled import Scaled
-
         return Scaled(scale, self)
+
+
+@rows_product.register
+def row_kronecker_rows_product(outer: RowKronecker, other: Operator) -> Array | None:
+    """Return ``outer @ other.T`` where both are rows of masks."""
+    return outer.row_gram(other) if isinstance(other, RowKronecker) else None
+
+
+@mask_rows.register
+def row_kronecker_mask_rows(workload: RowKronecker) -> MaskRows:
+    """Return the masks themselves."""
+    masks = tuple(np.asarray(workload.masks(i)) for i in range(len(workload.sizes)))
+    groups = None if workload.groups is None else np.asarray(workload.groups, dtype=np.int64)
+    return MaskRows(masks, None, groups)

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.exact_integers import check_range
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import Real, real_array
+from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.exact_integers import check_range
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.validation import Real, real_array
+from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.row_kronecker import RowKronecker
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,8 +118,6 @@ class RowScaled(Operator):
     @cached_property
     def _is_even(self) -> bool:
         """Whether groups partition the domain and weigh alike within: the bound is exact then."""
-        from strategies.operators.row_kronecker import RowKronecker
-
         inner = self.inner
         if not isinstance(inner, RowKronecker) or not inner.is_partition or inner.groups is None:
             return False
@@ -130,8 +131,6 @@ class RowScaled(Operator):
 
         An exact integer where the weights are integers. Squares enter the L2 norm alone.
         """
-        from strategies.operators.row_kronecker import RowKronecker
-
         inner = self.inner
         if not isinstance(inner, RowKronecker) or (inner.is_enumerable and not self._is_even):
             return None
@@ -155,3 +154,16 @@ class RowScaled(Operator):
 def as_number(value: Any) -> float | int:
     """Return a NumPy number as Python's of its kind, so that integers stay exact."""
     return int(value) if np.issubdtype(value.dtype, np.integer) else float(value)
+
+
+@rows_product.register
+def row_scaled_rows_product(outer: RowScaled, other: Operator) -> Array:
+    """Return ``outer @ other.T``: the inner structure's, every row times its weight."""
+    return np.asarray(outer.weights[:, None] * cross_gram(outer.inner, other))
+
+
+@mask_rows.register
+def row_scaled_mask_rows(workload: RowScaled) -> MaskRows | None:
+    """Return the inner structure's rows, each times its weight."""
+    inner = mask_rows(workload.inner)
+    return None if inner is None else inner.scaled(workload.weights)

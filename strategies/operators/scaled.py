@@ -7,10 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.exact_integers import check_range
-from strategies.operators.memory import check_allocation
-from strategies.operators.operator import Array, Norm, Operator
-from strategies.operators.validation import real_array
+from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.exact_integers import check_range
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.validation import real_array
+from strategies.operators.masks.components import MaskRows, mask_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,3 +152,16 @@ class Scaled(Operator):
         if self.weight == 0:
             raise ValueError("weight=0: a strategy of zeros measures nothing.")
         return 1.0 / self.weight
+
+
+@rows_product.register
+def scaled_rows_product(outer: Scaled, other: Operator) -> Array:
+    """Return ``outer @ other.T``: the inner structure's, times the weight."""
+    return outer.weight * cross_gram(outer.inner, other)
+
+
+@mask_rows.register
+def scaled_mask_rows(workload: Scaled) -> MaskRows | None:
+    """Return the inner structure's rows, times the weight."""
+    inner = mask_rows(workload.inner)
+    return None if inner is None else inner.scaled(np.full(workload.shape[0], workload.weight))

@@ -5,9 +5,9 @@ from typing import cast
 
 from scipy import sparse
 
-from strategies.operators.explicit_forms import as_shape
-from strategies.operators.operator import Array, Operator
-from strategies.operators.validation import checked_sizes, real_sparse
+from strategies.operators.base.explicit_forms import as_shape
+from strategies.operators.base.operator import Array, Operator, explicit
+from strategies.operators.base.validation import checked_sizes, real_sparse
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,3 +58,6 @@ class Sparse(Operator):
     def to_sparse(self) -> sparse.csr_array:
         """Return the CSR form itself."""
         return self.matrix
+
+
+explicit.register(sparse.csr_array, Sparse)

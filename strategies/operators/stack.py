@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.memory import check_allocation, fits
-from strategies.operators.operator import Array, Norm, Operator, same_columns
+from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.memory import check_allocation, fits
+from strategies.operators.base.operator import Array, Norm, Operator, same_columns
+from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,8 +87,6 @@ class Stack(Operator):
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, block by block where the columns are out of reach."""
-        from strategies.operators.cross_gram import cross_gram
-
         return super().row_gram() if fits(self.shape) else cross_gram(self, self)
 
     def row_squares(self) -> Array:
@@ -104,13 +104,13 @@ class Stack(Operator):
         """Return the common norm of the columns, where every block proves one."""
         norms = [block.uniform_column_norm(norm) for block in self.blocks]
         known = [part for part in norms if part is not None]
-        return combined(known, norm) if len(known) == len(norms) else None
+        return combined_norm(known, norm) if len(known) == len(norms) else None
 
     def sensitivity(self, norm: Norm) -> float:
         """Return the largest column norm, or the blocks' combined bound where n is out of reach."""
         if self._enumerable(norm):
             return super().sensitivity(norm)
-        return combined([block.sensitivity(norm) for block in self.blocks], norm)
+        return combined_norm([block.sensitivity(norm) for block in self.blocks], norm)
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
         """Tell whether n is within reach, so that the blocks' bounds need no combining."""
@@ -135,6 +135,18 @@ class Stack(Operator):
         return sum(block.integer_sensitivity(norm) for block in self.blocks)
 
 
-def combined(norms: Sequence[float], norm: Norm) -> float:
+def combined_norm(norms: Sequence[float], norm: Norm) -> float:
     """Return the norm of a column from the norms of its parts."""
     return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))
+
+
+@rows_product.register
+def stacked_rows_product(outer: Stack, other: Operator) -> Array:
+    """Return ``outer @ other.T``, block by block."""
+    return np.concatenate([cross_gram(block, other) for block in outer.blocks])
+
+
+@mask_rows.register
+def stacked_mask_rows(workload: Stack) -> MaskRows | None:
+    """Return the rows of all blocks, None where a block shows none."""
+    return stacked_rows([mask_rows(block) for block in workload.blocks])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scipy import sparse
 
-from strategies.operators.operator import Array, Operator
+from strategies.operators.base.operator import Array, Operator, transpose
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,3 +60,6 @@ class Transposed(Operator):
     def row_gram(self) -> Array:
         """Return the gram of A."""
         return self.inner.gram_dense()
+
+
+transpose.register(Operator, Transposed)

@@ -7,6 +7,7 @@ from scipy import sparse
 from mrf_matrix.mechanisms import round_strategy
 from mrf_matrix.mechanisms.entries import is_integral, is_nonnegative
 from strategies import evaluate, families, select
+from strategies.methods.registry import FAMILIES
 from strategies.operators import (
     Dense,
     Grouping,
@@ -20,8 +21,7 @@ from strategies.operators import (
     Sparse,
     Stack,
 )
-from strategies.problem import Problem
-from strategies.registry import FAMILIES
+from strategies.problem.problem import Problem
 
 NORMS = ["l1", "l2"]
 RNG = np.random.default_rng(8)

@@ -9,10 +9,9 @@ from scipy import sparse
 
 import strategies
 from strategies import operators as ops
-from strategies.operators import recovery
-from strategies.operators.cross_gram import cross_gram
-from strategies.operators.marginal_rows import marginal_rows
-from strategies.operators.recovery import MOST_BITS, coordinates
+from strategies.operators.base import recovery
+from strategies.operators.base.cross_gram import cross_gram
+from strategies.operators.base.recovery import MOST_BITS, coordinates
 
 RANDOM = np.random.default_rng(12)
 SIZES = (3, 2, 4)
@@ -43,13 +42,13 @@ def test_products_of_all_pairs(left, right):
 
 
 def test_rows_of_marginals_are_the_marginals():
-    rows = marginal_rows(MARGINALS)
+    rows = MARGINALS.by_rows()
     np.testing.assert_array_equal(rows.to_dense(), MARGINALS.to_dense())
     dense = rows.to_dense()
     with ops.memory_cap(2000):
         np.testing.assert_allclose(MARGINALS.row_gram(), dense @ dense.T)
         with pytest.raises(ops.MemoryCapError, match="masks of the marginals' rows"):
-            marginal_rows(ops.Marginals((40,), [(0,)], [1]))
+            ops.Marginals((40,), [(0,)], [1]).by_rows()
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

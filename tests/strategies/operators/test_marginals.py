@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies.operators.components import components, mask_rows
+from strategies.operators.base.memory import MemoryCapError, memory_cap
+from strategies.operators.base.pseudo_inverse import RowSpaceError
 from strategies.operators.dense import Dense
 from strategies.operators.marginals import Marginals
-from strategies.operators.memory import MemoryCapError, memory_cap
+from strategies.operators.masks.components import components, mask_rows
 from strategies.operators.product import Product
-from strategies.operators.pseudo_inverse import RowSpaceError
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 from strategies.operators.stack import Stack

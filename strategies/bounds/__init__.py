@@ -1,0 +1,1 @@
+"""What no strategy can beat."""

@@ -1,0 +1,10 @@
+"""Strategy families, one a file, and their registry."""
+
+from strategies.methods.family import Family, Search
+from strategies.methods.registry import families
+
+__all__ = [
+    "Family",
+    "Search",
+    "families",
+]

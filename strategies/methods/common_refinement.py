@@ -1,0 +1,214 @@
+"""Common refinements: trees joined where one finer partition is cheaper than several.
+
+The strategy is a stack of weighted partitions of the domain, each the common refinement of a
+group of the workload's own groups of disjoint rows (a forest's trees). It serves domains of any
+size: rows, Grams and errors need nothing of length n. Groups are found by
+`strategies.methods.refinement_groups`, then the partitions' weights descend on the exact loss
+
+    (Σ θ_g)² tr(C (Σ θ_g² L_gᵀ L_g)⁻¹ Cᵀ)        (Σ θ_g² in front for Gaussian noise),
+
+where the boxes' row Gram factors as ``L Lᵀ`` (pivoted Cholesky, once) and C holds the workload's
+rows in the same coordinates. For Gaussian noise that is convex in θ². Groups that stay alone make
+the strategy "the workload itself" with optimal weights by trees, consistency included; a joint
+table of several trees is a marginal when they branch alike.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.refinement_groups import (
+    POWER,
+    Joiner,
+    Partition,
+    joined_groups,
+    law_sum,
+    overlaps,
+    partitions_of,
+)
+from strategies.operators import (
+    Array,
+    Norm,
+    Operator,
+    RowKronecker,
+    RowScaled,
+    check_allocation,
+    fits,
+)
+from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.problem.problem import Problem
+
+MOST_ROWS = 1600
+"""Rows of the workload up to which the family serves."""
+
+MOST_BOXES = 2000
+"""Rows of the strategy: its row Gram is factored, and evaluated again at the end."""
+
+SECONDS_PER_CUBE = 6e-10
+"""Work of factoring a row Gram, per cube of its side."""
+
+INFEASIBLE = 1e30
+SMALLEST = 1e-3
+"""Smallest weight of a partition during the descent, relative to the average."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxLoss:
+    """The exact loss of weighted partitions on a workload.
+
+    Attributes
+    ----------
+    coordinates : ndarray, shape (m, r)
+        L with ``A Aᵀ = n L Lᵀ`` for the boxes A.
+    gram : ndarray, shape (r, r)
+        ``CᵀC`` of the workload's rows in the same coordinates.
+    group : ndarray of int, shape (m,)
+        Partition of every box.
+    """
+
+    coordinates: Array
+    gram: Array
+    group: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: MaskRows, parts: list[Partition]) -> "BoxLoss":
+        """Factor the boxes' row Gram; the largest arrays are m x m."""
+        masks = [np.concatenate(same) for same in zip(*(p.masks for p in parts), strict=True)]
+        group = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        check_allocation("row Gram of the boxes", (len(group), len(group), 3))
+        gram = np.ones((len(group), len(group)))
+        for mask in masks:
+            if not mask.all():
+                gram *= (mask.astype(np.float32) @ mask.T.astype(np.float32)) / mask.shape[1]
+        coordinates = pivoted_cholesky(gram)
+        path_coordinates = membership(rows, parts) @ coordinates
+        own = path_coordinates if rows.mix is None else np.asarray(rows.mix @ path_coordinates)
+        return cls(coordinates, own.T @ own, group.astype(np.int64))
+
+    @cached_property
+    def work(self) -> float:
+        """Seconds of one evaluation on the reference machine."""
+        m, r = self.coordinates.shape
+        return 2e-4 + 2.5e-10 * float(r * r * (m + r))
+
+    def log_loss(self, weights: Array, norm: Norm) -> tuple[float, Array]:
+        """Return the logarithm of the loss and its gradient in θ ("l1") or in θ² ("l2")."""
+        squares = weights**2 if norm == "l1" else weights
+        scaled = self.coordinates * np.sqrt(squares)[self.group, None]
+        try:
+            factor = linalg.cho_factor(scaled.T @ scaled)
+        except linalg.LinAlgError:
+            return INFEASIBLE, np.zeros_like(weights)
+        half = linalg.cho_solve(factor, self.gram)
+        error, cost = float(np.trace(half)), float(weights.sum())
+        whole = linalg.cho_solve(factor, half.T)
+        slopes = np.einsum("ij,ij->i", self.coordinates @ whole, self.coordinates)
+        slope = -np.bincount(self.group, slopes, minlength=len(weights)) / error
+        if norm == "l1":
+            return float(2 * np.log(cost) + np.log(error)), 2 / cost + 2 * weights * slope
+        return float(np.log(cost) + np.log(error)), 1 / cost + slope
+
+
+def pivoted_cholesky(gram: Array) -> Array:
+    """Return L (m x r) with ``G = L Lᵀ`` up to rounding, r the numerical rank."""
+    tolerance = 1e-10 * float(gram.diagonal().max())
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, tol=tolerance, lower=1)
+    result = np.empty((len(gram), rank))
+    result[pivots - 1] = np.tril(factor)[:, :rank]
+    return result
+
+
+def membership(rows: MaskRows, parts: list[Partition]) -> sparse.csr_array:
+    """Return which boxes sum to each inner row of the workload (o x m, 0/1)."""
+    assert rows.groups is not None
+    first, table = 0, []
+    for part in parts:
+        own = np.flatnonzero(np.isin(rows.groups, part.members))
+        row, box = np.nonzero(overlaps([mask[own] for mask in rows.masks], part.masks))
+        table.append((own[row], first + box))
+        first += len(part)
+    row, box = (np.concatenate(index) for index in zip(*table, strict=True))
+    return sparse.csr_array((np.ones(len(row)), (row, box)), shape=(len(rows.groups), first))
+
+
+def descend(loss: BoxLoss, start: Array, norm: Norm, iterations: int) -> tuple[float, Array]:
+    """Minimise the loss over the partitions' weights; return (log loss, weights)."""
+    start = start / start.mean()
+    if iterations < 1:
+        return loss.log_loss(start, norm)[0], start
+    found = scipy.optimize.minimize(
+        loss.log_loss,
+        start,
+        args=(norm,),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(SMALLEST, None)] * len(start),
+        options={"maxiter": iterations, "maxfun": iterations + 5, "ftol": 1e-9},
+    )
+    return float(found.fun), np.asarray(found.x)
+
+
+def common_refinement(problem: Problem, search: Search) -> Operator:
+    """Return weighted common refinements of the workload's groups of disjoint rows."""
+    rows = mask_rows(problem.workload)
+    if rows is None or rows.groups is None:
+        raise ValueError(
+            f"workload {problem.workload!r} has no groups of disjoint rows of masks: expected a "
+            f"RowKronecker with groups. Use workload_itself instead."
+        )
+    parts = best_groups(rows, problem.norm, search)
+    loss = BoxLoss.of(rows, parts)
+    power = POWER[problem.norm] if problem.norm == "l1" else 0.5
+    start = np.array([part.weights.sum() for part in parts]) ** power
+    iterations = min(60, int(0.5 * search.work / loss.work))
+    _, weights = descend(loss, np.maximum(start, 1e-9), problem.norm, iterations)
+    scales = weights if problem.norm == "l1" else np.sqrt(weights)
+    masks = [np.concatenate(same) for same in zip(*(p.masks for p in parts), strict=True)]
+    boxes = RowKronecker.from_masks(masks, loss.group)
+    return RowScaled(scales[loss.group] / scales.max(), boxes)
+
+
+def best_groups(rows: MaskRows, norm: Norm, search: Search) -> list[Partition]:
+    """Join greedily, then again with randomised gains as the allowance admits; keep the best."""
+    assert rows.groups is not None
+    parts = partitions_of(rows.masks, rows.groups, row_weights(rows))
+    parts = [part for part in parts if part.weights.sum() > 0]
+    start = Joiner.of(parts)
+    boxes = sum(len(part) for part in parts)
+    room = max(boxes, min(MOST_BOXES, int(np.cbrt(search.work / SECONDS_PER_CUBE))))
+    best = joined_groups(start, norm, room)
+    cost = 2e-9 * len(parts) * boxes * (20 * len(rows.masks) + len(parts)) + 1e-3
+    for _ in range(min(20, int(0.3 * search.work / cost))):
+        trial = joined_groups(start, norm, room, search.generator, 0.3)
+        best = min(best, trial, key=lambda found: law_sum(found, norm))
+    return best
+
+
+def row_weights(rows: MaskRows) -> Array:
+    """Return the squared workload coefficients on every inner row."""
+    if rows.mix is None:
+        return np.ones(len(rows.masks[0]))
+    return np.asarray(rows.mix.multiply(rows.mix).sum(axis=0), dtype=np.float64).ravel()
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether rows of masks come in groups, few enough for a row Gram.
+
+    Over a domain with fewer cells than the strategy may have rows, refinements end at the
+    Identity, which needs no search.
+    """
+    if problem.workload.shape[1] <= MOST_ROWS:
+        return False
+    rows = mask_rows(problem.workload)
+    if rows is None or rows.groups is None or len(rows.sizes) < 2:
+        return False
+    count = len(rows.groups)
+    return 1 < count <= MOST_ROWS and fits((count, count), 32)
+
+
+FAMILY = Family("common_refinement", "domain", BOTH_NORMS, applies, common_refinement)

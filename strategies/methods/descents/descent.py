@@ -1,0 +1,86 @@
+"""What the descents have in common: L-BFGS, and iterations from a work allowance."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+
+from strategies.operators import Array
+
+NEGLIGIBLE = 1e-3
+"""Share of the largest root below which an entry is dropped: its square is a millionth."""
+MEMORY = 20
+"""Pairs of steps and gradients that L-BFGS keeps."""
+STALLED = 1e-10
+"""Relative progress of a step below which a descent ends."""
+PRODUCTS = 4e10
+"""Operations a second of the reference machine in matrix products."""
+ENTRIES = 6e-8
+"""Seconds per variable and step: entrywise work and the vectors of L-BFGS."""
+OVERHEAD = 2e-4
+"""Seconds per step however small."""
+
+
+def minimise(
+    value: Callable[[Array], tuple[float, Array]], start: Array, iterations: int
+) -> tuple[Array, float]:
+    """Return where L-BFGS ends after a number of iterations, in the start's shape, and the value.
+
+    Parameters
+    ----------
+    value : callable
+        Objective and gradient at an array of the start's shape.
+    start : ndarray
+    iterations : int
+
+    Notes
+    -----
+    The gradient's size is no reason to stop, since the objectives are logarithms of losses that
+    do not depend on the scale of their argument.
+    """
+    options: dict[str, Any] = {
+        "maxiter": iterations,
+        "maxfun": 2 * iterations + 20,
+        "maxcor": MEMORY,
+        "ftol": STALLED,
+        "gtol": 0.0,
+    }
+
+    def flat_value(flat: Any) -> Any:
+        loss, gradient = value(flat.reshape(start.shape))
+        return loss, gradient.ravel()
+
+    minimize: Any = scipy.optimize.minimize
+    found = minimize(flat_value, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x, dtype=np.float64).reshape(start.shape), float(found.fun)
+
+
+def minimise_sparse(
+    value: Callable[[Array], tuple[float, Array]], start: Array, warmup: int, iterations: int
+) -> tuple[Array, float]:
+    """Minimise in two runs: over all entries, then over those that are not nearly zero.
+
+    Where most entries of a solution are zero, the second run's vectors are far shorter. Suits
+    entries ``s |s|`` of a matrix, which hardly move once they are small.
+    """
+    roots, lowest = minimise(value, start, warmup) if warmup > 0 else (start, np.inf)
+    active = np.abs(roots) > NEGLIGIBLE * np.abs(roots).max(initial=0.0)
+    whole = np.zeros_like(roots)
+
+    def active_value(entries: Array) -> tuple[float, Array]:
+        whole[active] = entries
+        loss, gradient = value(whole)
+        return loss, gradient[active]
+
+    entries, found = minimise(active_value, roots[active], iterations)
+    if found > lowest:  # dropping entries cost more than the descent gained
+        return roots, lowest
+    ended = np.zeros_like(roots)
+    ended[active] = entries
+    return ended, found
+
+
+def step_seconds(operations: float, variables: int) -> float:
+    """Return the seconds of one step on the reference machine, by its counts."""
+    return OVERHEAD + operations / PRODUCTS + ENTRIES * variables

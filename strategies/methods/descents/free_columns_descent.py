@@ -1,0 +1,80 @@
+"""The descent over all matrices whose columns have L1 norm 1.
+
+``a_ji = s_ji |s_ji| / Σ_k s_ki²`` makes every column of A a point of the L1 sphere, smoothly in s
+and without a smoothing parameter, so the sensitivity is 1 throughout and
+
+    loss = tr F (AᵀA)⁻¹ Fᵀ = ||F A⁺||_F²
+
+is minimised without constraints. Every rank-g strategy whose columns are all tight is reached.
+"""
+
+from functools import partial
+
+import numpy as np
+from scipy import linalg
+
+from strategies.methods.descents.descent import minimise_sparse
+from strategies.methods.descents.p_identity_descent import REFUSED
+from strategies.operators import Array
+
+FILL = 1e-3
+"""Zero entries start at this share of their row's largest: from zero itself none ever moves."""
+
+
+def free_columns_value(roots: Array, factor: Array) -> tuple[float, Array]:
+    """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s.
+
+    Parameters
+    ----------
+    roots : ndarray, shape (m, g)
+        s, of full column rank as A.
+    factor : ndarray, shape (r, g)
+        F with the workload's Gram ``FᵀF = WᵀW``.
+    """
+    sizes = np.abs(roots)
+    norms = np.einsum("ij,ij->j", roots, roots)
+    if not norms.min(initial=1.0) > 0:
+        return REFUSED, np.zeros_like(roots)
+    matrix = roots * (sizes / norms)
+    triangle, info = linalg.lapack.dpotrf(matrix.T @ matrix, lower=True, overwrite_a=True)
+    if info != 0:
+        return REFUSED, np.zeros_like(roots)
+    solved = linalg.lapack.dpotrs(triangle, factor.T, lower=True)[0]
+    recovery = matrix @ solved
+    loss = float(np.einsum("ij,ij", recovery, recovery))
+    if not np.isfinite(loss) or loss <= 0:
+        return REFUSED, np.zeros_like(roots)
+    slope = recovery @ solved.T
+    radial = np.einsum("ij,ij->j", slope, matrix)
+    gradient = (-4.0 / loss) * ((sizes * slope - roots * radial) / norms)
+    return float(np.log(loss)), gradient
+
+
+def descend_columns(
+    factor: Array,
+    matrix: Array,
+    warmup: int,
+    iterations: int,
+    generator: np.random.Generator,
+) -> Array:
+    """Return the matrix, of sensitivity 1, where a descent from another ends.
+
+    Parameters
+    ----------
+    factor : ndarray, shape (r, g)
+    matrix : ndarray, shape (m, g)
+        Of full column rank.
+    warmup, iterations : int
+        Steps over all entries, and then over those that are not nearly zero.
+    generator : numpy.random.Generator
+        Draws the signs of the small entries that replace zeros.
+    """
+    least = FILL * np.abs(matrix).max(axis=1, keepdims=True)
+    signs = generator.choice([-1.0, 1.0], size=matrix.shape)
+    filled = np.where(np.abs(matrix) < least, signs * least, matrix)
+    filled = filled / np.abs(filled).sum(axis=0)
+    roots = np.sign(filled) * np.sqrt(np.abs(filled))
+    value = partial(free_columns_value, factor=factor)
+    ended, _ = minimise_sparse(value, roots, warmup, iterations)
+    found = ended * np.abs(ended)
+    return np.asarray(found / np.abs(found).sum(axis=0))

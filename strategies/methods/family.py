@@ -1,0 +1,90 @@
+"""What a family of strategies is, and what its search may use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from strategies.operators import Norm, Operator
+from strategies.problem.problem import NORMS, Problem
+
+BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a family may use while it searches.
+
+    Attributes
+    ----------
+    starts : tuple of Operator
+        Strategies over the same cells found so far, best first: starts for polishing.
+    generator : numpy.random.Generator
+        The only source of randomness.
+    work : float
+        Work allowance in seconds of the reference machine. A family turns it into a fixed number
+        of iterations or restarts by a count of operations, never by reading a clock, so that the
+        result does not depend on how busy the machine is.
+    """
+
+    starts: tuple[Operator, ...] = ()
+    generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    work: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A way to find a strategy.
+
+    Attributes
+    ----------
+    name : str
+        What ``select(method=...)`` accepts.
+    space : {"merged", "domain"}
+        Columns of the operator that `search` returns: merged cells, or cells of the domain.
+    norms : frozenset of {"l1", "l2"}
+        The norms it can minimise.
+    applies : callable
+        Whether it can serve a problem at all, at a reasonable cost.
+    search : callable
+        Returns the best strategy it finds.
+    polishes : bool
+        Whether it only improves on the starts it is given, and so runs after the others.
+    share : float, default=1.0
+        Part of a portfolio's work that it gets, relative to the other families' shares.
+    largest_for_l1 : int, optional
+        Rank of the workload (rows or merged cells, whichever is less) up to which the automatic
+        portfolio tries it for Laplace noise, where it seldom wins above; None for any.
+    """
+
+    name: str
+    space: Literal["merged", "domain"]
+    norms: frozenset[Norm]
+    applies: Callable[[Problem], bool]
+    search: Callable[[Problem, Search], Operator]
+    polishes: bool = False
+    share: float = 1.0
+    largest_for_l1: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name in ("", "auto"):
+            raise ValueError(f"name={self.name!r}: expected a family's own name, not 'auto'.")
+        if self.space not in ("merged", "domain"):
+            raise ValueError(f"space={self.space!r}: expected 'merged' or 'domain'.")
+        if not self.norms or not self.norms <= BOTH_NORMS:
+            raise ValueError(f"norms={self.norms!r}: expected a frozenset of 'l1' and 'l2'.")
+        if not 0 <= self.share < float("inf"):
+            raise ValueError(f"share={self.share!r}: expected a finite number of at least 0.")
+
+    def serves(self, problem: Problem) -> bool:
+        """Tell whether the family has the norm, the cells and the will for a problem."""
+        enumerable = self.space == "domain" or problem.merging is not None
+        return problem.norm in self.norms and enumerable and self.applies(problem)
+
+    def is_worthwhile(self, problem: Problem) -> bool:
+        """Tell whether the automatic portfolio spends time on it for a problem."""
+        merging = problem.merging
+        if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
+            return True
+        return min(problem.workload.shape[0], merging.n_groups) <= self.largest_for_l1

@@ -1,0 +1,1 @@
+"""Weighted marginals over a product domain."""

@@ -1,0 +1,94 @@
+"""Attribute sets worth measuring: all of them up to 16 attributes, generated ones above that.
+
+A marginal on S answers every row that restricts attributes of S only, at an error in proportion
+to the cells of S. One set S for the m rows of the sets F inside it pays, next to one marginal
+for each F, when ``(Σ m_F)^(1/3) cells_S^(1/3) < Σ (m_F cells_F)^(1/3)`` (the cube-root law of
+optimal weights); the ratio ranks the unions that are generated.
+"""
+
+import numpy as np
+
+from strategies.methods.marginals.algebra import Energies, set_cells
+from strategies.operators import Array, current_cap
+from strategies.operators.masks.components import Bools, unique_rows
+
+ENUMERATED = 16
+"""Attributes up to which every subset is a candidate."""
+
+BYTES_A_CELL = 128
+"""What a cell of a marginal may take in all, from release to reconstruction."""
+
+
+def candidate_sets(energies: Energies, limit: int = 3000, rounds: int = 3) -> Bools:
+    """Return attribute sets that together contain every component of a workload.
+
+    Parameters
+    ----------
+    energies : Energies
+    limit : int, default=3000
+        Most generated sets, where there are more attributes than `ENUMERATED`.
+    rounds : int, default=3
+        How often the best unions found so far are joined again.
+
+    Returns
+    -------
+    ndarray of bool, shape (K, d)
+        Only sets whose table stays within the memory cap, beside the maximal components.
+    """
+    d = len(energies.sizes)
+    if d <= ENUMERATED:
+        every = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(bool)
+        small = set_cells(every, energies.sizes) <= largest_table()
+        return _distinct(np.concatenate([energies.maximal, every[small]]))
+    base = energies.maximal
+    pool = _distinct(np.concatenate([base, _unions(base, energies, limit // 2, rounds)]))
+    below = energies.sets[np.argsort(-energies.values)][: max(limit - len(pool), 0)]
+    return _distinct(np.concatenate([pool, below, np.zeros((1, d), dtype=bool)]))
+
+
+def largest_table() -> float:
+    """Return the cells that one marginal may have under the memory cap in force."""
+    return current_cap() / BYTES_A_CELL
+
+
+def _distinct(sets: Bools) -> Bools:
+    return sets[unique_rows(sets)[0]]
+
+
+def _unions(base: Bools, energies: Energies, limit: int, rounds: int) -> Bools:
+    """Return the best unions of maximal sets, joined greedily round after round."""
+    found = base
+    for _ in range(rounds):
+        seeds = found[np.argsort(-worth(found, base, energies))][:200]
+        near = seeds.astype(np.float32) @ base.T.astype(np.float32) > 0
+        pairs = np.argwhere(near)
+        if not len(pairs):
+            break
+        joined = seeds[pairs[:, 0]] | base[pairs[:, 1]]
+        joined = joined[set_cells(joined, energies.sizes) <= min(largest_table(), 2.0**20)]
+        joined = _distinct(np.concatenate([found, joined]))
+        found = joined[np.argsort(-worth(joined, base, energies))][:limit]
+    return found
+
+
+def worth(sets: Bools, base: Bools, energies: Energies) -> Array:
+    """Return how many times better a set is than the marginals of the base sets inside it.
+
+    ``Σ_{F ⊆ S} (m_F cells_F)^(1/3) / (cells_S Σ m_F)^(1/3)`` with m_F the energy of the
+    component of F in units of its cells.
+    """
+    index = {
+        row.tobytes(): value for row, value in zip(energies.sets, energies.values, strict=True)
+    }
+    cells = set_cells(base, energies.sizes)
+    rows = np.array([index[row.tobytes()] for row in base]) * cells
+    result = np.empty(len(sets))
+    for start in range(0, len(sets), 4096):
+        part = sets[start : start + 4096]
+        inside = (~part).astype(np.float32) @ base.T.astype(np.float32) == 0
+        separate = inside @ np.cbrt(rows * cells)
+        joint = np.cbrt(set_cells(part, energies.sizes) * (inside @ rows))
+        result[start : start + 4096] = np.divide(
+            separate, joint, out=np.zeros(len(part)), where=joint > 0
+        )
+    return result

@@ -1,0 +1,91 @@
+"""Marginals: weighted tables of attribute sets, optimised without anything of the domain's length.
+
+``A = stack of θ_S · (marginal on S)``. The loss needs only the workload's energies on attribute
+sets (`strategies.methods.marginals.algebra`), so domains of any size are served; up to 16
+attributes all sets are candidates, above that generated ones. The full table (the Identity) is
+among the candidates where it fits the memory cap, so the family then never loses to it.
+
+References
+----------
+McKenna, Maity, Mazumdar, Miklau: A workload-adaptive mechanism for linear queries under local
+differential privacy (2020) and HDMM (2018), marginals template; Xiao, He, Zhang, Kifer:
+ResidualPlanner (2023), the same algebra for Gaussian noise.
+"""
+
+import numpy as np
+
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.marginals.algebra import Energies, workload_energies
+from strategies.methods.marginals.candidates import candidate_sets, largest_table
+from strategies.methods.marginals.optimiser import Weighted, optimise
+from strategies.operators import Array, Marginals, Operator, fits
+from strategies.operators.masks.components import MAX_FIXED, Bools, mask_rows
+from strategies.problem.problem import Problem
+
+MANY_COMPONENTS = 2000
+"""Components beyond which fewer candidate sets are generated, to keep every step cheap."""
+
+
+def marginals(problem: Problem, search: Search) -> Operator:
+    """Return the best weighted marginals found for a workload over a product domain.
+
+    Raises
+    ------
+    ValueError
+        If the workload shows no product structure.
+    """
+    energies = workload_energies(problem.workload)
+    if energies is None:
+        raise ValueError(
+            f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
+            f"operator with sizes. Give the workload as RowKronecker, or use another family."
+        )
+    few = len(energies.values) <= MANY_COMPONENTS
+    candidates = candidate_sets(energies, limit=3000 if few else 1000)
+    starts = known_starts(search.starts, energies, candidates)
+    found = optimise(energies, candidates, problem.norm, search.generator, search.work, starts)
+    return as_marginals(found, energies.sizes)
+
+
+def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
+    """Return the sets of positive weight as an operator."""
+    used = np.flatnonzero(found.weights > 0)
+    sets = [tuple(map(int, np.flatnonzero(row))) for row in found.sets[used]]
+    return Marginals(sizes, sets, [float(weight) for weight in found.weights[used]])
+
+
+def known_starts(
+    operators: tuple[Operator, ...], energies: Energies, candidates: Bools
+) -> tuple[Array, ...]:
+    """Return the weights of marginals found before, where all their sets are candidates."""
+    number = {row.tobytes(): i for i, row in enumerate(candidates)}
+    starts = []
+    for operator in operators:
+        if not isinstance(operator, Marginals) or operator.sizes != energies.sizes:
+            continue
+        places = [number.get(row.tobytes()) for row in operator.set_table]
+        known = [place for place in places if place is not None]
+        if len(known) == len(places):
+            weights = np.zeros(len(candidates))
+            weights[known] = operator.weights
+            starts.append(weights)
+    return tuple(starts)
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the workload shows attributes, and marginals around its rows fit in memory."""
+    workload = problem.workload
+    if workload.sizes is None or len(workload.sizes) < 2:
+        return False
+    rows = mask_rows(workload)
+    if rows is None:
+        n = workload.shape[1]
+        return len(workload.sizes) <= MAX_FIXED and fits((n, n), 24)
+    logs = np.log2(np.asarray(rows.sizes, dtype=np.float64))
+    fixed = rows.fixed
+    if fixed.sum(axis=1).max(initial=0) > MAX_FIXED:
+        return False
+    return bool((fixed @ logs).max(initial=0.0) <= np.log2(largest_table()))
+
+
+FAMILY = Family("marginals", "domain", BOTH_NORMS, applies, marginals)

@@ -1,0 +1,275 @@
+"""Weights of marginals: many local descents for Laplace noise, one convex descent for Gaussian.
+
+For "l1" the loss ``(Σ θ)² Σ_U w_U/λ_U(θ²)`` has many local minima, each with few sets of positive
+weight. Descents on ``θ >= 0`` start from uniform random weights on the sets of one size (broken
+symmetry), and the best is then perturbed again and again: part of its sets are dropped, sets
+that differ in one or two attributes are offered, and the descent runs once more.
+
+For "l2" the loss ``(Σ t) Σ_U w_U/λ_U(t)`` is convex in ``t = θ²`` on the simplex, so one descent
+reaches the optimum; the distance is known from ``g(t*) >= g(t) + min_S ∂g_S - ∂g·t`` (Frank and
+Wolfe).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from strategies.methods.marginals.algebra import (
+    Cover,
+    Energies,
+    Ints,
+    make_cover,
+    marginals_loss,
+    set_cells,
+)
+from strategies.operators import Array, Norm
+from strategies.operators.masks.components import Bools
+
+INFEASIBLE = 1e30
+"""Value of the logarithm of the loss where a needed component has no eigenvalue."""
+
+DROPPED = (0.05, 0.15, 0.3)
+OFFERED = (0.03, 0.1, 0.3)
+BOOSTS = (0.5, 1.5, 5.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Candidate sets with weights, and the loss they reach.
+
+    Attributes
+    ----------
+    sets : ndarray of bool, shape (K, d)
+    weights : ndarray, shape (K,)
+        Sum 1 for "l1", squares of sum 1 for "l2".
+    loss : float
+    gap : float
+        For "l2": relative distance to the optimum over the candidate sets; NaN for "l1".
+    """
+
+    sets: Bools
+    weights: Array
+    loss: float
+    gap: float = float("nan")
+
+
+def log_loss(weights: Array, cover: Cover, values: Array, norm: Norm) -> tuple[float, Array]:
+    """Return the logarithm of the loss and its gradient in θ ("l1") or in t = θ² ("l2").
+
+    Parameters
+    ----------
+    weights : ndarray, shape (K,)
+        θ for "l1", t for "l2", none negative.
+    cover : Cover
+    values : ndarray, shape (u,)
+        The workload's energies w_U.
+    norm : {"l1", "l2"}
+    """
+    squares = weights * weights if norm == "l1" else weights
+    eigenvalues = cover.eigenvalues(squares)
+    if not (eigenvalues > 0).all():
+        return INFEASIBLE, np.zeros_like(weights)
+    terms = values / eigenvalues
+    error, cost = terms.sum(), weights.sum()
+    slope = cover.pull(terms / eigenvalues) / -error
+    if norm == "l1":
+        return float(2 * np.log(cost) + np.log(error)), 2 / cost + 2 * weights * slope
+    return float(np.log(cost) + np.log(error)), 1 / cost + slope
+
+
+@dataclass(eq=False)
+class Meter:
+    """Counts work in seconds of the reference machine; no clock is read."""
+
+    allowance: float
+    used: float = 0.0
+
+    def charge(self, cover: Cover, evaluations: int, count: int) -> None:
+        """Count evaluations of a loss over `count` weights."""
+        self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4
+
+    @property
+    def spent(self) -> bool:
+        """Whether the allowance is used up."""
+        return self.used >= self.allowance
+
+
+def descend(
+    start: Array, cover: Cover, values: Array, norm: Norm, meter: Meter, iterations: int = 400
+) -> tuple[float, Array]:
+    """Minimise from one start by L-BFGS-B on nonnegative weights; return (log loss, weights)."""
+    tolerance = 1e-8 if norm == "l1" else 1e-14
+    result = scipy.optimize.minimize(
+        log_loss,
+        start,
+        args=(cover, values, norm),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * len(start),
+        options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-12},
+    )
+    meter.charge(cover, int(result.nfev), len(start))
+    return float(result.fun), result.x / result.x.sum()
+
+
+def optimise(
+    energies: Energies,
+    candidates: Bools,
+    norm: Norm,
+    generator: np.random.Generator,
+    work: float = 1.0,
+    starts: tuple[Array, ...] = (),
+) -> Weighted:
+    """Find weights on candidate sets.
+
+    Parameters
+    ----------
+    energies : Energies
+        Of the workload.
+    candidates : ndarray of bool, shape (K, d)
+        Attribute sets that may be measured; together they must contain every component.
+    norm : {"l1", "l2"}
+    generator : numpy.random.Generator
+    work : float
+        Seconds of the reference machine; the number of descents follows from it.
+    starts : tuple of ndarray of shape (K,)
+        Weights to start from besides the random ones.
+
+    Returns
+    -------
+    Weighted
+
+    Raises
+    ------
+    ValueError
+        If the candidates do not contain every component that the workload reaches.
+    """
+    cover = make_cover(energies, candidates)
+    if not (cover.eigenvalues(np.ones(len(candidates))) > 0).all():
+        raise ValueError(
+            f"candidates: {len(candidates)} attribute sets do not contain every component of the "
+            f"workload; expected a set around each of {len(energies.maximal)} maximal ones."
+        )
+    meter = Meter(work)
+    if norm == "l2":
+        return _convex(energies, candidates, cover, meter)
+    best = min(
+        _first_descents(energies, candidates, cover, generator, meter, starts),
+        key=lambda found: found[0],
+    )
+    idle, patience = 0, 40 + 4 * len(candidates)
+    while not meter.spent and idle < patience:
+        found = _hop(best, candidates, cover, energies.values, generator, meter)
+        idle = 0 if found[0] < best[0] - 1e-6 else idle + 1
+        best = found
+    weights = _pruned(best[1], cover, energies)
+    return Weighted(candidates, weights, marginals_loss(weights, cover, energies, norm))
+
+
+def _convex(energies: Energies, candidates: Bools, cover: Cover, meter: Meter) -> Weighted:
+    """Solve the "l2" problem; the number of iterations follows from the allowance."""
+    squares = np.full(len(candidates), 1 / len(candidates))
+    gap = np.inf
+    for _ in range(12):
+        _, squares = descend(squares, cover, energies.values, "l2", meter, 1000)
+        _, gradient = log_loss(squares, cover, energies.values, "l2")
+        gap = float(-gradient.min())  # the loss over its linear lower bound on the simplex
+        if gap < 1e-6 or meter.spent:
+            break
+        squares = squares + 1e-4 / len(squares)
+    weights = np.sqrt(squares / squares.sum())
+    return Weighted(candidates, weights, marginals_loss(weights, cover, energies, "l2"), gap)
+
+
+def _first_descents(
+    energies: Energies,
+    candidates: Bools,
+    cover: Cover,
+    generator: np.random.Generator,
+    meter: Meter,
+    starts: tuple[Array, ...],
+) -> Iterator[tuple[float, Array]]:
+    """Descend from given weights, then from random weights on the sets of about one size."""
+    for start in (*starts, _widest(energies, candidates)):
+        yield descend(start, cover, energies.values, "l1", meter)
+    sizes = candidates.sum(axis=1)
+    smallest = int(energies.sets.sum(axis=1).max(initial=0))
+    kinds = [np.ones(len(candidates), dtype=bool)] if len(candidates) <= 4096 else []
+    kinds += [sizes == k for k in range(smallest, min(smallest + 4, candidates.shape[1] + 1))]
+    for turn in range(40):
+        for kind in kinds:
+            if meter.used > meter.allowance / 3 and turn > 0:
+                return
+            index = np.flatnonzero(kind)
+            part = cover.restricted(index)
+            if len(index) and (part.eigenvalues(np.ones(len(index))) > 0).all():
+                start = generator.uniform(size=len(index))
+                value, found = descend(start, part, energies.values, "l1", meter)
+                weights = np.zeros(len(candidates))
+                weights[index] = found
+                yield value, weights
+
+
+def _widest(energies: Energies, candidates: Bools) -> Array:
+    """Return equal weights on the smallest candidates around each maximal component."""
+    cells = set_cells(candidates, energies.sizes)
+    weights = np.zeros(len(candidates))
+    for needed in energies.maximal:
+        around = np.flatnonzero(candidates[:, needed].all(axis=1))
+        weights[around[np.argmin(cells[around])]] = 1.0
+    return weights
+
+
+def _hop(
+    best: tuple[float, Array],
+    candidates: Bools,
+    cover: Cover,
+    values: Array,
+    generator: np.random.Generator,
+    meter: Meter,
+) -> tuple[float, Array]:
+    """Drop some sets of the best solution, offer similar ones, descend again; keep the better."""
+    value, weights = best
+    active = np.flatnonzero(weights > 1e-7)
+    nearby = neighbours(candidates, active)
+    start = np.zeros_like(weights)
+    kept = active[generator.uniform(size=len(active)) > generator.choice(DROPPED)]
+    start[kept] = weights[kept]
+    share, boost = generator.choice(OFFERED), generator.choice(BOOSTS)
+    offered = nearby[generator.uniform(size=len(nearby)) < share]
+    start[offered] += generator.uniform(size=len(offered)) * boost / (share * len(nearby))
+    index = np.flatnonzero(start)
+    meter.used += 2e-8 * candidates.size
+    if not len(index):
+        return best
+    part = cover.restricted(index)
+    if not (part.eigenvalues(start[index]) > 0).all():
+        return best
+    found, moved = descend(start[index], part, values, "l1", meter, 300)
+    if found >= value - 1e-9:
+        return best
+    result = np.zeros_like(weights)
+    result[index] = moved
+    return found, result
+
+
+def neighbours(candidates: Bools, active: Ints) -> Ints:
+    """Return the candidates that differ from an active one in at most two attributes."""
+    table = candidates.astype(np.float32)
+    inside = table[active] @ table.T
+    count = table.sum(axis=1)
+    distance = count[active][:, None] + count - 2 * inside
+    return np.flatnonzero((distance <= 2).any(axis=0))
+
+
+def _pruned(weights: Array, cover: Cover, energies: Energies) -> Array:
+    """Set negligible weights to exactly zero where that does not raise the loss."""
+    best, value = weights, marginals_loss(weights, cover, energies, "l1")
+    for threshold in (1e-9, 1e-7, 1e-5, 1e-4):
+        trial = np.where(weights > threshold, weights, 0.0)
+        found = marginals_loss(trial, cover, energies, "l1")
+        if found <= value * (1 + 1e-12):
+            best, value = trial, min(found, value)
+    return np.asarray(best / best.sum())

@@ -1,0 +1,109 @@
+"""p-Identity for Laplace noise: identity rows and p more, descended from starts that differ.
+
+Every column of ``A = [I; B] diag(d)`` has L1 norm 1. The descent
+(`strategies.methods.descents.p_identity_descent`) is exact and stable, and costs p x p systems
+only; which local minimum it ends in depends on the start, so many are tried for a few steps, and
+the best few descend on. Small p from random rows suits ranges and prefix sums, the workload's own
+rows suit batch prediction, where few test records make W of low rank.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.p_identity_descent import LEAST_SHARE, Descent, descend
+from strategies.methods.family import Family, Search
+from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
+from strategies.operators import Array, Dense, Identity, Operator, fits
+from strategies.problem.problem import Problem
+
+LARGEST = 2500
+"""Merged cells up to which p-Identity is tried."""
+MANY_ENTRIES = 200_000
+"""Entries of B from which only those that start away from zero are variables."""
+TRIAL = 40
+"""Steps of a trial descent."""
+MOST_STEPS = 2500
+MOST_RANDOM = 24
+FINALISTS = 3
+RESERVED = 0.5
+"""Share of the work kept for the best trials."""
+
+
+def p_identity(problem: Problem, search: Search) -> Operator:
+    """Return the best p-Identity strategy found, over the merged cells."""
+    factor = problem.factor
+    if factor is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    budget = search.work
+    trials: list[Descent] = []
+    for rows in starts(problem, factor, search):
+        trial, spent = trial_descent(factor, rows)
+        if budget - spent < (RESERVED if trials else 0.0) * search.work:
+            continue
+        trials.append(trial())
+        budget -= spent
+    found = best_descent(factor, trials, budget) if trials else None
+    if found is None or not found.loss < float(np.sum(factor**2)):
+        return Identity(factor.shape[1])
+    return Dense(found.matrix)
+
+
+def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
+    """Yield rows to start from, the most promising first."""
+    g = factor.shape[1]
+    own = own_rows(problem)
+    if own is not None:
+        yield hefty(bumps(own), 6.0)
+        yield hefty(bumps(own), 1.5)
+    yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
+    sizes = sorted({max(1, g // share) for share in (64, 32, 16, 8)} | {4})
+    for trial in range(MOST_RANDOM):
+        count = sizes[trial % len(sizes)]
+        heft = float(search.generator.uniform(0.5, 8.0))
+        yield hefty(random_rows(search.generator, count, g), heft)
+
+
+def trial_descent(factor: Array, rows: Array) -> tuple[Callable[[], Descent], float]:
+    """Return a trial descent from some rows, and its price in seconds.
+
+    Many entries are descended on only where they start away from zero.
+    """
+    sparse = rows.size > MANY_ENTRIES
+    if sparse:
+        rows = np.where(np.abs(rows) < LEAST_SHARE * np.abs(rows).max(), 0.0, rows)
+    fill, warmup = (0.0, 0) if sparse else (LEAST_SHARE, None)
+    return partial(descend, factor, rows, TRIAL, fill, warmup), TRIAL * cost(factor, rows)
+
+
+def best_descent(factor: Array, trials: list[Descent], budget: float) -> Descent:
+    """Return the best of the trials after the best few have descended on."""
+    ranked = sorted(trials, key=lambda trial: trial.loss)[:FINALISTS]
+    shares = np.array([2.0, 1.0, 1.0])[: len(ranked)]
+    ended = list(ranked)
+    for trial, share in zip(ranked, shares / shares.sum(), strict=True):
+        steps = min(MOST_STEPS, int(share * budget / cost(factor, trial.rows)))
+        if steps > 0:
+            warmup = 0 if trial.rows.size > MANY_ENTRIES else steps // 2
+            ended.append(descend(factor, trial.rows, steps, fill=0.0, warmup=warmup))
+    return min(ended, key=lambda trial: trial.loss)
+
+
+def cost(factor: Array, rows: Array) -> float:
+    """Return the seconds of one step from some rows on the reference machine."""
+    (r, g), p = factor.shape, len(rows)
+    entries = np.count_nonzero(rows) if rows.size > MANY_ENTRIES else rows.size
+    return step_seconds(2.0 * g * p * p + 6.0 * r * g * p, int(entries) + p * g // 8)
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the merged cells are few enough."""
+    if problem.merging is None:
+        return False
+    g = problem.merging.n_groups
+    return 1 < g <= LARGEST and fits((g, g), 64)
+
+
+FAMILY = Family("p_identity", "merged", frozenset({"l1"}), applies, p_identity, share=4.0)

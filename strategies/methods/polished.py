@@ -1,0 +1,169 @@
+"""Strategies found by others, with every entry set free.
+
+A start of full column rank descends over all matrices with columns of L1 norm 1
+(`strategies.methods.descents.free_columns_descent`). A start of lower rank, such as marginals,
+keeps to few dimensions: its rows descend beside identity rows of a few thousandths of its weight
+(`strategies.methods.descents.p_identity_descent`), which keep the systems regular and move the row
+space only as far as it pays; they are left out at the end where the rows alone determine the
+workload.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, zip_longest
+
+import numpy as np
+
+from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.free_columns_descent import descend_columns
+from strategies.methods.descents.p_identity_descent import descend, p_identity_matrix
+from strategies.methods.family import Family, Search
+from strategies.methods.structured_starts import bumps, hefty, own_rows
+from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
+from strategies.operators.base.pseudo_inverse import factorised
+from strategies.problem.problem import Problem
+
+LARGEST = 1000
+"""Merged cells up to which every entry can be a variable."""
+HEFTS = (3e3, 1e4, 3e4)
+"""Weights of a low-rank start's rows in units of the identity rows beside it."""
+MOST_STARTS = 3
+ENOUGH_STEPS = 150
+"""Steps that a second start must be able to have."""
+FEWEST_STEPS = 12
+"""Below this a descent is not worth its start."""
+MOST_STEPS = 500
+NEAR = 1e-3
+"""Relative distance from the Identity's loss at which a start is taken to be the Identity."""
+
+
+def polished(problem: Problem, search: Search) -> Operator:
+    """Return the best of several starts after descents over all entries, over the merged cells."""
+    factor = problem.factor
+    if factor is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    found = affordable_polishes(polishes_in_order(problem, factor, search.starts), search.work)
+    best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
+    lowest = float("inf")
+    for polish in found:
+        matrix = polish.run(search.work / len(found), search.generator)
+        loss = direct_loss(factor, matrix)
+        if loss < lowest:
+            best, lowest = Dense(matrix), loss
+    return best
+
+
+def polishes_in_order(
+    problem: Problem, factor: Array, starts: tuple[Operator, ...]
+) -> Iterator["Polish"]:
+    """Yield what to descend from: the best found so far in turn with structured starts."""
+    known, structured = improvable_starts(factor, starts), from_rows(problem)
+    for first, second in zip_longest(islice(known, MOST_STARTS), structured):
+        for matrix in (first, second):
+            if matrix is not None:
+                yield Polish(factor, matrix)
+
+
+def improvable_starts(factor: Array, starts: tuple[Operator, ...]) -> Iterator[Array]:
+    """Yield the starts, best first, without those that stand at the Identity's local minimum."""
+    whole = float(np.sum(factor**2))
+    for start in starts:
+        if not isinstance(start, Identity):
+            matrix = start.to_dense()
+            if abs(direct_loss(factor, matrix) / whole - 1.0) > NEAR:
+                yield matrix
+
+
+def from_rows(problem: Problem) -> Iterator[Array]:
+    """Yield the Identity with the workload's own rows beside it, lightly and heavily."""
+    own = own_rows(problem)
+    if own is not None:
+        yield p_identity_matrix(hefty(bumps(own), 1.5))
+        yield p_identity_matrix(hefty(bumps(own), 6.0))
+
+
+def affordable_polishes(polishes: Iterator["Polish"], work: float) -> list["Polish"]:
+    """Return as many of the first as the work gives enough steps, and at least one."""
+    taken: list[Polish] = []
+    for polish in polishes:
+        price = sum(one.step_cost for one in [*taken, polish]) * ENOUGH_STEPS
+        if taken and price > work:
+            break
+        taken.append(polish)
+    return taken
+
+
+@dataclass(frozen=True, eq=False)
+class Polish:
+    """A start and the workload's factor, both over the merged cells."""
+
+    factor: Array
+    start: Array
+
+    def run(self, work: float, generator: np.random.Generator) -> Array:
+        """Return a matrix where a descent ends, or the start where it would be too short."""
+        steps = min(MOST_STEPS, int(work / self.step_cost))
+        if steps < FEWEST_STEPS:
+            return self.start
+        if self.is_regular:
+            warmup = steps // 3
+            return descend_columns(self.factor, self.start, warmup, steps - warmup, generator)
+        ends = [
+            descend(self.factor, hefty(self.start, heft), steps // len(HEFTS), 0.0, warmup=0)
+            for heft in HEFTS
+        ]
+        return without_identity(self.factor, min(ends, key=lambda end: end.loss).rows)
+
+    @cached_property
+    def is_regular(self) -> bool:
+        """Whether the start has full column rank, well within rounding."""
+        if self.start.shape[0] < self.start.shape[1]:
+            return False
+        values = np.linalg.eigvalsh(self.start.T @ self.start)
+        return bool(values[0] > 1e-10 * values[-1])
+
+    @property
+    def step_cost(self) -> float:
+        """Seconds of one step on the reference machine."""
+        return self.columns_cost if self.is_regular else self.rows_cost
+
+    @property
+    def columns_cost(self) -> float:
+        """Seconds of one step over all entries on the reference machine."""
+        (r, g), m = self.factor.shape, len(self.start)
+        return step_seconds(2.0 * m * g * g + 2.0 * g**3 + 2.0 * r * g * (g + 2 * m), m * g)
+
+    @property
+    def rows_cost(self) -> float:
+        """Seconds of one step over the rows' nonzero entries on the reference machine."""
+        (r, g), p = self.factor.shape, len(self.start)
+        entries = int(np.count_nonzero(self.start)) + p * g // 8
+        return step_seconds(2.0 * g * p * p + p**3 + 6.0 * r * g * p, entries)
+
+
+def without_identity(factor: Array, rows: Array) -> Array:
+    """Return the rows alone, columns at most 1, where they determine the workload well enough."""
+    whole = p_identity_matrix(rows)
+    alone = rows / np.abs(rows).sum(axis=0).max()
+    return alone if direct_loss(factor, alone) < direct_loss(factor, whole) else whole
+
+
+def direct_loss(factor: Array, matrix: Array) -> float:
+    """Return the loss for "l1" by QR, infinite where W is not determined."""
+    try:
+        solved = factorised(Dense(matrix)).row_errors(factor)
+    except RowSpaceError:
+        return float("inf")
+    return float(np.abs(matrix).sum(axis=0).max() ** 2 * solved.sum())
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the merged cells are few enough."""
+    if problem.merging is None:
+        return False
+    g = problem.merging.n_groups
+    return 1 < g <= LARGEST and fits((g, g), 64)
+
+
+FAMILY = Family("polished", "merged", frozenset({"l1"}), applies, polished, polishes=True)

@@ -1,0 +1,101 @@
+"""The families that `select` knows, in the order in which a portfolio runs them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from strategies.methods import (
+    common_refinement,
+    gaussian_optimal,
+    identity,
+    kronecker_p_identity,
+    p_identity,
+    polished,
+    row_space,
+    tree_hierarchy,
+    workload_itself,
+)
+from strategies.methods.family import Family
+from strategies.methods.marginals import marginals
+from strategies.problem.problem import Problem
+
+FAMILIES: tuple[Family, ...] = (
+    identity.FAMILY,
+    gaussian_optimal.FAMILY,
+    workload_itself.FAMILY,
+    marginals.FAMILY,
+    kronecker_p_identity.FAMILY,
+    common_refinement.FAMILY,
+    tree_hierarchy.FAMILY,
+    row_space.FAMILY,
+    p_identity.FAMILY,
+    polished.FAMILY,
+)
+"""Cheap ones first, so that the searches that follow have starts to improve on."""
+
+
+def families() -> tuple[str, ...]:
+    """Return the names that ``select(method=...)`` accepts beside "auto" and a `Family`.
+
+    Examples
+    --------
+    >>> "identity" in families()
+    True
+    """
+    return tuple(family.name for family in FAMILIES)
+
+
+def requested_families(
+    method: str | Family | Sequence[str | Family], problem: Problem
+) -> tuple[Family, ...]:
+    """Return the families that a user's ``method=`` asks for and that serve a problem.
+
+    Raises
+    ------
+    TypeError
+        If something is neither a name nor a `Family`.
+    ValueError
+        If a name is unknown or stands twice, or no family asked for can serve the workload.
+    """
+    if isinstance(method, str) and method == "auto":
+        return tuple(f for f in FAMILIES if f.is_worthwhile(problem) and f.serves(problem))
+    several = method if isinstance(method, Sequence) and not isinstance(method, str) else [method]
+    asked = tuple(requested_family(one) for one in several)
+    names = [family.name for family in asked]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"method={names!r}: expected at least one family, each name once.")
+    able = tuple(family for family in asked if family.serves(problem))
+    if not able:
+        raise ValueError(
+            f"method={', '.join(names)!r} cannot serve a workload of shape "
+            f"{problem.workload.shape} for norm={problem.norm!r}: expected method='auto' or "
+            f"another family."
+        )
+    return able
+
+
+def requested_family(method: Any) -> Family:
+    """Return a family by name, or a `Family` itself; refuse what is neither."""
+    known = {family.name: family for family in FAMILIES}
+    if isinstance(method, Family):
+        if known.get(method.name, method) is not method:
+            raise ValueError(
+                f"method={method.name!r} is the name of a family of this library: expected a "
+                f"name of its own."
+            )
+        return method
+    if not isinstance(method, str):
+        raise TypeError(
+            f"method={method!r}: expected 'auto', the name of a family, a Family, or a sequence "
+            f"of names and families."
+        )
+    if method not in known:
+        raise ValueError(f"method={method!r}: expected 'auto' or one of {', '.join(known)}.")
+    return known[method]
+
+
+def shares_of(families: Sequence[Family]) -> tuple[float, ...]:
+    """Return each family's part of the work, in all 1; a family alone gets everything."""
+    total = sum(family.share for family in families)
+    if not total > 0:
+        return (1.0,) * len(families)
+    return tuple(family.share / total for family in families)

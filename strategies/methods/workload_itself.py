@@ -1,0 +1,154 @@
+"""The workload itself, duplicates merged, every distinct row with its own weight.
+
+For ``A = diag(w) U`` with U the distinct nonzero rows of W and c their multiplicities,
+``W A⁺ = W U⁺ diag(1/w)`` where U has independent rows, so the loss is
+
+    max_j (sum_i w_i |u_ij|^p)^(2/p)  *  sum_i c_i / w_i²   (bounded by it where rows depend)
+
+with p = 1 for "l1" and 2 for "l2". Rows that meet in every column get the cube-root law
+``w ∝ c^(1/3)`` for "l1" and the fourth-root law ``w ∝ c^(1/4)`` for "l2". From there the weights
+descend on the bound's right-hand side, with the maximum replaced by a p-norm; the problem is
+convex in log w, so one descent finds it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.operators import (
+    Array,
+    Dense,
+    Norm,
+    Operator,
+    Product,
+    RowKronecker,
+    RowScaled,
+    Scaled,
+    Sparse,
+)
+from strategies.operators.masks.packed_masks import unique_rows
+from strategies.problem.problem import Problem
+
+LARGEST_ROW_GRAM = 3000
+"""Distinct rows up to which a domain too large to enumerate is served through row Grams."""
+SHARPNESS = (4.0, 16.0, 64.0, 256.0)
+"""Exponents of the p-norm that stands in for the largest column sum, round by round."""
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """The distinct nonzero rows of a workload and how often each occurs (with squared scale)."""
+
+    rows: Operator
+    counts: Array
+
+
+def workload_itself(problem: Problem, search: Search) -> Operator:
+    """Return the distinct rows of the workload with optimised weights."""
+    distinct = distinct_rows(problem)
+    if problem.merging is None:
+        weights = balanced_weights(distinct.counts, problem.norm)
+        return RowScaled(weights, distinct.rows)
+    weights = optimised_weights(distinct, problem.norm, search.work)
+    return problem.merging.invert(RowScaled(weights, distinct.rows))
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the rows are at hand, and few enough where only row Grams can serve."""
+    if problem.merging is not None:
+        return True
+    inner = path_rows(problem.workload)
+    return inner is not None and inner.unique_rows()[0].shape[0] <= LARGEST_ROW_GRAM
+
+
+def path_rows(workload: Operator) -> RowKronecker | None:
+    """Return the 0/1 rows behind a workload too large to enumerate, None where there are none."""
+    while isinstance(workload, Scaled | RowScaled | Product):
+        workload = workload.right if isinstance(workload, Product) else workload.inner
+    return workload if isinstance(workload, RowKronecker) else None
+
+
+def distinct_rows(problem: Problem) -> DistinctRows:
+    """Return the distinct nonzero rows of the merged workload, or of its paths."""
+    merged = problem.merged_workload
+    if merged is None:
+        paths = path_rows(problem.workload)
+        if paths is None:
+            raise ValueError("workload is too large to enumerate and has no 0/1 paths.")
+        rows, _, counts = paths.unique_rows()
+        return DistinctRows(rows, counts.astype(float))
+    if merged.prefers_sparse:
+        return _distinct_sparse(merged)
+    dense = merged.to_dense() + 0.0  # the sum turns -0.0 into 0.0, so that equal rows are equal
+    first, _, counts = unique_rows(np.ascontiguousarray(dense).view(np.uint8))
+    kept = dense[first].any(axis=1)
+    return DistinctRows(Dense(dense[first][kept]), counts[kept].astype(float))
+
+
+def _distinct_sparse(merged: Operator) -> DistinctRows:
+    from strategies.problem.merging import sparse_keys
+
+    form = merged.to_sparse()
+    first, _, counts = unique_rows(sparse_keys(form.T.tocsc()).view(np.uint8))
+    kept = np.asarray(abs(form[first]).sum(axis=1)) > 0
+    return DistinctRows(Sparse(form[first[kept]]), counts[kept].astype(float))
+
+
+def balanced_weights(counts: Array, norm: Norm) -> Array:
+    """Return the weights that are optimal where every column meets every row alike."""
+    return np.asarray(counts ** (1 / 3 if norm == "l1" else 1 / 4))
+
+
+def optimised_weights(distinct: DistinctRows, norm: Norm, work: float) -> Array:
+    """Return row weights that minimise the smoothed loss, within a fixed number of iterations."""
+    form = abs(distinct.rows.compact().astype(np.float64))
+    powers = form if norm == "l1" else form * form
+    stored = int(getattr(powers, "nnz", distinct.rows.shape[0] * distinct.rows.shape[1]))
+    iterations = int(min(200.0, work * 1e8 / max(stored, 1) / len(SHARPNESS)))
+    logs = np.log(balanced_weights(distinct.counts, norm))
+    for sharpness in SHARPNESS if iterations > 0 else ():
+        found = scipy.optimize.minimize(
+            smoothed_loss,
+            logs,
+            args=(powers, distinct.counts, 1 if norm == "l1" else 2, sharpness),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": iterations},
+        )
+        logs = found.x
+    return np.asarray(np.exp(logs - logs.max()))
+
+
+def smoothed_loss(
+    logs: Array, powers: Any, counts: Array, power: int, sharpness: float
+) -> tuple[float, Array]:
+    """Return the log of the loss bound at weights ``exp(logs)``, and its gradient.
+
+    ``(2/p) log ||sum_i w_i^p |u_ij|^p||_s + log sum_i c_i / w_i²``, a convex function of the
+    logs: both terms are logs of sums of exponentials.
+    """
+    weights = np.exp(power * logs)
+    sums = powers.T @ weights
+    largest = sums.max()
+    shares = (sums / largest) ** sharpness
+    total = shares.sum()
+    top = np.log(largest) + np.log(total) / sharpness
+    column = np.divide(shares, sums, out=np.zeros_like(sums), where=sums > 0) / total
+    errors = counts * np.exp(-2 * logs)
+    value = 2 / power * top + np.log(errors.sum())
+    gradient = 2 * weights * (powers @ column) - 2 * errors / errors.sum()
+    return float(value), np.asarray(gradient)
+
+
+FAMILY = Family(
+    "workload_itself",
+    "domain",
+    BOTH_NORMS,
+    applies,
+    workload_itself,
+    share=0.5,
+    largest_for_l1=1000,
+)

@@ -1,0 +1,279 @@
+"""The base of all structured matrices: a matrix is a value that knows how it acts.
+
+A structure is a class and states its action; everything else has a rule here that is right for
+every structure, densifying below the memory cap, and that a structure overrides where it has a
+cheaper one. What makes another structure (`transpose`, `product`, `explicit`) is a function that
+those structures register themselves with, so that the base knows none of them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.base.exact_integers import exact_column_sums, integer_form
+from strategies.operators.base.explicit_forms import densified, gram
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.qr import least_squares
+
+Norm = Literal["l1", "l2"]
+Array = NDArray[np.float64]
+
+
+class Operator(ABC):
+    """A real matrix known by its action.
+
+    Subclasses are frozen dataclasses. Columns are the cells of a domain; when the domain is a
+    product of attributes, `sizes` holds the attributes' sizes, cells are numbered in C order
+    (last attribute fastest), and cells may be given as rows of codes.
+    """
+
+    __array_ufunc__ = None  # so that `ndarray @ operator` reaches __rmatmul__
+    sizes: tuple[int, ...] | None = None
+    """Sizes of the product domain whose cells are the columns, None when unstructured."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns as exact Python integers (columns may exceed 2**63)."""
+
+    @abstractmethod
+    def _matmat(self, right: Array) -> Array:
+        """Return ``A @ right`` for a checked (n, j) array."""
+
+    @abstractmethod
+    def _rmatmat(self, left: Array) -> Array:
+        """Return ``A.T @ left`` for a checked (m, j) array."""
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """Whether the CSR form is the cheaper explicit form."""
+        return False
+
+    @property
+    def entries(self) -> int:
+        """Entries of the cheaper explicit form, or a bound above them; exact at any size."""
+        m, n = self.shape
+        return m * n
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the structure proves that every entry is 0 or 1."""
+        return False
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """Whether `least_squares` needs no dense factorisation."""
+        return False
+
+    @property
+    def T(self) -> "Operator":
+        """The transpose, as an operator."""
+        return transpose(self)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"{type(self).__name__}({m} x {n})"
+
+    # Products -------------------------------------------------------------------------------
+
+    def matmat(self, right: NDArray[Any]) -> Array:
+        """Return ``A @ right`` for an (n,) vector or an (n, j) array."""
+        return self._apply(self._matmat, right, self.shape[1], "right")
+
+    def rmatmat(self, left: NDArray[Any]) -> Array:
+        """Return ``A.T @ left`` for an (m,) vector or an (m, j) array."""
+        return self._apply(self._rmatmat, left, self.shape[0], "left")
+
+    def _apply(self, action: Any, operand: NDArray[Any], length: int, name: str) -> Array:
+        operand = np.asarray(operand)
+        if operand.ndim not in (1, 2) or operand.shape[0] != length:
+            raise ValueError(
+                f"{name} has shape {operand.shape}: expected ({length},) or ({length}, j) "
+                f"to match an operator of shape {self.shape}."
+            )
+        block = operand.astype(np.float64, copy=False).reshape(length, -1)
+        result: Array = action(block)
+        return result[:, 0] if operand.ndim == 1 else result
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Operator):
+            return product(self, other)
+        return self.matmat(densified(other))
+
+    def __rmatmul__(self, other: Any) -> Array:
+        other = densified(other)
+        return self.rmatmat(other.T).T
+
+    # Explicit forms -------------------------------------------------------------------------
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        m, n = self.shape
+        check_allocation(f"dense {type(self).__name__}", (m, n))
+        if self.prefers_sparse:
+            return densified(self.to_sparse())
+        side = min(m, n)
+        check_allocation("identity to densify with", (side, side))
+        return self._rmatmat(np.eye(m)).T if m < n else self._matmat(np.eye(n))
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        return sparse.csr_array(self.to_dense())
+
+    def compact(self) -> Any:
+        """Return the cheaper explicit form: CSR where the structure is sparse, else an ndarray."""
+        return self.to_sparse() if self.prefers_sparse else self.to_dense()
+
+    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return the columns at the given cells, as a sparse (m, len(cells)) matrix.
+
+        Parameters
+        ----------
+        cells : ndarray of int
+            Flat cell numbers of shape (N,), or rows of codes of shape (N, d) where `sizes` is
+            known. A mechanism counts ``A @ D`` exactly from these without building n. The
+            columns of an integer operator have dtype int64.
+        """
+        return sparse.csr_array(self.to_sparse().tocsc()[:, self.flat_cells(cells)])
+
+    def flat_cells(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Turn rows of codes into flat cell numbers; flat numbers pass through."""
+        cells = np.asarray(cells)
+        if cells.ndim == 1:
+            return cells.astype(np.int64, copy=False)
+        if self.sizes is None:
+            raise ValueError(
+                f"cells has shape {cells.shape}: {type(self).__name__} knows no product domain, "
+                f"so cells must be flat numbers of shape (N,)."
+            )
+        return np.asarray(np.ravel_multi_index(tuple(cells.T), self.sizes), dtype=np.int64)
+
+    # Grams ----------------------------------------------------------------------------------
+
+    def gram_dense(self) -> Array:
+        """Return ``A.T @ A`` (n x n), refused above the memory cap."""
+        n = self.shape[1]
+        check_allocation(f"gram of {type(self).__name__}", (n, n))
+        return densified(gram(self.compact()))
+
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T`` (m x m), refused above the memory cap."""
+        m = self.shape[0]
+        check_allocation(f"row gram of {type(self).__name__}", (m, m))
+        return densified(gram(self.compact().T))
+
+    def row_gram_matmat(self, right: Array) -> Array:
+        """Return ``A @ A.T @ right`` for an (m, j) array."""
+        return self._matmat(self._rmatmat(right))
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row, shape (m,)."""
+        form = self.compact()
+        return np.asarray((form * form).sum(axis=1), dtype=np.float64)
+
+    # Sensitivity ----------------------------------------------------------------------------
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the L1 or L2 norm of every column, shape (n,)."""
+        form = abs(self.compact())
+        if norm == "l1":
+            return np.asarray(form.sum(axis=0), dtype=np.float64)
+        return np.sqrt(np.asarray((form * form).sum(axis=0), dtype=np.float64))
+
+    def uniform_column_norm(self, norm: Norm) -> float | None:
+        """Return the norm of every column where the structure proves that all are equal."""
+        return None
+
+    def sensitivity(self, norm: Norm) -> float:
+        """Return the largest column norm: the sensitivity under add/remove neighbours.
+
+        An upper bound where `sensitivity_is_exact` says so.
+        """
+        uniform = self.uniform_column_norm(norm)
+        if uniform is not None:
+            return uniform
+        return float(self.column_norms(norm).max(initial=0.0))
+
+    def sensitivity_is_exact(self, norm: Norm) -> bool:
+        """Tell whether `sensitivity` is the largest column norm itself, not a bound above it."""
+        return True
+
+    def rounded(self, scale: int) -> "Operator":
+        """Return the operator with exact integer entries ``round(scale * A[i, j])``."""
+        return explicit(integer_form(self.to_sparse() * scale), self.sizes)
+
+    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+        """Return exact column sums of an integer operator: of ``|a|`` ("l1") or ``a**2`` ("l2")."""
+        return exact_column_sums(self.to_sparse(), 2 if norm == "l2" else 1)
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return the exact sensitivity of an integer operator.
+
+        The largest column sum of absolute entries for "l1", and of *squared* entries for "l2",
+        as a Python integer; an upper bound where `sensitivity_is_exact` says so.
+        """
+        return int(self.integer_column_sums(norm).max(initial=0))
+
+    # Inverses -------------------------------------------------------------------------------
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return ``A⁺ @ answers``, the least-squares estimate of the cells, minimum norm."""
+        return least_squares(self.to_dense(), self.checked_answers(answers))
+
+    def checked_answers(self, answers: NDArray[Any]) -> Array:
+        """Return answers as a float array whose first axis matches the rows, or refuse."""
+        answers = np.asarray(answers, dtype=np.float64)
+        if answers.ndim not in (1, 2) or answers.shape[0] != self.shape[0]:
+            raise ValueError(
+                f"answers has shape {answers.shape}: expected one entry or row for each of the "
+                f"{self.shape[0]} rows of {self!r}."
+            )
+        return answers
+
+    def error_trace(self, workload: "Operator") -> float | None:
+        """Return ``||W A⁺||_F²`` by a rule of the structure, None where it has none.
+
+        A rule must raise `RowSpaceError` when a row of W lies outside the row space, and must
+        not subtract traces. ``strategies.search.objective`` asks here first.
+        """
+        errors = self.row_errors(workload)
+        return None if errors is None else float(errors.sum())
+
+    def row_errors(self, workload: "Operator") -> Array | None:
+        """Return ``||(W A⁺)_r||²`` of every row by a rule of the structure, None without one."""
+        return None
+
+    def estimate(self, workload: "Operator", answers: Array) -> Array | None:
+        """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
+        return None
+
+
+@singledispatch
+def transpose(matrix: Operator) -> Operator:
+    """Return the structure of the transpose."""
+    raise NotImplementedError(f"{type(matrix).__name__} has no transpose.")
+
+
+@singledispatch
+def product(left: Operator, right: Operator) -> Operator:
+    """Return the structure of a product."""
+    raise NotImplementedError(f"{type(left).__name__} has no product.")
+
+
+@singledispatch
+def explicit(form: Any, sizes: tuple[int, ...] | None = None) -> Operator:
+    """Return an ndarray or a CSR array as a structure."""
+    raise NotImplementedError(f"{type(form).__name__} is no explicit matrix.")
+
+
+def same_columns(operators: Sequence[Operator]) -> int:
+    """Return the common number of columns, or refuse."""
+    counts = {operator.shape[1] for operator in operators}
+    if len(counts) != 1:
+        raise ValueError(f"operators have {sorted(counts)} columns: expected one common number.")
+    return counts.pop()

@@ -1,0 +1,142 @@
+"""Factorisations behind ``W A⁺``: triangular at full rank, singular values otherwise."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.qr import RANK_TOLERANCE, has_full_rank, orthogonal, triangular
+from strategies.operators.base.singular_values import singular_values
+
+CONTAINMENT_TOLERANCE = 1e-6
+"""Largest relative distance ``||W - W A⁺ A||_F / ||W||_F`` that counts as contained."""
+WELL_CONDITIONED = 1e-6
+"""Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
+
+
+class RowSpaceError(ValueError):
+    """A row of the workload is no combination of the strategy's rows: it has no answer."""
+
+
+def numbered(rows: NDArray[np.integer[Any]], most: int = 8) -> str:
+    """Write row numbers for people: ``rows 3, 5, ...``, the first few of them."""
+    shown = ", ".join(map(str, rows[:most])) + (", ..." if len(rows) > most else "")
+    return f"rows {shown}"
+
+
+def check_contained(
+    outside: float, total: float, tolerance: float = CONTAINMENT_TOLERANCE, which: str = ""
+) -> None:
+    """Refuse a workload with part of its rows outside the strategy's row space.
+
+    Parameters
+    ----------
+    outside, total : float
+        Squared Frobenius norms of ``W - W A⁺ A`` and of W.
+    tolerance : float
+        Largest relative distance, a ratio of norms, that passes.
+    which : str
+        The rows in brackets, where they are known.
+    """
+    if outside > tolerance**2 * total:
+        raise RowSpaceError(
+            f"matrix does not determine the workload: {np.sqrt(outside / total):.2g} of its norm "
+            f"lies outside the row space of matrix{which}, expected W = W A⁺ A. "
+            f"Add rows to matrix, for instance the workload's own."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """What ``W A⁺`` needs: ``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal.
+
+    Attributes
+    ----------
+    triangle : ndarray of shape (r, r) or (r,)
+        R, upper triangular, or the singular values on its diagonal.
+    basis : ndarray of shape (n, r), or None
+        V; None for the identity, when A has full column rank.
+    """
+
+    triangle: Array
+    basis: Array | None = None
+
+    def row_errors(self, rows: Array) -> Array:
+        """Return ``||(W A⁺)_r||²`` for explicit rows W (q, n), containment checked."""
+        solved = self.coordinates(rows)
+        return np.asarray(np.einsum("ij,ij->i", solved, solved))
+
+    def coordinates(self, rows: Array) -> Array:
+        """Return ``W V R⁻¹`` (q, r) for explicit rows W (q, n), containment checked.
+
+        ``W A⁺`` on an orthonormal basis of A's columns, ``Q = A V R⁻¹``: A's own coordinates.
+        """
+        inner = rows if self.basis is None else rows @ self.basis
+        self._check(float(np.sum(rows**2)), float(np.sum(inner**2)))
+        return self._solve(inner.T).T
+
+    def gram_trace(self, gram: Array) -> float:
+        """Return ``tr(G (AᵀA)⁺)`` for a workload's Gram G (n, n), containment checked."""
+        inner = gram if self.basis is None else self.basis.T @ gram @ self.basis
+        self._check(float(np.trace(gram)), float(np.trace(inner)))
+        return float(np.trace(self._solve(self._solve(inner).T)))
+
+    def _check(self, total: float, inside: float) -> None:
+        if self.basis is not None:
+            check_contained(max(total - inside, 0.0), total)
+
+    def _solve(self, right: Array) -> Array:
+        """Return ``R^-T right``."""
+        if self.triangle.ndim == 1:
+            return right / self.triangle[:, None]
+        return np.asarray(linalg.solve_triangular(self.triangle, right, trans="T"))
+
+
+def factorised(matrix: Operator) -> Factors:
+    """Factorise a matrix by the cheapest route that is accurate for it.
+
+    A tall matrix by the Cholesky factor or the spectrum of its Gram where they are well
+    conditioned, else by QR; a wide one by QR of its transpose; a deficient one by its singular
+    values. The largest arrays are A itself and min(m, n) x n.
+    """
+    m, n = matrix.shape
+    if m >= n:
+        factors = from_gram(matrix.gram_dense())
+        if factors is not None:
+            return factors
+        triangle = triangular(matrix.to_dense())
+        if has_full_rank(triangle):
+            return Factors(triangle)
+        values, right = _spectrum(triangle)
+    else:
+        basis, triangle = orthogonal(matrix.to_dense().T)
+        if has_full_rank(triangle):
+            return Factors(triangular(triangle.T), basis)
+        values, right = _spectrum(triangle.T)
+        right = basis @ right
+    return Factors(values, right)
+
+
+def from_gram(gram: Array) -> Factors | None:
+    """Factorise from ``AᵀA``, or return None where that would lose digits."""
+    triangle, info = linalg.lapack.dpotrf(gram, clean=True)
+    if info == 0:
+        reciprocal, info = linalg.lapack.dpocon(triangle, np.abs(gram).sum(axis=0).max())
+        return Factors(triangle) if reciprocal > WELL_CONDITIONED else None
+    values, vectors = linalg.eigh(gram)
+    largest = values[-1]
+    kept = values > WELL_CONDITIONED * largest
+    noise = len(values) * np.finfo(float).eps * largest
+    if np.any(np.abs(values[~kept]) > 4 * noise):
+        return None  # no clear gap between the rank and the rounding
+    return Factors(np.sqrt(values[kept]), vectors[:, kept])
+
+
+def _spectrum(matrix: Array) -> tuple[Array, Array]:
+    """Return the singular values above rounding, and their right vectors as columns."""
+    values, right = singular_values(matrix)
+    rank = int(np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=0.0)))
+    return values[:rank], right[:rank].T

@@ -1,0 +1,94 @@
+"""Checks that every structure makes on the arrays it is given."""
+
+from collections.abc import Sequence
+from math import prod
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Real = NDArray[np.float64] | NDArray[np.int64]
+
+
+def real_array(name: str, values: Any, ndim: int) -> Real:
+    """Return a read-only view as int64 or float64, or refuse by name.
+
+    Integers stay integers, so that exact strategies keep exact entries.
+    """
+    array = np.asarray(values)
+    if array.ndim != ndim:
+        raise ValueError(
+            f"{name} has {array.ndim} dimensions (shape {array.shape}): expected {ndim}."
+        )
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}: expected real numbers (bool, integer or float)."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity: expected finite numbers only.")
+    view: Real = (
+        array.astype(np.float64, copy=False).view()
+        if array.dtype.kind == "f"
+        else array.astype(np.int64, copy=False).view()
+    )
+    view.flags.writeable = False
+    return view
+
+
+def real_sparse(name: str, matrix: Any) -> sparse.csr_array:
+    """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name."""
+    form = sparse.csr_array(matrix)
+    if form.ndim != 2:
+        raise ValueError(f"{name} has {form.ndim} dimensions: expected 2.")
+    data = real_array(f"{name}.data", form.data, 1)
+    form = sparse.csr_array((data, form.indices, form.indptr), shape=form.shape)
+    if not form.has_canonical_format:
+        form = form.copy()
+        form.sum_duplicates()
+    return form
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Tell whether this is a scipy sparse array or matrix."""
+    return bool(sparse.issparse(matrix))
+
+
+def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None:
+    """Return attribute sizes as exact integers whose product is n, or refuse."""
+    if sizes is None:
+        return None
+    exact = tuple(int(size) for size in sizes)
+    if prod(exact) != n or min(exact, default=0) < 1:
+        raise ValueError(f"sizes={exact}: expected positive sizes whose product is {n} columns.")
+    return exact
+
+
+def attribute_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of a product domain's attributes as exact integers, or refuse."""
+    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
+        raise ValueError(f"sizes={sizes!r}: expected one positive integer for each attribute.")
+    return tuple(int(size) for size in sizes)
+
+
+def attribute_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
+    """Return distinct attribute numbers below d in order, or refuse."""
+    ordered = tuple(sorted(int(i) for i in chosen))
+    if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
+        raise ValueError(
+            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
+            f"{d - 1}."
+        )
+    return ordered
+
+
+def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
+    """Return one finite weight, none negative, for each attribute set; integers stay exact."""
+    exact = tuple(int(w) if isinstance(w, Integral) else float(w) for w in weights)
+    if len(exact) != count or not all(np.isfinite(float(w)) and w >= 0 for w in exact):
+        raise ValueError(
+            f"weights={weights!r}: expected {count} finite numbers, one for each attribute set, "
+            f"none negative."
+        )
+    return exact

@@ -1,0 +1,1 @@
+"""0/1 rows over domains of any size: Kronecker products of masks."""

@@ -1,0 +1,276 @@
+"""Rows over a product domain, split into the components of their attribute sets.
+
+The functions on a product domain split orthogonally into one component for each attribute set U:
+those that depend on the attributes of U only, and sum to zero along each of them. The projection
+is ``E_U = ⊗ (I - J/n_i for i in U, J/n_i elsewhere)``. A row that is a Kronecker product of 0/1
+masks with means ``p_i`` has energy ``||v E_U||² = n Π_{U} p_i (1 - p_i) Π_{not U} p_i²``, so
+nothing of length n is ever built. Energies here are divided by n: they stay moderate on any
+domain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Operator
+
+Bools = NDArray[np.bool_]
+MAX_FIXED = 20
+"""A row that fixes more attributes than this has too many components to enumerate."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskRows:
+    """Rows ``mix @ (⊗ masks)``: combinations of Kronecker products of 0/1 masks.
+
+    Parameters
+    ----------
+    masks : tuple of ndarray of bool, shape (o, n_i)
+        One for each attribute; row r of the inner matrix is the Kronecker product of row r of
+        every mask.
+    mix : csr_array of shape (q, o), optional
+        Coefficients of the rows; None for the inner rows themselves.
+    groups : ndarray of int of shape (o,), optional
+        Inner rows of one group are pairwise disjoint.
+    """
+
+    masks: tuple[Bools, ...]
+    mix: sparse.csr_array | None = None
+    groups: NDArray[np.int64] | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the attributes."""
+        return tuple(int(mask.shape[1]) for mask in self.masks)
+
+    @property
+    def means(self) -> Array:
+        """Share of the codes that each mask admits, shape (o, d)."""
+        return np.stack([mask.mean(axis=1) for mask in self.masks], axis=1)
+
+    @property
+    def fixed(self) -> Bools:
+        """Whether a mask excludes some code, shape (o, d)."""
+        return np.stack([~mask.all(axis=1) for mask in self.masks], axis=1)
+
+    def mixed(self, left: Any) -> "MaskRows":
+        """Return the rows ``left @ self`` for a sparse or dense left matrix."""
+        left = sparse.csr_array(left, dtype=np.float64)
+        mix = left if self.mix is None else sparse.csr_array(left @ self.mix)
+        return MaskRows(self.masks, mix, self.groups)
+
+    def scaled(self, weights: NDArray[Any]) -> "MaskRows":
+        """Return the rows, each times its weight, for weights of shape (q,)."""
+        return self.mixed(sparse.diags_array(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Energies of rows on the components that they reach.
+
+    Parameters
+    ----------
+    sets : ndarray of bool, shape (u, d)
+        The attribute sets U.
+    energies : csr_array of shape (q, u)
+        ``||w_r E_U||² / n``.
+    """
+
+    sets: Bools
+    energies: sparse.csr_array
+
+    @property
+    def totals(self) -> Array:
+        """``tr(WᵀW E_U) / n``, shape (u,)."""
+        return np.asarray(self.energies.sum(axis=0), dtype=np.float64).ravel()
+
+
+@singledispatch
+def mask_rows(workload: Operator) -> MaskRows | None:
+    """Read an operator as combinations of mask products, None where its structure shows none.
+
+    Understands `RowKronecker`, `Marginals` and what is built on them by `RowScaled`, `Scaled`,
+    `Stack` and `Product` with an explicit left factor: each registers its rule beside its class.
+    """
+    return None
+
+
+def stacked_rows(parts: Sequence[MaskRows | None]) -> MaskRows | None:
+    """Put the rows of several blocks on top of each other, None where a block has none."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or len({part.sizes for part in known}) > 1:
+        return None
+    masks = tuple(np.concatenate(same) for same in zip(*(p.masks for p in known), strict=True))
+    mixes = [p.mix if p.mix is not None else sparse.eye_array(len(p.masks[0])) for p in known]
+    plain = all(part.mix is None for part in known)
+    mix = None if plain else sparse.csr_array(sparse.block_diag(mixes))
+    return MaskRows(masks, mix, _stacked_groups(known))
+
+
+def _stacked_groups(parts: Sequence[MaskRows]) -> NDArray[np.int64] | None:
+    """Return groups numbered apart for several blocks, None where a block has none."""
+    groups, first = [], 0
+    for part in parts:
+        if part.groups is None:
+            return None
+        groups.append(part.groups + first)
+        first += int(part.groups.max(initial=-1)) + 1
+    return np.concatenate(groups)
+
+
+def unique_rows(table: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (first index of each distinct row, number of every row's distinct row)."""
+    flat = np.ascontiguousarray(np.packbits(table, axis=1) if table.dtype == bool else table)
+    if flat.shape[1] == 0:
+        return np.zeros(min(len(flat), 1), np.int64), np.zeros(len(flat), np.int64)
+    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first.astype(np.int64), inverse.ravel().astype(np.int64)
+
+
+def components(rows: MaskRows) -> Components:
+    """Return the energies of every row on every component that it reaches.
+
+    For plain rows, ``Π_U p_i(1 - p_i) Π_{not U} p_i²``. Mixed rows are expanded into *atoms*
+    (the product of the centred masks over U): atoms of different sets are orthogonal, and two of
+    one set have inner product ``Π_U (v_i·v'_i / n_i - p_i p'_i)``. The largest arrays hold one
+    entry for each row and each subset of the attributes that it fixes.
+
+    Parameters
+    ----------
+    rows : MaskRows
+
+    Returns
+    -------
+    Components
+
+    Raises
+    ------
+    ValueError
+        If a row fixes more than `MAX_FIXED` attributes.
+    MemoryCapError
+        If the expansion does not fit the memory cap.
+    """
+    if rows.mix is None:
+        return _plain(rows)
+    if np.diff(rows.mix.indptr).max(initial=0) <= 1:  # rows scaled and picked, never added
+        plain = _plain(MaskRows(rows.masks))
+        squares = rows.mix.multiply(rows.mix)
+        return Components(plain.sets, sparse.csr_array(squares @ plain.energies))
+    return _mixed(rows)
+
+
+def subsets_of_fixed(rows: MaskRows) -> list[tuple[NDArray[np.int64], Any, Any]]:
+    """Return, for each number h of fixed attributes: the rows, their attributes, the subsets.
+
+    A block is (rows (k,), attributes (k, h), subsets (2**h, h) of bool).
+    """
+    fixed = rows.fixed
+    counts = fixed.sum(axis=1)
+    if counts.max(initial=0) > MAX_FIXED:
+        raise ValueError(
+            f"a row fixes {counts.max()} attributes: at most {MAX_FIXED} can be expanded into "
+            f"components. Use a family that works on merged cells or on the paths themselves."
+        )
+    d = fixed.shape[1]
+    expanded = int((2.0**counts).sum())
+    check_allocation("components of every row", (expanded, 4 * d + 16), 1)
+    blocks = []
+    for h in np.unique(counts):
+        chosen = np.flatnonzero(counts == h)
+        attributes = np.nonzero(fixed[chosen])[1].reshape(len(chosen), h)
+        subsets = (np.arange(1 << h)[:, None] >> np.arange(h) & 1).astype(bool)
+        blocks.append((chosen, attributes, subsets))
+    return blocks
+
+
+def _plain(rows: MaskRows) -> Components:
+    means, d = rows.means, len(rows.masks)
+    row, values, tables = [], [], []
+    for chosen, attributes, subsets in subsets_of_fixed(rows):
+        p = np.take_along_axis(means[chosen], attributes, axis=1)[:, None, :]
+        factors = np.where(subsets, p * (1 - p), p * p)
+        values.append(factors.prod(axis=2).ravel())
+        row.append(np.repeat(chosen, len(subsets)))
+        tables.append(_as_sets(attributes, subsets, d))
+    sets = np.concatenate(tables)
+    first, number = unique_rows(sets)
+    entries = (np.concatenate(values), (np.concatenate(row), number))
+    energies = sparse.csr_array(entries, shape=(len(means), len(first)))
+    return Components(sets[first], energies)
+
+
+def _as_sets(attributes: NDArray[np.int64], subsets: Bools, d: int) -> Bools:
+    """Return every subset of every row's attributes as a mask over all d attributes."""
+    k, h = attributes.shape
+    sets = np.zeros((k, len(subsets), d), dtype=bool)
+    spread = np.broadcast_to(attributes[:, None, :], (k, len(subsets), h))
+    np.put_along_axis(sets, spread, np.broadcast_to(subsets, spread.shape), axis=2)
+    return sets.reshape(-1, d)
+
+
+def _mixed(rows: MaskRows) -> Components:
+    assert rows.mix is not None
+    atoms, coefficients = expand(rows)
+    shares = sparse.csc_array(rows.mix @ coefficients)
+    first, number = unique_rows(atoms >= 0)
+    order = np.argsort(number, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(first)))])
+    distinct = [mask[unique_rows(mask)[0]] for mask in rows.masks]
+    columns = [
+        _quadratic(shares[:, order[start:stop]], atoms[order[start:stop]], distinct)
+        for start, stop in pairwise(ends)
+    ]
+    table = sparse.hstack(columns, format="csr")
+    return Components(atoms[first] >= 0, sparse.csr_array(table))
+
+
+def expand(rows: MaskRows) -> tuple[NDArray[np.int32], sparse.csr_array]:
+    """Write each inner row as a combination of atoms.
+
+    Returns
+    -------
+    atoms : ndarray of int32, shape (a, d)
+        Number of the distinct mask on each attribute of U, -1 off U.
+    coefficients : csr_array of shape (o, a)
+        ``Π_{not U} p_i``.
+    """
+    means = rows.means
+    numbers = np.stack([unique_rows(mask)[1] for mask in rows.masks], axis=1).astype(np.int32)
+    row, values, tables = [], [], []
+    for chosen, attributes, subsets in subsets_of_fixed(rows):
+        p = np.take_along_axis(means[chosen], attributes, axis=1)[:, None, :]
+        values.append(np.where(subsets, 1.0, p).prod(axis=2).ravel())
+        row.append(np.repeat(chosen, len(subsets)))
+        sets = _as_sets(attributes, subsets, len(rows.masks))
+        tables.append(np.where(sets, np.repeat(numbers[chosen], len(subsets), axis=0), -1))
+    atoms = np.concatenate(tables).astype(np.int32)
+    first, number = unique_rows(atoms)
+    entries = (np.concatenate(values), (np.concatenate(row), number))
+    return atoms[first], sparse.csr_array(entries, shape=(len(means), len(first)))
+
+
+def _quadratic(
+    shares: sparse.csc_array, atoms: NDArray[np.int32], distinct: Sequence[Bools]
+) -> sparse.csc_array:
+    """Return ``diag(B G Bᵀ)`` as a column, for coefficients B on the atoms of one set."""
+    check_allocation("inner products of the atoms of one attribute set", (len(atoms),) * 2)
+    gram = np.ones((len(atoms), len(atoms)))
+    for i in map(int, np.flatnonzero(atoms[0] >= 0)):
+        mask = distinct[i].astype(np.float64)
+        mean = mask.mean(axis=1)
+        pairs = mask @ mask.T / mask.shape[1] - np.outer(mean, mean)
+        gram *= pairs[np.ix_(atoms[:, i], atoms[:, i])]
+    block = sparse.csr_array(shares)
+    used = np.flatnonzero(np.diff(block.indptr))
+    dense = block[used].toarray()
+    value = np.einsum("ij,ij->i", dense @ gram, dense)
+    shape = (shares.shape[0], 1)
+    return sparse.csc_array((np.maximum(value, 0.0), (used, np.zeros_like(used))), shape=shape)

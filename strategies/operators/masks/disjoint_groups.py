@@ -1,0 +1,62 @@
+"""Groups of pairwise disjoint rows, such as the leaves of each tree: checked, and measured."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operators.masks.packed_masks import Masks, overlapping_pair
+
+Integers = NDArray[np.int64]
+
+
+def numbered_groups(groups: NDArray[np.integer[Any]], n_rows: int) -> Integers:
+    """Return one group number from 0 on for every row, or refuse by name."""
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,) or groups.dtype.kind not in "iu":
+        raise ValueError(
+            f"groups has shape {groups.shape} and dtype {groups.dtype}: expected one integer "
+            f"for each of the {n_rows} rows."
+        )
+    numbers = np.unique(groups, return_inverse=True)[1].ravel()
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def check_disjoint(numbers: Integers, masks_of: Callable[[Integers], Sequence[Masks]]) -> None:
+    """Refuse groups in which two rows share a cell.
+
+    Parameters
+    ----------
+    numbers : ndarray of int, shape (o,)
+        The group of every row, as `numbered_groups` returns it.
+    masks_of : callable
+        Returns the masks of some rows, one for each attribute; called for one group at a time.
+    """
+    order = np.argsort(numbers, kind="stable")
+    for rows in np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(order) else []:
+        pair = overlapping_pair(masks_of(rows))
+        if pair is not None:
+            raise ValueError(
+                f"groups: rows {rows[pair[0]]} and {rows[pair[1]]} of one group share a "
+                f"cell, expected the rows of a group to be pairwise disjoint."
+            )
+
+
+def cover_everything(groups: Integers, widths: Integers, n_cells: int) -> bool:
+    """Tell whether the disjoint rows of every group cover the whole domain, by exact counts.
+
+    Parameters
+    ----------
+    groups : ndarray of int, shape (o,)
+        The group of every row.
+    widths : ndarray of int, shape (o, d)
+        Codes in every row's mask per attribute.
+    n_cells : int
+        Cells of the domain.
+    """
+    if not len(groups):
+        return False
+    sums = np.zeros(int(groups.max()) + 1, dtype=object)
+    np.add.at(sums, groups, np.prod(widths.astype(object), axis=1))
+    return all(total == n_cells for total in sums[np.unique(groups)])

@@ -1,0 +1,88 @@
+"""Answers of marginals, split into components, and rows of masks answered from them."""
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operators.base.memory import current_cap
+from strategies.operators.base.operator import Array
+from strategies.operators.masks.components import MaskRows
+
+Ints = NDArray[np.int64]
+Residuals = dict[tuple[bool, ...], Array]
+"""Attribute set (one flag for each attribute) -> table over its cells, shape (cells, k)."""
+
+
+def residual_answers(
+    sizes: Sequence[int],
+    attribute_sets: Sequence[Sequence[int]],
+    weights: Sequence[float],
+    tables: Sequence[Array],
+) -> Residuals:
+    """Return ``Σ_S θ_S E_U M_Sᵀ y_S`` for every U below a set, as tables over U.
+
+    Along each attribute of S a marginal's answers split into their mean and what is left: all
+    components of one marginal together cost ``Π_{i ∈ S} (1 + n_i)`` numbers.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+    attribute_sets : sequence of sequences of int
+    weights : sequence of float
+    tables : sequence of ndarray, shape (cells of S, k)
+
+    Returns
+    -------
+    Residuals
+    """
+    sums: Residuals = {}
+    for chosen, weight, table in zip(attribute_sets, weights, tables, strict=True):
+        if weight == 0:
+            continue
+        split = np.asarray(table).reshape(*(sizes[i] for i in chosen), table.shape[-1])
+        for axis in range(len(chosen)):
+            mean = np.asarray(split.mean(axis=axis, keepdims=True))
+            split = np.concatenate([mean, split - mean], axis=axis)
+        for flags in product((False, True), repeat=len(chosen)):
+            cut = tuple(slice(1, None) if flag else slice(0, 1) for flag in flags)
+            key = [False] * len(sizes)
+            for i, flag in zip(chosen, flags, strict=True):
+                key[i] = flag
+            piece = split[cut]  # k may be 0, when only the row space is asked for
+            part = weight * piece.reshape(prod(piece.shape[:-1]), table.shape[-1])
+            known = sums.get(tuple(key))
+            sums[tuple(key)] = part if known is None else known + part
+    return sums
+
+
+def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
+    """Return ``W x`` for mask rows W and ``n x = Σ_U`` (the residual of U, spread over the rest).
+
+    ``Σ_U Π_{i ∉ U} p_i · <⊗_{i ∈ U} mask_i, table_U> / Π_{i ∈ U} n_i``; a row takes part in U
+    only if it restricts every attribute of U, because tables sum to zero along each attribute.
+    """
+    k = next(iter(residuals.values())).shape[1] if residuals else 1
+    means, fixed = rows.means, rows.fixed
+    answers = np.zeros((len(means), k))
+    for key, table in residuals.items():
+        used = np.flatnonzero(key)
+        chosen = np.flatnonzero(fixed[:, used].all(axis=1))
+        rest = means[np.ix_(chosen, np.flatnonzero(~np.asarray(key)))].prod(axis=1)
+        step = max(1, current_cap() // (32 * max(1, len(table))))
+        for start in range(0, len(chosen), step):
+            part = chosen[start : start + step]
+            shares = rest[start : start + step, None]
+            answers[part] += shares * _contract(rows, used, part, table)
+    return answers if rows.mix is None else np.asarray(rows.mix @ answers)
+
+
+def _contract(rows: MaskRows, used: Ints, part: Ints, table: Array) -> Array:
+    """Return ``<⊗ mask_i / n_i, table>`` for some rows: Kronecker products row by row."""
+    weights = np.ones((len(part), 1))
+    for i in used:
+        mask = rows.masks[i][part] / rows.masks[i].shape[1]
+        weights = (weights[:, :, None] * mask[:, None, :]).reshape(len(part), -1)
+    return np.asarray(weights @ table)

@@ -1,0 +1,13 @@
+"""What is asked, and what is answered: problems, merged cells, strategies."""
+
+from strategies.problem.merging import Merging, merge_columns
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Candidate, Strategy
+
+__all__ = [
+    "Candidate",
+    "Merging",
+    "Problem",
+    "Strategy",
+    "merge_columns",
+]

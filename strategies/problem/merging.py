@@ -1,0 +1,183 @@
+"""Lossless merging: cells whose columns of the workload are equal need telling apart by no one.
+
+If columns i and j of W are equal, then W = W' G with one column a group of cells, and every
+strategy A' over the groups is the strategy A' G over the cells with the same column norms and
+the same ``W A⁺ = W' A'⁺``. Conversely, averaging any strategy over the cells of a group raises
+neither norm nor error, so the optimum over the groups is the optimum over the cells.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from strategies.operators import Gram, Grouping, Identity, Operator, Product, as_operator, fits
+from strategies.operators.base.validation import is_sparse
+from strategies.operators.masks.packed_masks import unique_rows
+
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Merging:
+    """Groups of cells with equal columns.
+
+    Attributes
+    ----------
+    grouping : Grouping of shape (g, n)
+        Groups are numbered by their first cell.
+
+    Examples
+    --------
+    >>> merging = merge_columns([[1, 2, 1], [0, 3, 0]])
+    >>> merging.groups
+    array([0, 1, 0])
+    >>> merging.apply([[1, 2, 1], [0, 3, 0]]).to_dense()
+    array([[1., 2.],
+           [0., 3.]])
+    """
+
+    grouping: Grouping
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """Group of every cell, shape (n,)."""
+        return self.grouping.labels
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups g."""
+        return self.grouping.shape[0]
+
+    @cached_property
+    def is_trivial(self) -> bool:
+        """Whether no two columns are equal: groups and cells are the same."""
+        return self.n_groups == self.grouping.shape[1]
+
+    def apply(self, workload: Any) -> Operator:
+        """Return W' with ``W = W' G``: one column a group."""
+        operator = as_operator(workload, "workload")
+        if self.is_trivial:
+            return operator
+        first = self.grouping.representatives
+        if isinstance(operator, Gram):
+            return Gram(operator.array[np.ix_(first, first)])
+        return as_operator(operator.compact()[:, first], "workload")
+
+    def average(self, matrix: Any) -> Operator:
+        """Return the strategy over the groups whose columns are the means of each group's.
+
+        ``X A = W`` implies ``X A G⁺ G = W``, so its error is never larger, nor its norm.
+        """
+        operator = as_operator(matrix, "matrix")
+        if self.is_trivial:
+            return operator
+        if operator is self.grouping or isinstance(operator, Identity):
+            return Identity(self.n_groups)
+        if isinstance(operator, Product) and operator.right is self.grouping:
+            return operator.left
+        shares = sparse.diags_array(1.0 / self.grouping.counts) @ self.grouping.to_sparse()
+        return as_operator(operator.compact() @ shares.T)
+
+    def invert(self, matrix: Any) -> Operator:
+        """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
+        operator = as_operator(matrix, "matrix")
+        if isinstance(operator, Identity):
+            return Identity(operator.n, self.grouping.sizes) if self.is_trivial else self.grouping
+        return Product(operator, self.grouping)
+
+
+def merge_columns(workload: Any) -> Merging:
+    """Find the groups of cells whose columns of the workload are equal, entry for entry.
+
+    Parameters
+    ----------
+    workload : ndarray, scipy sparse, or Operator of shape (q, n)
+
+    Returns
+    -------
+    Merging
+
+    Notes
+    -----
+    Columns are compared by 128-bit hashes of their nonzeros, then groups are checked entry for
+    entry, so the merging is exact: the hash can only cost speed, never correctness. The largest
+    arrays hold one number per nonzero of W.
+    """
+    operator = as_operator(workload, "workload")
+    # columns i and j of W are equal where rows i and j of its Gram are
+    form: Any = operator.array if isinstance(operator, Gram) else operator.compact()
+    keys = sparse_keys(form.tocsc()) if is_sparse(form) else dense_keys(form)
+    first, inverse, _ = unique_rows(keys.view(np.uint8))
+    # number the groups by their first cell, so that they keep the order of the domain
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    grouping = Grouping(rank[inverse], operator.sizes)
+    if not _columns_agree(form, grouping):
+        grouping = Grouping(np.arange(operator.shape[1]), operator.sizes)
+    return Merging(grouping)
+
+
+def can_merge(workload: Operator) -> bool:
+    """Tell whether columns can be compared one by one within the memory cap.
+
+    Sorting and hashing take about 128 bytes per stored entry at their peak.
+    """
+    return fits((workload.shape[1], 16)) and fits((workload.entries,), 128)
+
+
+def sparse_keys(form: sparse.csc_array) -> Keys:
+    """Hash the columns of a CSC array to shape (n, 2): a sum over nonzeros of mixed words."""
+    entries = hash_entries(form.indices, form.data)
+    entries[form.data == 0] = 0
+    totals = np.zeros((len(form.data) + 1, 2), dtype=np.uint64)
+    np.cumsum(entries, axis=0, out=totals[1:])
+    return totals[form.indptr[1:]] - totals[form.indptr[:-1]]
+
+
+def dense_keys(form: NDArray[np.float64]) -> Keys:
+    """Hash the columns of an ndarray to shape (n, 2), a band of rows at a time."""
+    q, n = form.shape
+    keys = np.zeros((n, 2), dtype=np.uint64)
+    step = max(1, 2**20 // n)
+    for start in range(0, q, step):
+        band = form[start : start + step]
+        rows = np.repeat(np.arange(start, start + len(band)), n)
+        entries = hash_entries(rows, band.ravel())
+        entries[band.ravel() == 0] = 0
+        keys += entries.reshape(*band.shape, 2).sum(axis=0, dtype=np.uint64)
+    return keys
+
+
+def hash_entries(rows: NDArray[np.integer[Any]], values: NDArray[Any]) -> Keys:
+    """Hash pairs of a row number and a value to two 64-bit words each."""
+    bits = values.astype(np.float64).view(np.uint64)
+    word = mixed_words(bits ^ mixed_words(rows.astype(np.uint64)))
+    return np.stack([word, mixed_words(word ^ np.uint64(0xD1B54A32D192ED03))], axis=1)
+
+
+def mixed_words(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words one to one (the finaliser of SplitMix64)."""
+    word = word + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+def _columns_agree(form: Any, grouping: Grouping) -> bool:
+    """Compare every column with its group's first, entry for entry."""
+    if grouping.shape[0] == grouping.shape[1]:
+        return True
+    if is_sparse(form):
+        difference = form - form[:, grouping.representatives][:, grouping.labels]
+        return not difference.count_nonzero()
+    representatives = form[:, grouping.representatives]
+    step = max(1, 2**22 // form.shape[1])
+    bands = range(0, form.shape[0], step)
+    return all(
+        np.array_equal(form[s : s + step], representatives[s : s + step, grouping.labels])
+        for s in bands
+    )

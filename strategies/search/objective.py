@@ -1,0 +1,114 @@
+"""The loss of a strategy, always recomputed from the matrix itself.
+
+``loss(W, A) = ||A||² * ||W A⁺||_F²``, with ``||A||`` the largest column norm (L1 for Laplace, L2
+for Gaussian noise). Twice the loss over ε², or the loss over 2ρ, is the expected total squared
+error over the rows of W when ``y = A D + noise`` is answered by ``W A⁺ y`` (Li, Hay, Rastogi,
+Miklau, McGregor 2010).
+
+How a structure plugs in
+------------------------
+`strategies.operators.base.recovery` dispatches, in this order:
+
+1. ``matrix.error_trace(workload)`` and ``matrix.row_errors(workload)``: a rule of the strategy's
+   structure, for any workload it recognises, or None. It returns ``||W A⁺||_F²`` (its rows'
+   shares), raises `RowSpaceError` when W is not in the row space, subtracts no traces, and may
+   work for domains of any size. Marginals, Kronecker products and groupings have rules. The
+   estimate ``W A⁺ y`` has the same hook, ``matrix.estimate(workload, answers)``.
+2. Explicit matrices within the memory cap: triangular solves with the R factor of A at full
+   column rank, singular values otherwise, with a check of ``W = W A⁺ A``.
+3. Row Grams ``A Aᵀ`` and ``W Aᵀ``, which need nothing of length n.
+"""
+
+from typing import Any
+
+from strategies.bounds.lower_bound import Certificate
+from strategies.operators import Norm, Operator, as_operator, error_trace
+from strategies.operators.base.pseudo_inverse import factorised
+from strategies.operators.dense import Dense
+from strategies.operators.product import Product
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Strategy
+
+
+def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:
+    """Return any matrix as a strategy for a workload: its sensitivity, loss and certificate.
+
+    Parameters
+    ----------
+    workload : ndarray, scipy sparse, Operator or Gram, of shape (q, n)
+        Every row a query over the n cells.
+    matrix : ndarray, scipy sparse or Operator, of shape (m, n)
+        What would be measured.
+    norm : {"l1", "l2"}, default="l1"
+        "l1" for Laplace noise, "l2" for Gaussian noise.
+
+    Returns
+    -------
+    Strategy
+        With ``method="given"``.
+
+    Raises
+    ------
+    RowSpaceError
+        If a row of the workload is no combination of the matrix's rows.
+    ValueError, TypeError
+        If the workload is empty, all zeros, not finite or not real, or the shapes disagree.
+    MemoryCapError
+        If no structural rule applies and the explicit matrices exceed the memory cap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> strategy = evaluate(np.tri(4), np.eye(4))
+    >>> strategy.sensitivity, strategy.loss
+    (1.0, 10.0)
+    """
+    problem = Problem.of(workload, norm)
+    operator = as_operator(matrix, "matrix")
+    return assess(problem, operator, "given")
+
+
+def assess(
+    problem: Problem, matrix: Operator, method: str, certificate: Certificate | None = None
+) -> Strategy:
+    """Return a matrix over the domain as a `Strategy` for a problem, with its certificate.
+
+    Raises
+    ------
+    RowSpaceError
+        If the matrix does not determine the workload.
+    """
+    sensitivity = matrix.sensitivity(problem.norm)
+    if not sensitivity > 0:
+        raise ValueError("matrix is all zeros: expected a strategy that measures something.")
+    return Strategy(
+        matrix=matrix,
+        norm=problem.norm,
+        sensitivity=sensitivity,
+        loss=sensitivity**2 * error(problem, matrix),
+        method=method,
+        certificate=certificate or Certificate(problem),
+    )
+
+
+def error(problem: Problem, matrix: Operator) -> float:
+    """Return ``||W A⁺||_F²``, over the merged cells where the matrix is lifted from them."""
+    merged, merging = problem.merged_workload, problem.merging
+    if merged is None or merging is None or matrix.shape[1] != problem.workload.shape[1]:
+        return error_trace(problem.workload, matrix)
+    if matrix is merging.grouping:
+        return problem.merged_total
+    if isinstance(matrix, Product) and matrix.right is merging.grouping:
+        return merged_error(problem, matrix.left)
+    return error_trace(problem.workload, matrix)
+
+
+def merged_error(problem: Problem, matrix: Operator) -> float:
+    """Return ``||W' A'⁺||_F²`` for a matrix over the merged cells, reusing their Gram."""
+    merged = problem.merged_workload
+    if merged is None:
+        raise ValueError("problem has no merged cells: expected a domain within the memory cap.")
+    gram = problem.gram
+    if isinstance(matrix, Dense) and gram is not None and merged.shape[0] > gram.shape[0]:
+        return factorised(matrix).gram_trace(gram)
+    return error_trace(merged, matrix)

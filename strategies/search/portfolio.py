@@ -1,0 +1,183 @@
+"""A run of several families over one problem, the last of which improve on the others' best."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from strategies.bounds.lower_bound import Certificate
+from strategies.methods.family import Family, Search
+from strategies.methods.registry import shares_of
+from strategies.operators import (
+    Dense,
+    MemoryCapError,
+    Operator,
+    Product,
+    RowSpaceError,
+    as_operator,
+    fits,
+)
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Candidate, Strategy
+from strategies.search.objective import assess
+from strategies.search.progress import Progress, Report
+
+PATIENCE = 10.0
+"""No family starts after this many times the limit of wall time: the result says so."""
+OPTIMALITY_GAP = 1e-4
+"""Certified distance from optimal at which a search for Gaussian noise ends."""
+LARGEST_CERTIFIED = 4000
+"""Merged cells up to which the bound is worth its price during the search."""
+LARGEST_DENSE = 4000
+"""Merged cells up to which a strategy is handled as an explicit matrix."""
+POLISHING_SHARE = 0.5
+POLISHING_SHARE_OF_LARGE = 0.2
+"""Shares of the work for the families that only improve on what the others found."""
+QUICKLY_POLISHED = 1000
+"""Merged cells up to which those get the larger share."""
+
+
+@dataclass(frozen=True, eq=False)
+class Portfolio:
+    """Searches in a fixed order with fixed shares of the work.
+
+    Attributes
+    ----------
+    problem : Problem
+    families : tuple of Family
+        Those that can serve the problem, in order.
+    generator : numpy.random.Generator
+    limit : float
+        Work in seconds of the reference machine, for all searches together.
+    report : callable
+        Called with a `Progress` before each search.
+    """
+
+    problem: Problem
+    families: tuple[Family, ...]
+    generator: np.random.Generator
+    limit: float
+    report: Report
+    found: list[Strategy] = field(default_factory=list, init=False)
+    tried: list[Candidate] = field(default_factory=list, init=False)
+
+    def run(self) -> Strategy:
+        """Search with every family in turn, polish, and return the best strategy."""
+        deadline = time.monotonic() + PATIENCE * self.limit
+        steps = tuple(self.steps())
+        truncated = False
+        for step, (family, work) in enumerate(steps):
+            if self.found and time.monotonic() > deadline:
+                truncated = True
+                break
+            self.report(Progress(family.name, step, len(steps), self.best_loss))
+            self.attempt(family, work)
+            if self.is_optimal():
+                break
+        if not self.found:
+            notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
+            raise MemoryCapError(f"no family could serve the workload: {notes}")
+        best = min(self.found, key=lambda strategy: strategy.loss)
+        ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
+        return replace(best, candidates=ranking, truncated=truncated)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The lower bound of the problem, shared by all that is found."""
+        return Certificate(self.problem)
+
+    @property
+    def best_loss(self) -> float:
+        """Smallest loss so far; infinite before the first."""
+        return min((strategy.loss for strategy in self.found), default=float("inf"))
+
+    def is_optimal(self) -> bool:
+        """Tell whether the best is certified optimal, where that can be: for Gaussian noise."""
+        merging = self.problem.merging
+        if self.problem.norm == "l1" or merging is None or merging.n_groups > LARGEST_CERTIFIED:
+            return False
+        if len(self.tried) < 2:  # the cheapest family has no chance worth a certificate
+            return False
+        return self.best_loss <= self.certificate() * (1 + OPTIMALITY_GAP)
+
+    def steps(self) -> Iterator[tuple[Family, float]]:
+        """Yield every search with its share of the work: those from scratch, then the polishers."""
+        fresh = tuple(family for family in self.families if not family.polishes)
+        polishers = tuple(family for family in self.families if family.polishes)
+        late = (self.polishing_share if fresh else 1.0) if polishers else 0.0
+        for group, part in ((fresh, 1 - late), (polishers, late)):
+            for family, share in zip(group, shares_of(group), strict=True):
+                yield family, self.limit * part * share
+
+    @property
+    def polishing_share(self) -> float:
+        """Part of the work for polishing: less where its steps over all entries are slow."""
+        merging = self.problem.merging
+        small = merging is not None and merging.n_groups <= QUICKLY_POLISHED
+        return POLISHING_SHARE if small else POLISHING_SHARE_OF_LARGE
+
+    def attempt(self, family: Family, work: float) -> None:
+        """Let one family search; a failure for size or rank becomes a note."""
+        began = time.monotonic()
+        try:
+            search = Search(self.starts(family), self.generator, work)
+            matrix = as_operator(family.search(self.problem, search), family.name)
+            strategy, note = self.assessed(family, matrix)
+        except (MemoryCapError, RowSpaceError, LinAlgError) as error:
+            if len(self.families) == 1:
+                raise
+            spent = time.monotonic() - began
+            self.tried.append(Candidate(family.name, float("inf"), spent, str(error)))
+            return
+        spent = time.monotonic() - began
+        self.found.append(strategy)
+        kept = None if is_dense(strategy.matrix) else strategy.matrix
+        self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
+
+    def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
+        """Return a family's matrix as a strategy over the domain, merged where that is better."""
+        merging = self.problem.merging
+        if merging is None or merging.is_trivial:
+            return self.strategy(family, matrix), ""
+        if family.space == "merged":
+            return self.strategy(family, merging.invert(matrix)), ""
+        whole = self.strategy(family, matrix)
+        if not self.can_average(matrix):
+            return whole, ""
+        averaged = self.strategy(family, merging.invert(merging.average(matrix)))
+        if averaged.loss < whole.loss * (1 - 1e-9):
+            return averaged, "columns averaged over merged cells"
+        return whole, ""
+
+    def strategy(self, family: Family, matrix: Operator) -> Strategy:
+        """Return a family's matrix over the domain as a strategy."""
+        return assess(self.problem, matrix, family.name, self.certificate)
+
+    def starts(self, family: Family) -> tuple[Operator, ...]:
+        """Return the strategies found so far over a family's own cells, best first."""
+        ordered = sorted(self.found, key=lambda strategy: strategy.loss)
+        merging = self.problem.merging
+        if family.space == "domain" or merging is None:
+            return tuple(strategy.matrix for strategy in ordered)
+        return tuple(
+            merging.average(strategy.matrix)
+            for strategy in ordered
+            if self.can_average(strategy.matrix)
+        )
+
+    def can_average(self, matrix: Operator) -> bool:
+        """Tell whether a matrix's columns can be averaged over merged cells, and solved with."""
+        merging = self.problem.merging
+        if merging is None:
+            return False
+        return merging.n_groups <= LARGEST_DENSE and fits((matrix.entries,), 32)
+
+
+def is_dense(matrix: Operator) -> bool:
+    """Tell whether a strategy is an explicit array, over the cells or over groups of them."""
+    while isinstance(matrix, Product):
+        matrix = matrix.left
+    return isinstance(matrix, Dense)

@@ -1,0 +1,108 @@
+"""The best strategy for a workload: one family, or a portfolio of all that can serve it."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from strategies.methods.family import Family
+from strategies.methods.registry import requested_families
+from strategies.operators import Norm, memory_cap
+from strategies.operators.base.threads import one_thread
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Strategy
+from strategies.search.portfolio import Portfolio
+from strategies.search.progress import Report, reporting
+
+DEFAULT_TIME_LIMIT = 6.0
+"""Seconds of work where the cells can be enumerated."""
+DEFAULT_BEYOND_CELLS = 4.0
+"""The same over larger domains, where few families serve and soon level off."""
+
+
+def select(
+    workload: Any,
+    norm: Norm = "l1",
+    method: str | Family | Sequence[str | Family] = "auto",
+    random_state: int | np.random.Generator | None = None,
+    *,
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    progress: bool | Report | None = None,
+) -> Strategy:
+    """Return the best strategy found for a workload, with a certificate beside it.
+
+    Parameters
+    ----------
+    workload : ndarray, scipy sparse, Operator or Gram, of shape (q, n)
+        Every row a query over the n cells. Implicit workloads over domains too large to
+        enumerate get the families that can serve them.
+    norm : {"l1", "l2"}, default="l1"
+        "l1" for Laplace noise (pure differential privacy), "l2" for Gaussian noise (zCDP).
+    method : str, Family, or sequence of them, default="auto"
+        One of `families` or a `Family` of one's own; several share the work as a portfolio, as in
+        ``(*families(), mine)``. "auto" takes the families that are worth their time.
+    random_state : int, numpy.random.Generator or None, default=None
+        The same seed gives the same strategy, however busy the machine is.
+    time_limit : float, optional
+        Seconds to spend, on the reference machine of two cores; 6 by default, 4 over domains too
+        large to enumerate. It is turned into fixed numbers
+        of iterations: it sets the amount of work, and no clock decides the result. Should the
+        portfolio take ten times as long, it starts no further family and the strategy says
+        ``truncated``.
+    memory_limit : int, optional
+        Bytes that one array may take, 2 GiB when not given.
+    progress : bool or callable, optional
+        True shows a progress bar, a function is called with a `Progress` before each search.
+
+    Returns
+    -------
+    Strategy
+        Its loss is recomputed from the matrix by another route than the search's own, with a
+        check that the matrix determines the workload; `Strategy.candidates` tells what every
+        family reached.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the workload is empty, all zeros, not finite or not real, an argument is out of
+        range, or the method cannot serve the workload.
+    MemoryCapError
+        If a method needs an array above the memory limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> strategy = select(np.tri(8), method="identity")
+    >>> strategy.loss, strategy.method
+    (36.0, 'identity')
+    """
+    given = None if time_limit is None else checked_time_limit(time_limit)
+    generator = checked_generator(random_state)
+    with nullcontext() if memory_limit is None else memory_cap(memory_limit):
+        problem = Problem.of(workload, norm)
+        able = requested_families(method, problem)
+        default = DEFAULT_BEYOND_CELLS if problem.merging is None else DEFAULT_TIME_LIMIT
+        limit = default if given is None else given
+        with reporting(progress) as report, one_thread():
+            return Portfolio(problem, able, generator, limit, report).run()
+
+
+def checked_time_limit(seconds: float) -> float:
+    """Return the time limit as a positive float, or refuse."""
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds > 0:
+        raise ValueError(f"time_limit={seconds!r}: expected a positive number of seconds.")
+    return float(seconds)
+
+
+def checked_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator from a seed, a generator or None, or refuse."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={random_state!r}: expected None, a non-negative integer or a "
+            f"numpy.random.Generator ({error})."
+        ) from None

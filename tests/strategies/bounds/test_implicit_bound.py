@@ -1,0 +1,209 @@
+"""The bound from row Grams: valid for every strategy, tight where weights can be, certified."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import linalg
+
+from strategies.bounds.implicit_bound import (
+    Mixture,
+    certified_bound,
+    climb,
+    first_weights,
+    heaviest_rows,
+    implicit_bound,
+    weighted_gram,
+)
+from strategies.bounds.path_patterns import distinct_paths
+from strategies.bounds.pinched_bound import pinched_bound
+from strategies.operators import Dense, Identity, Product, RowKronecker, RowScaled, memory_cap
+from strategies.operators.base.memory import MemoryCapError
+from strategies.operators.masks.components import mask_rows
+
+SIZES = (3, 2, 4)
+
+
+def random_rows(sizes, count, seed, share=0.6):
+    rng = np.random.default_rng(seed)
+    return RowKronecker.from_masks([rng.uniform(size=(count, n)) < share for n in sizes])
+
+
+def cell_weights(weights):
+    """Spell the mixture out over the cells."""
+    total = 0
+    for j, share in enumerate(weights.shares):
+        part = np.ones(1)
+        for factor in weights.factors:
+            part = np.kron(part, factor[j])
+        total = total + share * part
+    return total
+
+
+def gaussian_optimum(workload, steps=400):
+    """Climb over all distributions: the exact optimum for Gaussian noise."""
+    gram = workload.T @ workload
+    y = np.full(len(gram), 1 / len(gram))
+    for _ in range(steps):
+        root = np.sqrt(y)
+        values, vectors = linalg.eigh(root[:, None] * gram * root)
+        values = np.sqrt(np.maximum(values, 0))
+        y = (vectors**2 @ values) / values.sum()
+    return values.sum() ** 2
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_the_value_is_the_squared_nuclear_norm_under_its_weights(parts, mixed):
+    rows = random_rows(SIZES, 6, 0)
+    mix = np.random.default_rng(1).normal(size=(4, 6))
+    workload = Product(Dense(mix), rows) if mixed else rows
+    bound = implicit_bound(workload, np.random.default_rng(0), work=0.1, parts=parts)
+    y = cell_weights(bound.weights)
+    assert y.sum() == pytest.approx(1)
+    assert (y >= 0).all()
+    expected = linalg.svdvals(workload.to_dense() * np.sqrt(y)).sum() ** 2
+    assert bound.value == pytest.approx(expected, rel=1e-6)
+    assert bound.value <= expected
+
+
+def test_weights_climb():
+    paths = distinct_paths(mask_rows(random_rows(SIZES, 8, 3)))
+    weights = first_weights(paths, 2, np.random.default_rng(0))
+    values = []
+    for _ in range(15):
+        value, weights = climb(paths, weights)
+        values.append(value)
+    assert (np.diff(values) > -1e-9 * values[0]).all()
+    assert values[-1] > values[0] * 1.001
+
+
+def test_weighted_gram_matches_the_dense_one():
+    rows = random_rows(SIZES, 7, 4)
+    paths = distinct_paths(mask_rows(rows))
+    rng = np.random.default_rng(0)
+    weights = Mixture(np.ones(1), tuple(rng.dirichlet(np.ones(n), size=1) for n in SIZES))
+    dense = RowKronecker.from_masks(paths.masks()).to_dense()
+    expected = (dense * cell_weights(weights)) @ dense.T
+    np.testing.assert_allclose(weighted_gram(paths, weights, 0), expected)
+
+
+def test_it_reaches_the_gaussian_optimum_where_a_mixture_can():
+    rows = random_rows((4, 3), 12, 5)
+    mix = np.random.default_rng(2).integers(0, 3, size=(4, 12)).astype(float)
+    workload = Product(Dense(mix), rows)
+    best = gaussian_optimum(workload.to_dense())
+    bound = implicit_bound(workload, np.random.default_rng(0), work=1.0, parts=12)
+    assert bound.value <= best * (1 + 1e-9)
+    assert bound.value >= 0.97 * best
+
+
+def test_duplicates_are_weights():
+    rows = random_rows(SIZES, 5, 6)
+    twice = rows.take_rows(np.repeat(np.arange(5), 2))
+    once = implicit_bound(rows, work=0.05)
+    assert implicit_bound(twice, work=0.05).value == pytest.approx(2 * once.value, rel=1e-3)
+    scaled = RowScaled(np.full(5, np.sqrt(2)), rows)
+    assert implicit_bound(scaled, work=0.05, parts=1).value == pytest.approx(
+        2 * once.value, rel=1e-3
+    )
+
+
+def test_truncation_only_lowers_the_bound():
+    rows = random_rows(SIZES, 20, 7)
+    paths = distinct_paths(mask_rows(rows))
+    cut = heaviest_rows(paths, 6)
+    assert cut.n_paths <= 6
+    uniform = first_weights(paths, 1, np.random.default_rng(0))
+    assert certified_bound(cut, uniform) <= certified_bound(paths, uniform)
+    bound = implicit_bound(rows, work=0.05, max_rows=6)
+    assert bound.rows <= 6
+    assert bound.value <= gaussian_optimum(rows.to_dense())
+
+
+def test_astronomical_domain():
+    """One tree over 2**150 cells: the leaves are the optimum, and the bound says so."""
+    d, masks = 150, [np.ones((4, 2), dtype=bool) for _ in range(150)]
+    masks[3][:2, 0] = masks[3][2:, 1] = False
+    masks[9][[0, 2], 0] = masks[9][[1, 3], 1] = False
+    leaves = RowKronecker.from_masks(masks)
+    assert leaves.shape == (4, 2**d)
+    assert implicit_bound(leaves).value == pytest.approx(4.0)
+
+
+def test_refusals():
+    assert implicit_bound(Identity(5)) is None
+    with pytest.raises(MemoryCapError, match="row Grams"), memory_cap(1000):
+        implicit_bound(random_rows(SIZES, 40, 0))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_never_above_the_loss_of_a_strategy(data):
+    """Against the Gaussian optimum, which no strategy of either norm can beat."""
+    sizes = tuple(data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
+    count = data.draw(st.integers(1, 6))
+    seed = data.draw(st.integers(0, 10**6))
+    rows = random_rows(sizes, count, seed)
+    mixed = data.draw(st.booleans())
+    rng = np.random.default_rng(seed)
+    workload = Product(Dense(rng.normal(size=(2, count))), rows) if mixed else rows
+    dense = workload.to_dense()
+    bound = implicit_bound(workload, rng, work=0.02)
+    identity = float(np.sum(dense**2))
+    assert bound.value <= identity * (1 + 1e-9) + 1e-300
+    if identity > 0:
+        assert bound.value <= gaussian_optimum(dense, 200) * (1 + 1e-4)
+
+
+def multiway_leaves(sizes, trees, depth, seed):
+    """Grow trees with one branch a code and return their leaves."""
+    rng = np.random.default_rng(seed)
+    paths = []
+    for _ in range(trees):
+        stack = [np.full(len(sizes), -1)]
+        while stack:
+            path = stack.pop()
+            if (path >= 0).sum() == rng.integers(1, depth + 1) or (path >= 0).all():
+                paths.append(path)
+                continue
+            chosen = rng.choice(np.flatnonzero(path < 0))
+            for code in range(sizes[chosen]):
+                child = path.copy()
+                child[chosen] = code
+                stack.append(child)
+    table = np.array(paths)
+    masks = [(table[:, [i]] == np.arange(s)) | (table[:, [i]] < 0) for i, s in enumerate(sizes)]
+    return RowKronecker.from_masks(masks)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pinching_stays_below_the_nuclear_norm(seed):
+    """Paths of several depths, so that some sets are not maximal; duplicates as weights."""
+    workload = multiway_leaves((3, 4, 3, 2), 6, 3, seed)
+    dense = workload.to_dense()
+    whole = linalg.svdvals(dense).sum() ** 2 / dense.shape[1]
+    found = pinched_bound(distinct_paths(mask_rows(workload)))
+    assert 0.5 * whole < found <= whole
+    fewer = pinched_bound(distinct_paths(mask_rows(workload)), largest_rest=3)
+    assert fewer <= found
+
+
+def test_pinching_is_exact_on_one_table():
+    """A full marginal's rows reach their own component and the coarser ones, nothing is lost."""
+    workload = RowKronecker.from_masks([np.eye(5), np.ones((5, 4))])
+    assert pinched_bound(distinct_paths(mask_rows(workload))) == pytest.approx(5.0)
+
+
+def test_pinching_refuses_combinations():
+    mixed = Product(Dense(np.ones((2, 6))), random_rows(SIZES, 6, 0))
+    with pytest.raises(ValueError, match="one path in each row"):
+        pinched_bound(distinct_paths(mask_rows(mixed)))
+
+
+def test_many_paths_take_the_better_of_both_bounds():
+    workload = multiway_leaves((4, 4, 4), 8, 2, 1)
+    bound = implicit_bound(workload, work=0.05, max_rows=8)
+    assert bound.rows > 8
+    dense = workload.to_dense()
+    assert bound.value <= linalg.svdvals(dense).sum() ** 2 / dense.shape[1]

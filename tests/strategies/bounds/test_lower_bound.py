@@ -1,0 +1,167 @@
+"""Certified bounds: never above any strategy, and met by the optimum for Gaussian noise."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from strategies import evaluate, examples, select
+from strategies.bounds import lower_bound as lower_bound_module
+from strategies.bounds.dual_weights import (
+    ascend,
+    assess_weights,
+    certified_bound,
+    gaussian_strategy,
+    updated_weights,
+)
+from strategies.bounds.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
+from strategies.operators import Gram
+from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import factor_of_gram, factor_of_rows
+
+Array = NDArray[np.float64]
+
+
+@st.composite
+def small_workloads(draw: st.DrawFn) -> Array:
+    """Draw small integer workloads, with zero rows and columns, repeats and low rank."""
+    rows = draw(st.integers(1, 7))
+    cells = draw(st.integers(1, 6))
+    entries = st.integers(-2, 3)
+    flat = draw(st.lists(entries, min_size=rows * cells, max_size=rows * cells))
+    workload = np.array(flat, dtype=float).reshape(rows, cells)
+    if draw(st.booleans()):
+        workload = np.concatenate([workload, workload[:1]])
+    if draw(st.booleans()):
+        workload[:, draw(st.integers(0, cells - 1))] = 0.0
+    if not workload.any():
+        workload[0, 0] = 1.0
+    return workload
+
+
+def any_loss(workload: Array, matrix: Array, norm: str) -> float:
+    """Return a loss by the pseudo-inverse, independently of the library."""
+    sensitivity = np.linalg.norm(matrix, ord=1 if norm == "l1" else 2, axis=0).max()
+    return float(sensitivity**2 * np.sum((workload @ np.linalg.pinv(matrix)) ** 2))
+
+
+@settings(max_examples=150, deadline=None)
+@given(workload=small_workloads(), seed=st.integers(0, 2**32 - 1))
+def test_no_strategy_is_below_the_bound(workload: Array, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    cells = workload.shape[1]
+    bound = lower_bound(Problem.of(workload))
+    assert bound >= 0
+    stacked = np.concatenate([np.eye(cells), random.normal(size=(3, cells))])
+    for norm in ("l1", "l2"):
+        for matrix in (np.eye(cells), stacked, random.normal(size=(cells + 2, cells))):
+            assert bound <= any_loss(workload, matrix, norm) * (1 + 1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(workload=small_workloads(), seed=st.integers(0, 2**32 - 1))
+def test_every_distribution_proves_a_bound(workload: Array, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    factor = factor_of_rows(workload)
+    weights = random.dirichlet(np.full(workload.shape[1], 0.3)) + 1e-12
+    value = np.linalg.norm(workload * np.sqrt(weights / weights.sum()), ord="nuc") ** 2
+    assert certified_bound(factor, weights / weights.sum()) <= value * (1 + 1e-12) + 1e-15
+    assert certified_bound(factor, weights / weights.sum()) == pytest.approx(
+        value, rel=1e-5, abs=1e-6
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(workload=small_workloads())
+def test_gaussian_optimum_meets_the_bound(workload: Array) -> None:
+    strategy = select(workload, "l2", method="gaussian_optimal", random_state=0)
+    assert strategy.lower_bound <= strategy.loss
+    assert strategy.loss <= strategy.lower_bound * (1 + 1e-3)
+    assert strategy.sensitivity == pytest.approx(1.0)
+
+
+def test_known_values() -> None:
+    # prefix sums, ranges and tree nodes of 64 cells: the published certified bounds
+    assert lower_bound(Problem.of(examples.prefix_sums(64))) == pytest.approx(282, rel=2e-3)
+    assert lower_bound(Problem.of(examples.all_ranges(64))) == pytest.approx(11024, rel=2e-3)
+    assert lower_bound(Problem.of(examples.binary_tree(64))) == pytest.approx(251, rel=2e-3)
+    assert lower_bound(Problem.of(np.eye(5))) == pytest.approx(5.0, rel=1e-6)
+    assert lower_bound(Problem.of(np.ones((3, 4)))) == pytest.approx(3.0, rel=1e-6)
+
+
+def test_uniform_weights_are_the_svd_bound() -> None:
+    workload = np.tri(9)
+    uniform = assess_weights(factor_of_rows(workload), np.full(9, 1 / 9))
+    assert uniform.root**2 == pytest.approx(np.linalg.norm(workload, ord="nuc") ** 2 / 9)
+
+
+def test_many_cells_keep_uniform_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = np.tri(9)
+    climbed = lower_bound(Problem.of(workload))
+    monkeypatch.setattr(lower_bound_module, "LARGEST", 8)
+    uniform = lower_bound(Problem.of(workload))
+    assert uniform == uniform_bound(workload.T @ workload)
+    assert uniform == pytest.approx(np.linalg.norm(workload, ord="nuc") ** 2 / 9, rel=1e-6)
+    assert uniform < climbed
+
+
+def test_plain_updates_climb_and_the_gap_closes() -> None:
+    factor = factor_of_rows(np.tri(12) * np.linspace(1, 4, 12))
+    dual = assess_weights(factor, np.full(12, 1 / 12))
+    for _ in range(40):
+        moved = assess_weights(factor, updated_weights(dual, 1.0))
+        assert moved.root >= dual.root * (1 - 1e-12)
+        dual = moved
+    best = ascend(factor, 1e-7, 2000)
+    assert best.gap <= 1e-7
+    assert dual.root <= best.root * (1 + best.gap)
+    columns = np.linalg.norm(gaussian_strategy(factor, best), axis=0)
+    assert columns.max() == pytest.approx(1.0)
+
+
+def test_few_steps_still_prove_something() -> None:
+    factor = factor_of_rows(np.tri(30))
+    short, long = factor_bound(factor, work=1e-9), factor_bound(factor)
+    assert 0 < short <= long
+    assert steps_within(factor, 1e-9) == 2
+
+
+def test_gram_and_rows_agree() -> None:
+    random = np.random.default_rng(0)
+    workload = random.integers(0, 4, size=(40, 3)) @ random.integers(0, 3, size=(3, 12))
+    gram = workload.T @ workload
+    by_rows = factor_of_rows(workload.astype(float))
+    by_gram = factor_of_gram(gram.astype(float))
+    assert by_rows.shape == by_gram.shape == (3, 12)
+    assert by_rows.T @ by_rows == pytest.approx(gram)
+    assert by_gram.T @ by_gram == pytest.approx(gram)
+    problem = Problem.of(Gram(gram.astype(float)))
+    assert lower_bound(problem) == pytest.approx(lower_bound(Problem.of(workload)), rel=1e-6)
+    assert problem.factor is problem.factor
+
+
+def test_optimum_agrees_with_a_semidefinite_program() -> None:
+    cvxpy = pytest.importorskip("cvxpy")
+    random = np.random.default_rng(3)
+    for workload in (np.tri(6), random.integers(0, 3, size=(8, 5)).astype(float)):
+        gram = workload.T @ workload
+        g = len(gram)
+        spread, root = cvxpy.Variable((g, g), symmetric=True), np.linalg.cholesky(gram)
+        slack = cvxpy.Variable((g, g), symmetric=True)
+        block = cvxpy.bmat([[slack, root.T], [root, spread]])
+        constraints = [block >> 0, cvxpy.diag(spread) <= 1]
+        program = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(slack)), constraints)
+        program.solve(solver="CLARABEL")
+        bound = lower_bound(Problem.of(workload))
+        assert bound == pytest.approx(program.value, rel=1e-3)
+        assert bound <= program.value * (1 + 1e-6)
+        found = select(workload, "l2", method="gaussian_optimal", random_state=0)
+        assert found.loss == pytest.approx(program.value, rel=1e-5)
+
+
+def test_negative_control_a_wrong_bound_is_caught() -> None:
+    workload = np.tri(8)
+    wrong = 1.01 * evaluate(workload, np.eye(8)).loss
+    assert wrong > any_loss(workload, np.eye(8), "l1")
+    assert lower_bound(Problem.of(workload)) < any_loss(workload, np.eye(8), "l1")

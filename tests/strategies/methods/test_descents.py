@@ -1,0 +1,181 @@
+"""The kernels that descend: gradients against finite differences, losses against brute force."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import approx_fprime
+
+from strategies.methods.descents.descent import minimise, minimise_sparse, step_seconds
+from strategies.methods.descents.free_columns_descent import descend_columns, free_columns_value
+from strategies.methods.descents.p_identity_descent import (
+    descend,
+    p_identity_matrix,
+    p_identity_value,
+)
+from strategies.methods.descents.row_space_descent import (
+    RowSpace,
+    descend_in_row_space,
+    smoothed_value,
+)
+from strategies.methods.descents.row_weights import Candidates, weighted_rows, weights_value
+from strategies.problem.workload_factor import factor_of_rows
+
+Array = NDArray[np.float64]
+Value = Callable[[Array], tuple[float, Array]]
+RANDOM = np.random.default_rng(7)
+WORKLOAD = RANDOM.integers(0, 4, size=(6, 9)).astype(float)
+FACTOR = factor_of_rows(WORKLOAD)
+
+
+def brute_loss(workload: Array, matrix: Array, order: int = 1) -> float:
+    sensitivity = np.linalg.norm(matrix, ord=order, axis=0).max()
+    recovery = workload @ np.linalg.pinv(matrix)
+    assert recovery @ matrix == pytest.approx(workload, abs=1e-6)
+    return float(sensitivity**2 * np.sum(recovery**2))
+
+
+def values() -> dict[str, tuple[Value, Array]]:
+    """Return every objective with a point in general position."""
+    space = RowSpace.of(FACTOR, FACTOR)
+    rows = np.concatenate([np.eye(9), RANDOM.random((4, 9))])
+    logs = RANDOM.normal(size=13)
+    return {
+        "p-identity": (partial(p_identity_value, factor=FACTOR), RANDOM.normal(size=(4, 9))),
+        "free columns": (partial(free_columns_value, factor=FACTOR), RANDOM.normal(size=(12, 9))),
+        "row space": (
+            partial(smoothed_value, space=space, sharpness=7.0, rounding=0.1),
+            RANDOM.normal(size=(8, 6)),
+        ),
+        "weights l1": (
+            partial(weights_value, candidates=Candidates(rows, FACTOR, "l1"), sharpness=9.0),
+            logs,
+        ),
+        "weights l2": (
+            partial(weights_value, candidates=Candidates(rows, FACTOR, "l2"), sharpness=9.0),
+            logs,
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", values())
+def test_gradients(name: str) -> None:
+    value, point = values()[name]
+    _, gradient = value(point)
+    numeric = approx_fprime(point.ravel(), lambda flat: value(flat.reshape(point.shape))[0], 1e-6)
+    assert gradient.ravel() == pytest.approx(numeric, rel=1e-3, abs=2e-5)
+
+
+def test_p_identity_value_is_the_loss() -> None:
+    roots = RANDOM.normal(size=(3, 9))
+    matrix = p_identity_matrix(roots * np.abs(roots))
+    assert np.abs(matrix).sum(axis=0) == pytest.approx(np.ones(9))
+    value, _ = p_identity_value(roots, FACTOR)
+    assert np.exp(value) == pytest.approx(brute_loss(WORKLOAD, matrix))
+
+
+@pytest.mark.parametrize("heft", [1e-6, 1.0, 1e4])
+def test_p_identity_value_does_not_cancel(heft: float) -> None:
+    roots = np.sqrt(heft * RANDOM.random((9, 9)))
+    value, _ = p_identity_value(roots, FACTOR)
+    matrix = p_identity_matrix(roots * roots)
+    stable = np.sum(np.linalg.lstsq(matrix.T, WORKLOAD.T, rcond=None)[0] ** 2)
+    assert np.exp(value) == pytest.approx(stable, rel=1e-6)
+
+
+def test_free_columns_value_is_the_loss() -> None:
+    roots = RANDOM.normal(size=(11, 9))
+    matrix = roots * np.abs(roots)
+    matrix = matrix / np.abs(matrix).sum(axis=0)
+    value, _ = free_columns_value(roots, FACTOR)
+    assert np.exp(value) == pytest.approx(brute_loss(WORKLOAD, matrix))
+
+
+@pytest.mark.parametrize(
+    ("value", "point"),
+    [
+        (p_identity_value, np.full((2, 9), 1e200)),
+        (free_columns_value, np.zeros((9, 9))),
+        (free_columns_value, np.ones((9, 9))),
+    ],
+)
+def test_singular_points_are_refused_and_not_fatal(
+    value: Callable[[Array, Array], tuple[float, Array]], point: Array
+) -> None:
+    with np.errstate(all="ignore"):
+        found, gradient = value(point, FACTOR)
+    assert found >= 10
+    assert np.isfinite(gradient).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), heft=st.floats(0.1, 20.0))
+def test_p_identity_descends(seed: int, heft: float) -> None:
+    random = np.random.default_rng(seed)
+    rows = heft * random.random((3, 9))
+    before = brute_loss(WORKLOAD, p_identity_matrix(rows))
+    found = descend(FACTOR, rows, 30)
+    assert found.loss <= before * (1 + 1e-2)  # the raised entries may cost a little at first
+    assert found.loss == pytest.approx(brute_loss(WORKLOAD, found.matrix), rel=1e-6)
+    sparse = descend(FACTOR, rows, 30, warmup=10)
+    assert sparse.loss == pytest.approx(brute_loss(WORKLOAD, sparse.matrix), rel=1e-6)
+
+
+def test_free_columns_descend() -> None:
+    start = p_identity_matrix(2 * RANDOM.random((3, 9)))
+    found = descend_columns(FACTOR, start, 20, 40, np.random.default_rng(0))
+    assert np.abs(found).sum(axis=0) == pytest.approx(np.ones(9))
+    assert brute_loss(WORKLOAD, found) < brute_loss(WORKLOAD, start)
+    again = descend_columns(FACTOR, start, 20, 40, np.random.default_rng(0))
+    assert np.array_equal(found, again)
+
+
+def test_row_space_descends() -> None:
+    workload = RANDOM.integers(0, 3, size=(5, 3)) @ RANDOM.integers(0, 3, size=(3, 20))
+    factor = factor_of_rows(workload.astype(float))
+    space = RowSpace.of(factor, 3.0 * factor + 0.0)
+    mix = np.linalg.qr(RANDOM.normal(size=(6, 3)))[0]
+    assert space.loss(mix) == pytest.approx(brute_loss(workload, mix @ space.basis))
+    found, loss = descend_in_row_space(space, mix, 50)
+    assert loss == pytest.approx(brute_loss(workload, found @ space.basis))
+    assert loss < space.loss(mix)
+    assert space.loss(np.zeros((3, 3))) == float("inf")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_weights_of_independent_rows_are_optimal(norm: str) -> None:
+    # disjoint rows: every column meets its own cell and the total, a convex problem
+    rows = np.diag([1.0, 2.0, 3.0])
+    factor = np.diag([1.0, 4.0, 3.0])
+    found = weighted_rows(Candidates(rows, factor, norm), np.ones(3), 100)
+    # each column alone: all columns tight, whatever the norm
+    best = float(np.sum(np.diagonal(factor) ** 2))
+    assert brute_loss(factor, found, 1 if norm == "l1" else 2) == pytest.approx(best, rel=1e-3)
+
+
+def test_weights_leave_useless_rows_out() -> None:
+    rows = np.concatenate([np.ones((1, 5)), np.eye(5)])
+    total = factor_of_rows(np.ones((1, 5)))
+    found = weighted_rows(Candidates(rows, total, "l1"), np.ones(6), 100)
+    assert brute_loss(np.ones((1, 5)), found) < 1.01
+    cells = weighted_rows(Candidates(rows, np.eye(5), "l1"), np.ones(6), 100)
+    assert brute_loss(np.eye(5), cells) < 5.05
+
+
+def test_minimise_keeps_shapes_and_the_better_run() -> None:
+    target = np.array([[3.0, 0.0], [0.0, 1e-9]])
+
+    def value(point: Array) -> tuple[float, Array]:
+        return float(np.sum((point - target) ** 2)), 2 * (point - target)
+
+    found, lowest = minimise(value, np.ones((2, 2)), 50)
+    assert found.shape == (2, 2)
+    assert found == pytest.approx(target, abs=1e-5)
+    sparse, least = minimise_sparse(value, np.ones((2, 2)), 20, 20)
+    assert sparse == pytest.approx(target, abs=1e-5)
+    assert max(lowest, least) < 1e-9
+    assert step_seconds(4e10, 0) > 1.0

@@ -1,0 +1,108 @@
+"""Columns of grouped rows against the dense matrix: partitions, holes, gaps between groups."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix import Domain, RandomTrees, path_matrix
+from strategies.operators import RowKronecker, RowScaled
+from strategies.operators.masks import group_columns
+
+
+def grown(sizes, rng, depth):
+    """Masks of a random tree's leaves, which partition the domain."""
+    leaves = [[np.ones(n, dtype=bool) for n in sizes]]
+    for _ in range(depth):
+        leaf = leaves.pop(int(rng.integers(len(leaves))))
+        i = int(rng.integers(len(sizes)))
+        left = leaf[i] & (rng.random(sizes[i]) < 0.5)
+        leaves += [
+            [part if j == i else mask for j, mask in enumerate(leaf)]
+            for part in (left, leaf[i] & ~left)
+        ]
+    return leaves
+
+
+@given(
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    depths=st.lists(st.integers(0, 12), min_size=1, max_size=4),
+    seed=st.integers(0, 2**31),
+    lost=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_columns_equal_the_dense_ones(sizes, depths, seed, lost):
+    rng = np.random.default_rng(seed)
+    trees = [grown(sizes, rng, depth) for depth in depths]
+    leaves = [leaf for tree in trees for leaf in tree]
+    groups = np.repeat(rng.permutation(len(trees)), [len(tree) for tree in trees])
+    order = rng.permutation(len(leaves))[: len(leaves) - lost * (len(leaves) // 2)]
+    masks = [np.array([leaves[r][i] for r in order]).reshape(-1, n) for i, n in enumerate(sizes)]
+    matrix = RowKronecker.from_masks(masks, groups=groups[order])
+    cells = rng.integers(0, matrix.shape[1], size=7)
+    found = matrix.columns(cells)
+    np.testing.assert_array_equal(found.toarray(), matrix.to_dense()[:, cells])
+    assert found.dtype == np.int64
+    codes = np.stack(np.unravel_index(cells, matrix.sizes), axis=1)
+    np.testing.assert_array_equal(matrix.columns(codes).toarray(), found.toarray())
+
+
+def test_rows_taken_from_some_groups_only():
+    matrix = path_matrix(RandomTrees(4, 2).grow(Domain.from_sizes([3, 2, 4]), random_state=0))
+    rows = np.flatnonzero(np.isin(matrix.groups, [1, 3]))
+    cells = np.arange(24)
+    np.testing.assert_array_equal(
+        matrix.take_rows(rows).columns(cells).toarray(), matrix.to_dense()[rows]
+    )
+
+
+def test_no_cells_and_many_blocks_of_them(monkeypatch):
+    matrix = path_matrix(RandomTrees(3, 2).grow(Domain.from_sizes([3, 2, 4]), random_state=0))
+    assert matrix.columns(np.zeros((0, 3), int)).shape == (matrix.shape[0], 0)
+    monkeypatch.setattr(group_columns, "BLOCK_BITS", 1)
+    cells = np.arange(24)
+    np.testing.assert_array_equal(matrix.columns(cells).toarray(), matrix.to_dense())
+
+
+def test_overlapping_rows_are_refused_as_a_group():
+    masks = [np.array([[1, 1, 0], [0, 1, 1]])]
+    with pytest.raises(ValueError, match="share a cell"):
+        RowKronecker.from_masks(masks, groups=np.array([0, 0]))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_even_weights_of_partitions_need_no_enumeration(norm, monkeypatch):
+    """Thirteen attributes of four codes: every cell meets a row of each tree, of one weight."""
+    forest = RandomTrees(3, 2).grow(Domain.from_sizes([4] * 13), random_state=0)
+    matrix = path_matrix(forest)
+    weights = np.array([9, -2, 4])[matrix.groups]
+    scaled = RowScaled(weights, matrix)
+
+    def enumerated(self):
+        raise AssertionError("the domain's cells were enumerated")
+
+    monkeypatch.setattr(RowKronecker, "to_sparse", enumerated)
+    expected = 15 if norm == "l1" else 81 + 4 + 16
+    assert scaled.integer_sensitivity(norm) == expected
+    assert scaled.sensitivity_is_exact(norm)
+    assert scaled.sensitivity(norm) == pytest.approx(expected if norm == "l1" else expected**0.5)
+    uneven = RowScaled(weights + (np.arange(len(weights)) == 0), matrix)
+    with pytest.raises(AssertionError, match="enumerated"):
+        uneven.integer_sensitivity(norm)
+
+
+@given(
+    sizes=st.lists(st.integers(2, 4), min_size=1, max_size=3),
+    seed=st.integers(0, 2**31),
+    even=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_sensitivity_of_weighted_partitions_is_exact(sizes, seed, even):
+    rng = np.random.default_rng(seed)
+    matrix = path_matrix(RandomTrees(3, 1).grow(Domain.from_sizes(sizes), random_state=seed))
+    weights = rng.integers(-5, 6, size=matrix.shape[0])
+    weights = weights[matrix.groups] if even else weights
+    scaled = RowScaled(weights, matrix)
+    dense = scaled.to_dense()
+    assert scaled.integer_sensitivity("l1") == np.abs(dense).sum(axis=0).max()
+    assert scaled.integer_sensitivity("l2") == (dense**2).sum(axis=0).max()

@@ -1,0 +1,337 @@
+"""The portfolio: the best of its families, reproducible, checked, within its limits."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import strategies
+from strategies import Family, Progress, RowSpaceError, Search, evaluate, examples, select
+from strategies.methods.family import BOTH_NORMS
+from strategies.methods.registry import FAMILIES, shares_of
+from strategies.operators import (
+    Dense,
+    Identity,
+    MemoryCapError,
+    Operator,
+    RowKronecker,
+    as_operator,
+)
+from strategies.problem.problem import Problem
+from strategies.search import portfolio as portfolio_module
+from strategies.search.portfolio import Portfolio
+
+NORMS = ("l1", "l2")
+
+
+def paths(sizes: tuple[int, ...], rows: int, seed: int) -> RowKronecker:
+    """Return random paths that fix about half of the attributes."""
+    random = np.random.default_rng(seed)
+    masks = []
+    for size in sizes:
+        codes = random.integers(0, size, size=rows)
+        free = random.random(rows) < 0.5
+        masks.append((codes[:, None] == np.arange(size)) | free[:, None])
+    return RowKronecker.from_masks(masks)
+
+
+WORKLOADS: dict[str, Callable[[], object]] = {
+    "prefix sums": lambda: examples.prefix_sums(16),
+    "ranges": lambda: examples.all_ranges(12),
+    "marginals": lambda: examples.marginals((3, 2, 4), 2),
+    "paths": lambda: paths((3, 2, 4, 2), 40, 0),
+    "deficient": lambda: np.outer([1.0, 2.0, 3.0], [1.0, 1.0, -1.0, 0.0]),
+    "one row": lambda: np.array([[1.0, 2.0, 0.0]]),
+    "one column": lambda: np.array([[1.0], [2.0]]),
+    "one entry": lambda: np.array([[-3.0]]),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_best_of_its_families(name: str, norm: str) -> None:
+    workload = WORKLOADS[name]()
+    strategy = select(workload, norm, random_state=0, time_limit=1.0)
+    assert strategy.norm == norm
+    assert strategy.loss == min(candidate.loss for candidate in strategy.candidates)
+    assert strategy.method == strategy.candidates[0].family
+    assert {candidate.family for candidate in strategy.candidates} <= set(strategies.families())
+    assert strategy.lower_bound <= strategy.loss
+    again = evaluate(workload, strategy.matrix, norm)
+    assert again.loss == pytest.approx(strategy.loss, rel=1e-9)
+    explicit = evaluate(workload, strategy.matrix.to_dense(), norm)
+    assert explicit.loss == pytest.approx(strategy.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_every_family_alone(family: Family, norm: str) -> None:
+    workload = paths((3, 2, 4, 2), 40, 0)
+    if norm not in family.norms:
+        with pytest.raises(ValueError, match="cannot serve"):
+            select(workload, norm, method=family.name)
+        return
+    if not family.serves(Problem.of(workload, norm)):
+        with pytest.raises(ValueError, match="cannot serve"):
+            select(workload, norm, method=family.name)
+        return
+    strategy = select(workload, norm, method=family.name, random_state=0, time_limit=1.0)
+    assert strategy.method == family.name
+    assert [candidate.family for candidate in strategy.candidates] == [family.name]
+    assert strategy.lower_bound <= strategy.loss
+    twin = evaluate(workload.to_dense(), strategy.matrix.to_dense(), norm)
+    assert twin.loss == pytest.approx(strategy.loss, rel=1e-6)
+    again = select(workload, norm, method=family.name, random_state=0, time_limit=1.0)
+    assert again.loss == strategy.loss
+
+
+def test_names() -> None:
+    assert strategies.families() == tuple(family.name for family in FAMILIES)
+    assert len(set(strategies.families())) == len(FAMILIES)
+    assert {"identity", "workload_itself"} <= set(strategies.families())
+
+
+def test_a_family_of_ones_own() -> None:
+    """Ten lines that add a family: what a user writes, without touching the library."""
+
+    def pairs(problem: Problem, search: Search) -> Operator:
+        g = problem.merged_workload.shape[1]
+        return as_operator(np.vstack([np.eye(g), np.kron(np.eye(g // 2), [[1.0, 1.0]])]))
+
+    mine = Family("pairs", "merged", BOTH_NORMS, lambda problem: True, pairs)
+    workload = np.kron(np.eye(4), [[1.0, 1.0], [1.0, 0.0]])
+    alone = select(workload, method=mine)
+    assert (alone.method, alone.matrix.shape) == ("pairs", (12, 8))
+    assert alone.loss == pytest.approx(evaluate(workload, alone.matrix).loss)
+    beside = select(workload, method=("identity", mine), random_state=0)
+    assert {one.family for one in beside.candidates} == {"identity", "pairs"}
+    assert beside.loss == min(alone.loss, select(workload, method="identity").loss)
+
+
+def test_a_family_says_what_it_is_worth(problem: Problem) -> None:
+    early = family_that(lambda problem, search: Identity(2), share=3.0, largest_for_l1=1)
+    assert shares_of((early, FAMILIES[3])) == (0.75, 0.25)
+    assert shares_of((FAMILIES[0],)) == (1.0,)  # alone it gets everything, whatever its share
+    assert not early.is_worthwhile(problem)  # rank 2
+    assert early.is_worthwhile(replace(problem, norm="l2"))
+    assert replace(early, largest_for_l1=2).is_worthwhile(problem)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"name": "auto"}, "name='auto'"),
+        ({"space": "cells"}, "space='cells'"),
+        ({"norms": frozenset({"l3"})}, "norms="),
+        ({"share": -1.0}, "share=-1.0"),
+        ({"share": float("nan")}, "share=nan"),
+    ],
+)
+def test_families_that_make_no_sense(changed: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(GOOD, **changed)
+
+
+def test_seeds_decide_and_clocks_do_not() -> None:
+    workload = paths((4, 3, 3), 20, 3)
+    first = select(workload, random_state=5, time_limit=0.5)
+    second = select(workload, random_state=np.random.default_rng(5), time_limit=0.5)
+    assert first.loss == second.loss
+    assert np.array_equal(first.matrix.to_dense(), second.matrix.to_dense())
+
+
+@pytest.fixture
+def problem() -> Problem:
+    return Problem.of(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 2.0]]))
+
+
+def family_that(search: Callable[[Problem, Search], Operator], **options: object) -> Family:
+    return Family("test", "merged", BOTH_NORMS, lambda problem: True, search, **options)
+
+
+def run(problem: Problem, *families: Family, limit: float = 1.0) -> strategies.Strategy:
+    generator = np.random.default_rng(0)
+    return Portfolio(problem, families, generator, limit, lambda event: None).run()
+
+
+def wrong_space(problem: Problem, search: Search) -> Operator:
+    return Dense(np.array([[1.0, 0.0]]))
+
+
+def too_large(problem: Problem, search: Search) -> Operator:
+    raise MemoryCapError("needs a moon")
+
+
+GOOD = family_that(lambda problem, search: Identity(2))
+
+
+def test_a_family_that_misses_the_row_space_never_wins(problem: Problem) -> None:
+    strategy = run(problem, family_that(wrong_space), GOOD)
+    failed = strategy.candidates[-1]
+    assert failed.loss == float("inf")
+    assert "row space" in failed.note
+    with pytest.raises(RowSpaceError):
+        run(problem, family_that(wrong_space))
+
+
+def test_a_family_that_needs_too_much_is_noted(problem: Problem) -> None:
+    strategy = run(problem, family_that(too_large), GOOD)
+    assert strategy.candidates[-1].note == "needs a moon"
+    with pytest.raises(MemoryCapError, match="test: needs a moon; test: needs a moon"):
+        run(problem, family_that(too_large), family_that(too_large))
+
+
+def test_polishers_run_last_and_from_the_best(problem: Problem) -> None:
+    seen: list[tuple[Operator, ...]] = []
+
+    def polish(problem: Problem, search: Search) -> Operator:
+        seen.append(search.starts)
+        return Identity(2)
+
+    worse = family_that(lambda problem, search: Dense(np.tri(2)))
+    strategy = run(problem, family_that(polish, polishes=True), worse, GOOD)
+    assert len(strategy.candidates) == 3
+    ((best, second),) = seen
+    assert isinstance(best, Identity)
+    assert second.shape == (2, 2)
+    run(problem, family_that(polish, polishes=True))
+    assert seen[1] == ()
+
+
+def test_wall_time_stops_a_portfolio_and_it_says_so(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 100_000, 1000))
+    monkeypatch.setattr(portfolio_module.time, "monotonic", lambda: float(next(clock)))
+    strategy = run(problem, GOOD, GOOD, GOOD)
+    assert strategy.truncated
+    assert len(strategy.candidates) == 1
+    monkeypatch.undo()
+    assert not run(problem, GOOD, GOOD).truncated
+
+
+def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    events: list[Progress] = []
+    strategy = select(np.tri(6), time_limit=0.2, progress=events.append)
+    assert [event.step for event in events] == list(range(len(events)))
+    assert {event.steps for event in events} == {len(strategy.candidates)}
+    assert events[0].best == float("inf")
+    assert events[-1].best >= strategy.loss
+    select(np.tri(3), method="identity", progress=True)
+    with pytest.raises(TypeError, match="progress='loud'"):
+        select(np.tri(3), progress="loud")
+
+
+def test_memory_limit() -> None:
+    workload = paths((4,) * 6, 30, 0)
+    strategy = select(workload, time_limit=0.5, memory_limit=2**16, random_state=0)
+    assert strategy.lower_bound <= strategy.loss
+    assert "p_identity" not in {candidate.family for candidate in strategy.candidates}
+
+
+def test_domains_too_large_to_enumerate() -> None:
+    workload = paths((2,) * 30, 50, 0)
+    began = time.perf_counter()
+    strategy = select(workload, time_limit=1.0, random_state=0)
+    assert time.perf_counter() - began < 20
+    assert strategy.loss < select(workload, method="identity").loss
+    assert 0 <= strategy.lower_bound <= strategy.loss
+    assert strategy.row_errors(workload).sum() == pytest.approx(strategy.loss, rel=1e-6)
+
+
+REFUSED: dict[str, tuple[dict[str, object], type[Exception], str]] = {
+    "method": ({"method": "magic"}, ValueError, "expected 'auto' or one of identity"),
+    "a known name": ({"method": replace(FAMILIES[0])}, ValueError, "a name of its own"),
+    "no family": ({"method": 3}, TypeError, "method=3: expected 'auto', the name of a family"),
+    "no families": ({"method": ()}, ValueError, "at least one family"),
+    "twice": ({"method": ("identity", "identity")}, ValueError, "each name once"),
+    "auto in it": ({"method": ("identity", "auto")}, ValueError, "method='auto'"),
+    "norm": ({"norm": "l3"}, ValueError, "norm='l3'"),
+    "no time": ({"time_limit": 0}, ValueError, "time_limit=0"),
+    "negative time": ({"time_limit": -1.0}, ValueError, "positive number"),
+    "NaN time": ({"time_limit": float("nan")}, ValueError, "positive number"),
+    "text time": ({"time_limit": "8"}, ValueError, "positive number"),
+    "memory": ({"memory_limit": -5}, ValueError, "n_bytes=-5"),
+    "negative seed": ({"random_state": -1}, ValueError, "random_state=-1"),
+    "seed": ({"random_state": "x"}, TypeError, "random_state='x'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_arguments(name: str) -> None:
+    arguments, kind, message = REFUSED[name]
+    with pytest.raises(kind, match=message):
+        select(np.eye(2), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("workload", "kind", "message"),
+    [
+        ([[np.nan, 1.0]], ValueError, "NaN"),
+        ([[np.inf, 1.0]], ValueError, "infinity"),
+        ([[1j]], TypeError, "complex"),
+        (np.zeros((2, 3)), ValueError, "all zeros"),
+        (np.ones((0, 3)), ValueError, "at least one row"),
+        (np.ones((3, 0)), ValueError, "one column"),
+        (np.ones(3), ValueError, "dimensions"),
+        (None, ValueError, "workload"),
+        ("prefix", ValueError, "workload"),
+    ],
+)
+def test_refused_workloads(workload: object, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        select(workload)
+
+
+def test_progress_is_imported_only_when_shown() -> None:
+    code = (
+        "import sys, numpy, strategies; strategies.select(numpy.tri(3), time_limit=0.1);"
+        "print([name for name in sys.modules if name.split('.')[0] in "
+        "('rich', 'sklearn', 'cvxpy', 'matplotlib', 'mrf_matrix')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("workload", "laplace", "gaussian"),
+    [
+        (examples.prefix_sums(64), 907.0, 282.3),
+        (examples.all_ranges(64), 32_090.0, 11_025.0),
+        (examples.binary_tree(64), 448.0, 250.9),
+    ],
+    ids=["prefix sums", "all ranges", "binary tree"],
+)
+def test_the_literature(workload: Operator, laplace: float, gaussian: float) -> None:
+    assert select(workload, random_state=0).loss <= laplace * (1 + 1e-9)
+    optimum = select(workload, "l2", random_state=0)
+    assert optimum.loss <= gaussian
+    assert optimum.certified_ratio <= 1.001
+
+
+@pytest.mark.parametrize("ensemble", ["_e0", "_e1"])
+def test_published_paths(shared_dir: Path, ensemble: str) -> None:
+    """Never above the best published template on Heart's ensembles, and certified for "l2"."""
+    table = json.loads((shared_dir / "workloads" / "reference.json").read_text())["heart"]
+    (entry,) = [e for e in table["ensemble_workloads"] if e["suffix"] == ensemble]
+    with np.load(shared_dir / "workloads" / "heart_seed0.npz") as data:
+        sizes = data[f"domain{ensemble}"]
+        rows, records = data[f"paths{ensemble}"], data[f"Q{ensemble}"]
+    masks = [(codes[:, None] == np.arange(n)) for codes, n in zip(rows.T, sizes, strict=True)]
+    free = [(codes == -1)[:, None] for codes in rows.T]
+    forest = RowKronecker.from_masks([a | b for a, b in zip(masks, free, strict=True)])
+    tests = [(codes[:, None] == np.arange(n)) for codes, n in zip(records.T, sizes, strict=True)]
+    incidence = RowKronecker.from_masks(tests).row_gram(forest)
+    for kind, workload in (("training", forest), ("prediction", Dense(incidence) @ forest)):
+        assert evaluate(workload, Identity(forest.shape[1])).loss == pytest.approx(
+            entry[kind]["identity"], rel=1e-6
+        )
+        best = entry[kind]["best_of_all_templates"]
+        assert select(workload, random_state=0, time_limit=1.0).loss <= best * (1 + 1e-9)
+        assert select(workload, "l2", random_state=0).certified_ratio <= 1.001
