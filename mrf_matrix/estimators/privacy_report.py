@@ -6,7 +6,8 @@ from html import escape
 from math import sqrt
 from typing import Any
 
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.mechanisms.release import READ_OFF, Noise
 
 PUBLIC = (
     "the domain and the classes",
@@ -18,7 +19,7 @@ PUBLIC = (
 DENIAL = "NOT A PRIVATE RELEASE"
 """How every statement begins that claims no privacy."""
 
-READ_OFF = f"{DENIAL}: the domain was read off the records, whatever the noise."
+WORST_FIRST: tuple[Noise, ...] = ("none", "research", "exact")
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class PrivacyReport:
 
     def over(self, domain: Any) -> "PrivacyReport":
         """Return the report, without its claim where the domain was read off the records."""
-        if not (isinstance(domain, str) and domain == "from_data"):
+        if not (isinstance(domain, str) and domain == "from_data") or self.statement == READ_OFF:
             return self
         return replace(self, statement=READ_OFF, notes=(*self.notes, self.statement))
 
@@ -172,21 +173,52 @@ class PrivacyReport:
         return rows
 
 
-def statement_of(releases: Sequence[Release], spent: Any) -> str:
-    """Return one sentence for several releases of the same records under one budget."""
-    first = releases[0]
-    if len(releases) == 1:
-        return first.statement
-    if first.noise == "none":
-        return first.statement
+def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
+    """Return one sentence for all releases of the same records, with what they spent together.
+
+    It claims what the worst of them allows.
+
+    Raises
+    ------
+    ValueError
+        If they have no relation in common.
+    """
+    neighboring, noise = common_neighboring(releases), worst_noise(releases)
+    worst = next(release for release in releases if release.noise == noise)
+    if any(release.domain_read_off for release in releases):
+        return READ_OFF
+    if noise == "none" or (len(releases) == 1 and spent == worst.budget):
+        return worst.statement
     laws = [str(release.law) for release in releases]
-    if first.noise == "research":
+    if noise == "research":
         return (
             f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
-            f"generator (research noise), with the error of {spent!r} under {first.neighboring} "
+            f"generator (research noise), with the error of {spent!r} under {neighboring} "
             f"neighbours in all."
         )
-    return private_claim(repr(spent), first.neighboring, laws)
+    return private_claim(repr(spent), neighboring, laws)
+
+
+def worst_noise(releases: Sequence[Release]) -> Noise:
+    """Return the noise that decides what may be claimed of all releases: the worst of theirs."""
+    return min((release.noise for release in releases), key=WORST_FIRST.index)
+
+
+def common_neighboring(releases: Sequence[Release]) -> str:
+    """Return the relation of all releases.
+
+    Raises
+    ------
+    ValueError
+        If they differ: budgets under different relations do not add up.
+    """
+    relations = sorted({release.neighboring for release in releases})
+    if len(relations) != 1:
+        raise ValueError(
+            f"releases under {' and '.join(relations)} neighbours: expected one relation, for "
+            f"budgets under different relations do not add up. Fit again under one."
+        )
+    return relations[0]
 
 
 def private_claim(spent: str, neighboring: str, laws: Sequence[str]) -> str:

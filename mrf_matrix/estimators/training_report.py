@@ -8,8 +8,10 @@ from mrf_matrix.estimators.ensembles import structure_notes
 from mrf_matrix.estimators.privacy_report import (
     Measurement,
     PrivacyReport,
+    common_neighboring,
     root_mean,
     statement_of,
+    worst_noise,
 )
 
 MEASURED = {
@@ -28,8 +30,8 @@ def training_report(
     return PrivacyReport(
         statement=statement_of(releases, budget),
         budget=repr(budget),
-        neighboring=releases[0].neighboring,
-        noise=releases[0].noise,
+        neighboring=common_neighboring(releases),
+        noise=worst_noise(releases),
         measurements=tuple(
             Measurement.of(release, _measured(training))
             for training, release in zip(trainings, releases, strict=True)

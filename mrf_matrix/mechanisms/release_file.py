@@ -106,9 +106,11 @@ def release_of(container: Container) -> tuple[Release, Any]:
     checked_version(data, FORMAT, SCHEMA_VERSION)
     noise = cast(Noise, one_of(data["noise"], NOISE_KINDS, "noise"))
     budget = budget_of(data["budget"])
-    if budget.is_infinite != (noise == "none") or data["is_private"] is not (noise == "exact"):
+    private = data["is_private"]
+    claimed = type(private) is bool and (noise == "exact" or not private)
+    if budget.is_infinite != (noise == "none") or not claimed:
         raise ReleaseFileError(
-            f"noise={noise!r}, {budget!r}, is_private={str(data['is_private'])[:10]}: expected an "
+            f"noise={noise!r}, {budget!r}, is_private={str(private)[:10]}: expected an "
             f"infinite budget with noise 'none' only, and a private release with 'exact' only."
         )
     strategy = checked_object(data["strategy"], STRATEGY_KEYS, "strategy")
@@ -124,7 +126,14 @@ def release_of(container: Container) -> tuple[Release, Any]:
     answers = container.array("answers", "<i8", (matrix.shape[0], _classes(data["n_classes"])))
     mechanism = verified(matrix, recovery, _claims(data, strategy, budget))
     native = answers.astype(np.int64)
-    release = Release(mechanism, native, noise, sizes, _provenance(data["provenance"]))
+    release = Release(
+        mechanism,
+        native,
+        noise,
+        sizes,
+        _provenance(data["provenance"]),
+        domain_read_off=noise == "exact" and not private,  # all else that denies it is the noise
+    )
     return release, data["domain"]
 
 
