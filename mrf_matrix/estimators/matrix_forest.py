@@ -250,7 +250,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         with self._keeping(release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             training, trained, self.choice_ = design.chosen(release, order, structure)
-            report = training_report([training], [trained]).over(self.domain)
+            report = training_report([training], [trained])
             self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
             self.ensembles_ = (trained,)
         return self
@@ -278,8 +278,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             release = with_provenance(release, self.domain)
             ensembles.append(training.trained(release, values[:, order]))
         self.ensembles_ = tuple(ensembles)
-        report = training_report(trainings, ensembles)
-        self.privacy_report_ = report.over(self.domain)
+        self.privacy_report_ = training_report(trainings, ensembles)
 
     def _train(self, ensembles: Sequence[Ensemble], structure: Any) -> tuple[Training, ...]:
         return allocate(

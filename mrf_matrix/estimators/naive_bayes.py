@@ -153,7 +153,7 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
         self.release_ = release
         self.leaf_values_ = values[:, order]
         trained = trainings[0].trained(release, self.leaf_values_)
-        self.privacy_report_ = training_report(trainings, [trained]).over(self.domain)
+        self.privacy_report_ = training_report(trainings, [trained])
         return self
 
     def _votes(self, X: Any) -> Array:

@@ -185,7 +185,7 @@ class PosteriorForestClassifier(PosteriorVotes):
         with keeping(self, "release_", release, FITTED, forest="forest_"):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.design_, self.forest_, self.measurement_ = plan.design, plan.forest, plan
-            report = posterior_report(plan, release, self._chosen_for).over(self.domain)
+            report = posterior_report(plan, release, self._chosen_for)
             tables, totals = tables_of(plan, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report

@@ -41,7 +41,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
     releases = [release for batch in answered for release in batch.releases]
     squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in answered)
     count = sum(int(b.plan.multiplicity.sum()) for b in answered)
-    return PrivacyReport(
+    report = PrivacyReport(
         statement=statement_of(releases, spent),
         budget=budget,
         neighboring=common_neighboring(releases),
@@ -54,6 +54,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
         expected_rms_per_vote=root_mean(squares, count),
         notes=(*notes, *structure_notes(fitted.parts.ensembles)),
     )
+    return report.of_releases(releases)
 
 
 def _measured(answering: Answering) -> str:

@@ -119,11 +119,20 @@ class PrivacyReport:
         """What was measured, each thing named once."""
         return "; ".join(dict.fromkeys(one.measured for one in self.measurements))
 
-    def over(self, domain: Any) -> "PrivacyReport":
-        """Return the report, without its claim where the domain was read off the records."""
-        if not (isinstance(domain, str) and domain == "from_data") or self.statement == READ_OFF:
-            return self
+    def without_claim(self) -> "PrivacyReport":
+        """Return the report of the same releases over a domain that was read off the records."""
         return replace(self, statement=READ_OFF, notes=(*self.notes, self.statement))
+
+    def of_releases(self, releases: Sequence[Release]) -> "PrivacyReport":
+        """Return the report, without its claim where a release's domain was read off the records.
+
+        Parameters
+        ----------
+        releases : sequence of Release
+            All that it reports.
+        """
+        read_off = any(release.domain_read_off for release in releases)
+        return self.without_claim() if read_off else self
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, ready for JSON."""
@@ -174,9 +183,10 @@ class PrivacyReport:
 
 
 def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
-    """Return one sentence for all releases of the same records, with what they spent together.
+    """Return what the noise of all releases of the same records protects, in one sentence.
 
-    It claims what the worst of them allows.
+    It claims what the worst of them allows, for what they spent together. Of the domain it says
+    nothing: see `PrivacyReport.of_releases`.
 
     Raises
     ------
@@ -185,10 +195,8 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
     """
     neighboring, noise = common_neighboring(releases), worst_noise(releases)
     worst = next(release for release in releases if release.noise == noise)
-    if any(release.domain_read_off for release in releases):
-        return READ_OFF
     if noise == "none" or (len(releases) == 1 and spent == worst.budget):
-        return worst.statement
+        return worst.noise_statement
     laws = [str(release.law) for release in releases]
     if noise == "research":
         return (

@@ -27,7 +27,7 @@ def training_report(
     """Return the report of a training release; every figure comes from the releases."""
     releases = [one.release for one in ensembles]
     budget = total_budget([release.budget for release in releases])
-    return PrivacyReport(
+    report = PrivacyReport(
         statement=statement_of(releases, budget),
         budget=repr(budget),
         neighboring=common_neighboring(releases),
@@ -39,6 +39,7 @@ def training_report(
         expected_rms_per_leaf=expected_rms_per_leaf(trainings),
         notes=structure_notes([training.ensemble for training in trainings]),
     )
+    return report.of_releases(releases)
 
 
 def _measured(training: Training) -> str:

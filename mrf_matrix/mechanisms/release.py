@@ -196,8 +196,11 @@ class Release:
     @property
     def statement(self) -> str:
         """One sentence on what is, or is not, protected."""
-        if self.domain_read_off:
-            return READ_OFF
+        return READ_OFF if self.domain_read_off else self.noise_statement
+
+    @property
+    def noise_statement(self) -> str:
+        """The same as if the domain were public: one sentence on what the noise protects."""
         if self.noise == "none":
             return "NOT A PRIVATE RELEASE: no noise was added (infinite budget)."
         if self.noise == "research":
