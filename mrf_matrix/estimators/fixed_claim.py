@@ -34,7 +34,7 @@ RESTS_ON = (
 )
 """Parameters that every claim rests on, where an estimator has them."""
 
-RECORD, DRAFT = "_claim_record", "_is_draft"
+RECORD, DRAFT, PAID = "_claim_record", "_is_draft", "_was_paid"
 COMPARED = (str, Number, Domain)
 """Values that may be replaced by equal ones; of all others the very object must stay."""
 
@@ -143,6 +143,14 @@ def check_claim(estimator: Any) -> None:
         estimator._check_claim()
 
 
+def keep_if_fit_fails(estimator: object) -> None:
+    """Say within `fit` that what it has set by now is paid for: it stays if the rest fails.
+
+    Of a fit that fails before, nothing stays.
+    """
+    vars(estimator)[PAID] = True
+
+
 def _fixing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Return `fit` as it works on a draft, whose attributes are put in place at once."""
 
@@ -156,7 +164,8 @@ def _fixing(fit: Callable[..., Any]) -> Callable[..., Any]:
         try:
             fit(draft, *args, **keywords)
         except BaseException:
-            _put_changes(self, start, vars(draft))  # such as a release that was paid for
+            if PAID in vars(draft):
+                _put_changes(self, start, vars(draft))
             raise
         draft._fix_claim()
         _put_all(self, vars(draft))
@@ -169,12 +178,12 @@ def _put_all(estimator: Any, learned: dict[str, Any]) -> None:
     """Give an estimator all that was learned, and nothing of an earlier fit, in one step."""
     with _commit:
         own = {name: vars(estimator)[name] for name in _parameters(estimator)}
-        estimator.__dict__ = {k: v for k, v in learned.items() if k != DRAFT} | own
+        estimator.__dict__ = {k: v for k, v in learned.items() if k not in (DRAFT, PAID)} | own
 
 
 def _put_changes(estimator: Any, start: dict[str, Any], learned: dict[str, Any]) -> None:
     """Give an estimator what a fit changed before it failed; the claim on record stays."""
-    own = {*_parameters(estimator), DRAFT, RECORD}
+    own = {*_parameters(estimator), DRAFT, PAID, RECORD}
     changed = {k: v for k, v in learned.items() if k not in own and start.get(k, own) is not v}
     dropped = start.keys() - learned.keys()
     with _commit:

@@ -224,7 +224,9 @@ VALUES = {
     "structure_share": [0.5, 0.25],
     "max_depth": [1, "auto"],
 }
-NAMES = sorted(VALUES)
+OFTEN = [*KINDS, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
+"""Those that spend after fit, more often."""
+
 REFUSALS = (ValueError, TypeError, NotFittedError)
 """What may be said to a wrong call; anything else is a fault."""
 
@@ -239,13 +241,12 @@ class Sequences(RuleBasedStateMachine):
         super().__init__()
         self.shelf = []
 
-    @rule(kind=st.sampled_from(list(KINDS)), batches=st.sampled_from([1, 2]))
-    def make(self, kind, batches):
-        model = kind(DOMAIN, **KINDS[kind])
-        more = {"n_batches": batches, "keep_records_in_pickle": True}
-        known = model.get_params(deep=False)
-        self.put(model.set_params(**{k: v for k, v in more.items() if k in known}), Account())
-        self.fit(len(self.shelf) - 1)
+    @rule(kind=st.sampled_from(OFTEN), data=st.data())
+    def make(self, kind, data):
+        self.put(kind(DOMAIN, **KINDS[kind]), Account())
+        for _ in range(data.draw(st.integers(0, 2), label="changes before fit")):
+            self.change(-1, data, by_hand=False)
+        self.fit(-1)
 
     def put(self, model, account):
         self.shelf = [*self.shelf[-3:], (model, account)]
@@ -254,21 +255,23 @@ class Sequences(RuleBasedStateMachine):
         return self.shelf[place % len(self.shelf)]
 
     @precondition(lambda self: self.shelf)
-    @rule(
-        place=st.integers(0, 3),
-        by_hand=st.booleans(),
-        name=st.sampled_from(NAMES),
-        n=st.integers(0, 4),
-    )
-    def change(self, place, by_hand, name, n):
+    @rule(place=st.integers(0, 3), data=st.data(), by_hand=st.booleans())
+    def change(self, place, data, by_hand):
         model, _ = self.at(place)
-        if name not in model.get_params(deep=False):
-            return
-        value = VALUES[name][n % len(VALUES[name])]
+        names = [name for name in VALUES if name in model.get_params(deep=False)]
+        name = data.draw(st.sampled_from(names), label="name")
+        value = data.draw(st.sampled_from(VALUES[name]), label="value")
         if by_hand:
             setattr(model, name, value)
         else:
             model.set_params(**{name: value})
+
+    @precondition(lambda self: self.shelf)
+    @rule(place=st.integers(0, 3), data=st.data(), first=st.integers(0, 3))
+    def change_and_ask(self, place, data, first):
+        for _ in range(data.draw(st.integers(1, 2), label="changes")):
+            self.change(place, data, by_hand=False)
+        self.ask(place, "predict", first, 2)
 
     @precondition(lambda self: self.shelf)
     @rule(place=st.integers(0, 3))
@@ -351,7 +354,7 @@ def run(monkeypatch, tmp_path, sequences):
         Sequences,
         settings=settings(
             max_examples=sequences,
-            stateful_step_count=15,
+            stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
@@ -368,14 +371,19 @@ def machine(monkeypatch, tmp_path):
     return Sequences()
 
 
+def put(machine, kind, **changes):
+    """Put a fitted classifier on the shelf."""
+    model = kind(DOMAIN, **KINDS[kind])
+    known = model.get_params(deep=False)
+    machine.put(model.set_params(**{k: v for k, v in changes.items() if k in known}), Account())
+    machine.fit(-1)
+    return model
+
+
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, machine):
-    machine.make(kind, 2)
-    model, _ = machine.at(0)
-    changes = {"neighboring": relation, "label_rule": "count"}
-    model.set_params(**{k: v for k, v in changes.items() if k in model.get_params(deep=False)})
-    machine.fit(0)
+    put(machine, kind, n_batches=2, neighboring=relation, label_rule="count")
     for first in (0, 2):
         machine.ask(0, "predict", first, 2)
     machine.no_claim_is_less_than_the_loss()
@@ -386,18 +394,16 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
 
 def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
     monkeypatch.setattr(subsample_aggregate, "with_hard_votes", lambda mechanism: mechanism)
-    machine.make(SubsampleAggregateClassifier, 1)
-    machine.at(0)[0].set_params(voting="hard")
-    machine.fit(0)
+    put(machine, SubsampleAggregateClassifier, voting="hard")
     machine.ask(0, "predict", 0, 4)
     with pytest.raises(AssertionError, match="loss 2 under add_remove"):
         machine.no_claim_is_less_than_the_loss()
 
 
 def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatch):
-    machine.make(BatchPredictionClassifier, 2)
+    model = put(machine, BatchPredictionClassifier, n_batches=2)
     machine.ask(0, "predict", 0, 1)
-    spent = machine.at(0)[0]._fitted.book.spent
+    spent = model._fitted.book.spent
     machine.ask(0, "predict", 1, 1)
     monkeypatch.setattr(VoteBook, "spent", spent)
     with pytest.raises(AssertionError, match="loss 1 under add_remove"):
@@ -405,8 +411,6 @@ def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatc
 
 
 def test_the_accountant_catches_seeded_coins_and_a_domain_read_off(machine):
-    for name, place in (("noise", 2), ("domain", 1)):
-        machine.make(SubsampleAggregateClassifier, 1)
-        machine.change(-1, False, name, place)
-        machine.fit(-1)
+    for change in ({"noise": "research", "noise_state": 0}, {"domain": "from_data"}):
+        put(machine, SubsampleAggregateClassifier, **change)
         assert machine.at(-1)[1].refutes("PureDP(epsilon=99) under add_remove neighbours")

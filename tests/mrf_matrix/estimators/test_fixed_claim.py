@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import mrf_matrix.estimators
@@ -220,6 +221,17 @@ def test_a_failed_fit_leaves_the_claim_that_stands():
     with pytest.raises(ValueError, match=r"epsilon was changed from 1\.0 to 7"):
         _ = model.privacy_report_
     assert model.set_params(epsilon=1.0).privacy_report_.budget == "PureDP(epsilon=1)"
+
+
+@pytest.mark.parametrize("name", ["multinomial", "Breiman", "label choices", "midpoints"])
+def test_a_fit_that_failed_before_it_paid_leaves_nothing(name):
+    model = MADE[name]().set_params(n_trees=0)
+    before = set(vars(model))
+    with pytest.raises(ValueError, match="n_trees"):
+        model.fit(X, Y)
+    assert set(vars(model)) == before
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_voting_cannot_halve_the_noise():
