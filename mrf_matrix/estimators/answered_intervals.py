@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mrf_matrix.estimators.answering import Answering
 from mrf_matrix.estimators.intervals import checked_level
 from mrf_matrix.estimators.margin_widths import half_widths
-from mrf_matrix.estimators.vote_book import VoteBatch, VoteBook
+from mrf_matrix.estimators.prediction_terms import FittedPrediction
+from mrf_matrix.estimators.vote_book import VoteBatch
 from mrf_matrix.estimators.vote_draws import vote_terms
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.ensembles import Ensemble
@@ -61,14 +62,13 @@ class AnsweredIntervals:
     """Intervals and abstention for classifiers that release votes in batches."""
 
     classes_: NDArray[Any]
-    ensembles_: tuple[Ensemble, ...]
-    _book: VoteBook
 
-    def _votes(self, X: Any) -> Array:
+    def _answered(self, X: Any) -> tuple[FittedPrediction, Codes]:
+        """Release what has no answer yet; return the fit that answered, and the codes."""
         raise NotImplementedError
 
-    def _keys_and_codes(self, X: Any) -> tuple[Codes, Codes]:
-        """Return what tells queries apart, and their codes."""
+    def _votes_of(self, fitted: FittedPrediction, codes: Codes) -> Array:
+        """Return the released votes of queries."""
         raise NotImplementedError
 
     def _workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
@@ -121,24 +121,27 @@ class AnsweredIntervals:
 
     def _interval(self, X: Any, level: float) -> tuple[Array, Array, Array]:
         """Return votes, margins and half-widths."""
-        votes = self._votes(X)
+        fitted, codes = self._answered(X)
+        votes = self._votes_of(fitted, codes)
         if votes.shape[1] == 1:
             return votes, np.full(len(votes), np.inf), np.zeros(len(votes))
-        keys, codes = self._keys_and_codes(X)
-        numbers = self._book.batch_numbers(keys)
+        book = fitted.book
+        numbers = book.batch_numbers(fitted.parts.keys(codes))
         widths = np.zeros(len(votes))
         for number in np.unique(numbers).tolist():
             mine = numbers == number
-            parts = self._parts_of(self._book.batches[number])
+            parts = self._parts_of(fitted.parts.ensembles, book.batches[number])
             widths[mine] = half_widths(parts, codes[mine], level, votes.shape[1])
         leading = np.sort(votes, axis=1)
         return votes, leading[:, -1] - leading[:, -2], widths
 
-    def _parts_of(self, batch: VoteBatch) -> Sequence[AnsweredEnsemble]:
+    def _parts_of(
+        self, ensembles: Sequence[Ensemble], batch: VoteBatch
+    ) -> Sequence[AnsweredEnsemble]:
         return [
             AnsweredEnsemble(_of(self._workload, ensemble), answering, release)
             for ensemble, answering, release in zip(
-                self.ensembles_, batch.plan.answerings, batch.releases, strict=True
+                ensembles, batch.plan.answerings, batch.releases, strict=True
             )
         ]
 

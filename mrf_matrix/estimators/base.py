@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.spending import Bill, Budget, bill_of
 from mrf_matrix.estimators.voting import vote_shares
 from mrf_matrix.forests import Forest
@@ -16,10 +17,11 @@ from mrf_matrix.planning.ensembles import EnsembleDesign
 Array = NDArray[np.float64]
 
 
-class ForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that turns votes into labels; subclasses say where the votes come from."""
 
     classes_: NDArray[Any]
+    privacy_report_: Any = ClaimAttribute()
 
     def _votes(self, X: Any) -> Array:
         """Return the votes of every record, shape (b, k), in the order of `classes_`."""

@@ -3,10 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mrf_matrix.estimators.privacy_report import DENIAL, READ_OFF
+from mrf_matrix.estimators.privacy_report import DENIAL
 from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import PureDP, Release
+from mrf_matrix.mechanisms.release import READ_OFF
 
 
 @dataclass(frozen=True)

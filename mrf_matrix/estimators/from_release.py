@@ -91,14 +91,14 @@ def from_release(
     whole = tuple(range(known.n_attributes))
     ensemble = ReleasedEnsemble(whole, grown, release.ask(workload)[:, order], release)
     report = PrivacyReport(
-        statement=release.statement,
+        statement=release.noise_statement,
         budget=repr(release.budget),
         neighboring=release.neighboring,
         noise=release.noise,
         measurements=(Measurement.of(release, f"the release, by strategy {release.method!r}"),),
         expected_rms_per_leaf=float(np.sqrt(ensemble.leaves.variances.mean())),
         notes=structure_notes([Ensemble(whole, grown)]),
-    )
+    ).of_releases([release])
     return ReleasedForestClassifier(
         (ensemble,), known, classes, report, voting=voting, shrinkage=shrinkage
     )

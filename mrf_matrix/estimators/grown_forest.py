@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.fixed_claim import FixedClaim
 from mrf_matrix.estimators.label_votes import count_label_votes, winners
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
@@ -21,7 +22,7 @@ from mrf_matrix.forests.growth.labels import public_labels
 Codes = NDArray[np.int32]
 
 
-class GrownForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GrownForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers that grow a forest from records and label its leaves.
 
     Subclasses name their parameters and say which trees they grow (`_trees`). With
@@ -115,6 +116,7 @@ class GrownForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _encode_queries(self, X: Any) -> Codes:
         check_is_fitted(self)
+        self._check_claim()
         if self._coding is not None:
             X = validate_data(self, X, dtype=None, reset=False)
             return self._coding.domain.encode(ready_to_encode(self._coding, X))

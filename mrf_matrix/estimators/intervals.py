@@ -152,7 +152,7 @@ class VoteIntervals:
         if voting != "weight" or shrinkage != "none":
             raise ValueError(
                 f"voting={voting!r}, shrinkage={shrinkage!r}: intervals are known for weight votes "
-                f"of unbiased leaves only. Expected voting='weight', shrinkage='none': "
-                f"set_params(...) costs nothing."
+                f"of unbiased leaves only. Expected voting='weight', shrinkage='none'. Both come "
+                f"after the measurement of this classifier: set_params(...) costs nothing here."
             )
         return self._votes(X)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from mrf_matrix.estimators.fixed_claim import keep_if_fit_fails
 from mrf_matrix.mechanisms import Release
 
 
@@ -32,6 +33,7 @@ def keeping(
     for one in earlier:
         vars(estimator).pop(one, None)
     vars(estimator)[name] = release
+    keep_if_fit_fails(estimator)
     try:
         yield
     except BaseException as error:

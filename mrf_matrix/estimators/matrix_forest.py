@@ -16,7 +16,7 @@ from mrf_matrix.estimators.ensembles import structure_generator as structure_gen
 from mrf_matrix.estimators.leaf_noise import check_shrinkage
 from mrf_matrix.estimators.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.only_ensemble import OnlyEnsemble
-from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain, with_provenance
 from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
 from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import check_noise_aware_voting
@@ -246,11 +246,11 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         stream = noise_stream(self.noise, self.noise_state)
         bill.charge()
-        release = design.measure(counts, self.noise, stream)
+        release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
         with self._keeping(release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             training, trained, self.choice_ = design.chosen(release, order, structure)
-            report = training_report([training], [trained]).over(self.domain)
+            report = training_report([training], [trained])
             self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
             self.ensembles_ = (trained,)
         return self
@@ -275,10 +275,10 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             release, values = training.answering.release(
                 table, noise=self.noise, noise_state=noise_state
             )
+            release = with_provenance(release, self.domain)
             ensembles.append(training.trained(release, values[:, order]))
         self.ensembles_ = tuple(ensembles)
-        report = training_report(trainings, ensembles)
-        self.privacy_report_ = report.over(self.domain)
+        self.privacy_report_ = training_report(trainings, ensembles)
 
     def _train(self, ensembles: Sequence[Ensemble], structure: Any) -> tuple[Training, ...]:
         return allocate(

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from mrf_matrix.estimators.choice_report import ChoiceReport, choice_report
+from mrf_matrix.estimators.choice_report import choice_report
+from mrf_matrix.estimators.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.spending import bill_of, check_no_ledger
@@ -84,6 +85,9 @@ class MultinomialForestClassifier(GrownForestClassifier):
     >>> bool(forest.score(X, y) > 0.9)
     True
     """
+
+    _claim_rests_on = ("disjoint",)
+    privacy_report_: Any = ClaimAttribute()
 
     def __init__(
         self,
@@ -174,9 +178,7 @@ class MultinomialForestClassifier(GrownForestClassifier):
             bits,
         )
         self._keep(grown.forest, leaf_labels, structure)
-        self.privacy_report_: ChoiceReport = choice_report(
-            trees, self.noise, self.label_score, self.domain
-        )
+        self.privacy_report_ = choice_report(trees, self.noise, self.label_score, self.domain)
         return self
 
     def _trees(self, nominal: Sequence[str | int]) -> MultinomialTrees:

@@ -14,7 +14,7 @@ from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.choice_report import two_stage_report
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.multinomial_forest import check_structure_score
-from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain, with_provenance
 from mrf_matrix.estimators.spending import bill_of
 from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
 from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
@@ -60,6 +60,8 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
     forest_, strategy_, release_, leaf_values_, domain_, classes_
         See `MatrixForestClassifier`.
     """
+
+    _claim_rests_on = ("parts", "structure_share", "disjoint")
 
     def __init__(
         self,
@@ -166,7 +168,7 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         )
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         release = measure(mechanism, counts, noise=self.noise, random_state=noise_state)
-        return release, strategy
+        return with_provenance(release, self.domain), strategy
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)

@@ -16,7 +16,7 @@ from mrf_matrix.estimators.naive_bayes_votes import (
     naive_bayes_leaf_logs,
     posterior_shares,
 )
-from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain, with_provenance
 from mrf_matrix.estimators.spending import noise_stream
 from mrf_matrix.estimators.training_report import training_report
 from mrf_matrix.estimators.voting import forest_votes
@@ -147,12 +147,13 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
             table, noise=self.noise, noise_state=noise_stream(self.noise, self.noise_state)
         )
         self.domain_ = domain
+        release = with_provenance(release, self.domain)
         self.classes_, order = sorted_classes(domain)
         self.forest_ = whole.forest
         self.release_ = release
         self.leaf_values_ = values[:, order]
         trained = trainings[0].trained(release, self.leaf_values_)
-        self.privacy_report_ = training_report(trainings, [trained]).over(self.domain)
+        self.privacy_report_ = training_report(trainings, [trained])
         return self
 
     def _votes(self, X: Any) -> Array:

@@ -26,6 +26,7 @@ class NoiseAwareForest(VoteIntervals, ForestClassifier):
 
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
         """Return voting and shrinkage in use: the chosen ones where they were chosen."""
+        self._check_claim()
         source: Any = getattr(self, "choice_", self)
         return check_noise_aware_voting(source.voting), check_shrinkage(source.shrinkage)
 

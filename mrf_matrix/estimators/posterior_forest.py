@@ -12,7 +12,7 @@ from mrf_matrix.estimators.ensembles import structure_generator
 from mrf_matrix.estimators.kept_release import keeping
 from mrf_matrix.estimators.posterior_report import posterior_report
 from mrf_matrix.estimators.posterior_votes import PosteriorVotes
-from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain, with_provenance
 from mrf_matrix.estimators.spending import noise_stream
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning.block_measurement import planned_measurement, tables_of
@@ -181,10 +181,11 @@ class PosteriorForestClassifier(PosteriorVotes):
         stream = noise_stream(self.noise, self.noise_state)
         bill.charge()
         release = measure(plan.mechanism, counts, noise=self.noise, random_state=stream)
+        release = with_provenance(release, self.domain)
         with keeping(self, "release_", release, FITTED, forest="forest_"):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.design_, self.forest_, self.measurement_ = plan.design, plan.forest, plan
-            report = posterior_report(plan, release, self._chosen_for).over(self.domain)
+            report = posterior_report(plan, release, self._chosen_for)
             tables, totals = tables_of(plan, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report

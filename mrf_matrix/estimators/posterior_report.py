@@ -20,8 +20,8 @@ def posterior_report(plan: BlockMeasurement, release: Release, chosen: str) -> P
     blocks = plan.blocks
     used = sum(map(len, blocks))
     leaf = plan.weights[0] * float(release.scale)
-    return PrivacyReport(
-        statement=release.statement,
+    report = PrivacyReport(
+        statement=release.noise_statement,
         budget=repr(release.budget),
         neighboring=release.neighboring,
         noise=release.noise,
@@ -39,3 +39,4 @@ def posterior_report(plan: BlockMeasurement, release: Release, chosen: str) -> P
             "known without data",
         ),
     )
+    return report.of_releases([release])

@@ -6,7 +6,8 @@ from html import escape
 from math import sqrt
 from typing import Any
 
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.mechanisms.release import READ_OFF, Noise
 
 PUBLIC = (
     "the domain and the classes",
@@ -18,7 +19,7 @@ PUBLIC = (
 DENIAL = "NOT A PRIVATE RELEASE"
 """How every statement begins that claims no privacy."""
 
-READ_OFF = f"{DENIAL}: the domain was read off the records, whatever the noise."
+WORST_FIRST: tuple[Noise, ...] = ("none", "research", "exact")
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,20 @@ class PrivacyReport:
         """What was measured, each thing named once."""
         return "; ".join(dict.fromkeys(one.measured for one in self.measurements))
 
-    def over(self, domain: Any) -> "PrivacyReport":
-        """Return the report, without its claim where the domain was read off the records."""
-        if not (isinstance(domain, str) and domain == "from_data"):
-            return self
+    def without_claim(self) -> "PrivacyReport":
+        """Return the report of the same releases over a domain that was read off the records."""
         return replace(self, statement=READ_OFF, notes=(*self.notes, self.statement))
+
+    def of_releases(self, releases: Sequence[Release]) -> "PrivacyReport":
+        """Return the report, without its claim where a release's domain was read off the records.
+
+        Parameters
+        ----------
+        releases : sequence of Release
+            All that it reports.
+        """
+        read_off = any(release.domain_read_off for release in releases)
+        return self.without_claim() if read_off else self
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, ready for JSON."""
@@ -186,21 +196,51 @@ class PrivacyReport:
         return rows
 
 
-def statement_of(releases: Sequence[Release], spent: Any) -> str:
-    """Return one sentence for several releases of the same records under one budget."""
-    first = releases[0]
-    if len(releases) == 1:
-        return first.statement
-    if first.noise == "none":
-        return first.statement
+def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
+    """Return what the noise of all releases of the same records protects, in one sentence.
+
+    It claims what the worst of them allows, for what they spent together. Of the domain it says
+    nothing: see `PrivacyReport.of_releases`.
+
+    Raises
+    ------
+    ValueError
+        If they have no relation in common.
+    """
+    neighboring, noise = common_neighboring(releases), worst_noise(releases)
+    worst = next(release for release in releases if release.noise == noise)
+    if noise == "none" or (len(releases) == 1 and spent == worst.budget):
+        return worst.noise_statement
     laws = [str(release.law) for release in releases]
-    if first.noise == "research":
+    if noise == "research":
         return (
             f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
-            f"generator (research noise), with the error of {spent!r} under {first.neighboring} "
+            f"generator (research noise), with the error of {spent!r} under {neighboring} "
             f"neighbours in all."
         )
-    return private_claim(repr(spent), first.neighboring, laws)
+    return private_claim(repr(spent), neighboring, laws)
+
+
+def worst_noise(releases: Sequence[Release]) -> Noise:
+    """Return the noise that decides what may be claimed of all releases: the worst of theirs."""
+    return min((release.noise for release in releases), key=WORST_FIRST.index)
+
+
+def common_neighboring(releases: Sequence[Release]) -> str:
+    """Return the relation of all releases.
+
+    Raises
+    ------
+    ValueError
+        If they differ: budgets under different relations do not add up.
+    """
+    relations = sorted({release.neighboring for release in releases})
+    if len(relations) != 1:
+        raise ValueError(
+            f"releases under {' and '.join(relations)} neighbours: expected one relation, for "
+            f"budgets under different relations do not add up. Fit again under one."
+        )
+    return relations[0]
 
 
 def private_claim(spent: str, neighboring: str, laws: Sequence[str]) -> str:

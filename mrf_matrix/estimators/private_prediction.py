@@ -1,7 +1,7 @@
 """What batch prediction and subsample-and-aggregate share: queries first, then one measurement."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -18,26 +18,16 @@ from mrf_matrix.estimators.answering import (
 )
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
-from mrf_matrix.estimators.ensembles import structure_generator, structure_notes
-from mrf_matrix.estimators.privacy_report import (
-    Measurement,
-    PrivacyReport,
-    root_mean,
-    statement_of,
-)
+from mrf_matrix.estimators.ensembles import structure_generator
+from mrf_matrix.estimators.prediction_report import prediction_report
+from mrf_matrix.estimators.prediction_terms import FittedPrediction, PredictionTerms, PublicParts
+from mrf_matrix.estimators.privacy_report import PrivacyReport
 from mrf_matrix.estimators.private_tables import PrivateTables
 from mrf_matrix.estimators.schema import encode, encode_queries, required_domain, resolve_domain
-from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
+from mrf_matrix.estimators.spending import Budget, noise_stream
 from mrf_matrix.estimators.vote_book import VoteBatch, VoteBook
 from mrf_matrix.estimators.vote_plan import VotePlan, distinct_rows, weighted
-from mrf_matrix.mechanisms import (
-    ZCDP,
-    CellCounts,
-    Mechanism,
-    PureDP,
-    as_budget,
-    calibrate,
-)
+from mrf_matrix.mechanisms import CellCounts, Mechanism, as_budget, calibrate
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.strategy_choice import method_within
@@ -47,29 +37,6 @@ from strategies.operators import Operator
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
-Budget = PureDP | ZCDP
-
-
-@dataclass(frozen=True, eq=False)
-class PublicParts:
-    """What predictions are planned from: no record is in it.
-
-    Attributes
-    ----------
-    domain : Domain
-    ensembles : tuple of Ensemble
-    selection_seed : int
-        Seeds the selections of strategies, with the number of the batch.
-    """
-
-    domain: Domain
-    ensembles: tuple[Ensemble, ...]
-    selection_seed: int
-
-    def keys(self, codes: Codes) -> Codes:
-        """Return what tells queries apart: the attributes that some ensemble sees."""
-        seen = sorted(set().union(*(ensemble.features for ensemble in self.ensembles)))
-        return np.ascontiguousarray(codes[:, seen])
 
 
 class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
@@ -79,8 +46,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
     they are.
     """
 
-    _book: VoteBook
-    _parts: PublicParts
+    _fitted: FittedPrediction
     ensembles_: tuple[Ensemble, ...]
 
     def _table(
@@ -93,20 +59,26 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         """Return an ensemble's votes for queries as a workload over its table."""
         raise TypeError(f"{type(self).__name__} asks nothing: use one of its subclasses.")
 
-    def _measures_queries(self) -> bool:
-        """Tell whether every query is measured by itself, without a strategy."""
-        return False
-
     def _mechanism(
-        self, strategy: Strategy | None, workload: Operator, budget: Budget
+        self,
+        strategy: Strategy | None,
+        workload: Operator,
+        budget: Budget,
+        terms: PredictionTerms,
     ) -> Mechanism:
         """Return the calibrated noise for a strategy."""
-        return calibrate(strategy, budget, neighboring=self.neighboring, workload=workload)
+        relation = terms.bill.neighboring
+        return calibrate(strategy, budget, neighboring=relation, workload=workload)
+
+    def _terms(self) -> PredictionTerms:
+        """Return the terms that the parameters describe, as they stand now."""
+        read_off = isinstance(self.domain, str)
+        return PredictionTerms(self._bill("predict"), self.budget_shares, domain_read_off=read_off)
 
     def _check(self) -> None:
         """Refuse bad parameters of a subclass."""
 
-    def _note(self) -> str:
+    def _note(self, terms: PredictionTerms) -> str:
         """Say what the claim hangs on."""
         return "the queries are public; the fitted object holds the private records"
 
@@ -133,11 +105,11 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         self._check()
         checked_neighboring(self.neighboring)
         check_strategy_names(self.strategy)
-        book = self._new_book()
-        self._batch_bill(book, 0).check()
+        book, terms = self._new_book(), self._terms()
+        terms.batch_bill(book, 0, 0).check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         public, structure = self._public(domain)
-        budget_shares_of(book.budget, self.budget_shares, len(public.ensembles))
+        terms.budgets(book, len(public.ensembles))  # refuses shares that do not fit
         codes, labels = encode(domain, X, y)
         coins = structure.integers(2**63, size=len(public.ensembles))  # whatever the records
         tables = [
@@ -153,12 +125,11 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         self.domain_ = domain
         self.classes_, _ = sorted_classes(domain)
         self.ensembles_ = public.ensembles
-        self._parts = public
-        self._book = book
-        self._tables = PrivateTables(tables, self.keep_records_in_pickle)
+        kept = PrivateTables(tables, self.keep_records_in_pickle)
+        self._fitted = FittedPrediction(public, kept, terms, book)
         return self
 
-    def _public(self, domain: Domain) -> tuple["PublicParts", np.random.Generator]:
+    def _public(self, domain: Domain) -> tuple[PublicParts, np.random.Generator]:
         """Grow the public forests; return them with the structure's generator."""
         private = not as_budget(epsilon=self.epsilon, rho=self.rho).is_infinite
         structure = structure_generator(self.random_state)
@@ -169,11 +140,6 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
     def _new_book(self) -> VoteBook:
         budget = as_budget(epsilon=self.epsilon, rho=self.rho)
         return VoteBook(budget, whole_number("n_batches", self.n_batches))
-
-    def _batch_bill(self, book: VoteBook, new: int) -> Bill:
-        asked = f", {new} new queries" if new else ""
-        what = f"predict, batch {book.n_started + 1}{asked}"
-        return self._bill(what, book.batch_budget)
 
     def plan(self, X: Any) -> VotePlan | None:
         """Plan the batch that `predict` would release for these queries, without spending.
@@ -192,27 +158,32 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
             None where every query has been answered already.
         """
         if hasattr(self, "ensembles_"):
-            codes = encode_queries(self, self.domain_, X)
-            return self._planned(codes, self._parts, self._book)
+            fitted = self._fitted
+            codes = encode_queries(self, fitted.parts.domain, X)
+            book = fitted.book
+            return self._planned(codes, fitted.parts, fitted.terms, book, book.n_started)
         self._check()
         parts, _ = self._public(required_domain(self.domain))
-        return self._planned(parts.domain.encode(X), parts, self._new_book())
+        return self._planned(parts.domain.encode(X), parts, self._terms(), self._new_book(), 0)
 
-    def _planned(self, codes: Codes, parts: "PublicParts", book: VoteBook) -> VotePlan | None:
+    def _planned(
+        self, codes: Codes, parts: PublicParts, terms: PredictionTerms, book: VoteBook, number: int
+    ) -> VotePlan | None:
+        """Plan a batch, given its number, without spending."""
         unknown = book.unknown(parts.keys(codes))
         if not unknown.any():
             return None
         multiplicity, places = distinct_rows(parts.keys(codes), unknown)
         queries = codes[places]
         workloads = [self._workload(ensemble, queries) for ensemble in parts.ensembles]
-        budgets = budget_shares_of(book.batch_budget, self.budget_shares, len(workloads))
-        if self._measures_queries():
+        budgets = terms.budgets(book, len(workloads))
+        if terms.each_query:
             answerings = [
-                Answering(workload, None, self._mechanism(None, workload, budget))
+                Answering(workload, None, self._mechanism(None, workload, budget, terms))
                 for workload, budget in zip(workloads, budgets, strict=True)
             ]
         else:
-            chosen = self._chosen(workloads, budgets, multiplicity, parts, book)
+            chosen = self._chosen(workloads, budgets, multiplicity, terms, (parts, number))
             answerings = [
                 Answering(workload, *each) for workload, each in zip(workloads, chosen, strict=True)
             ]
@@ -223,93 +194,78 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         workloads: list[Operator],
         budgets: Sequence[Budget],
         multiplicity: NDArray[np.int64],
-        parts: "PublicParts",
-        book: VoteBook,
+        terms: PredictionTerms,
+        batch: tuple[PublicParts, int],
     ) -> list[tuple[Strategy, Mechanism]]:
-        """Return each ensemble's strategy for a batch, with its mechanism."""
+        """Return each ensemble's strategy for a batch of a number, with its mechanism."""
         asked = [weighted(workload, multiplicity) for workload in workloads]
         strategy = self.strategy
         if isinstance(strategy, str) and strategy == "auto":
             strategy = [method_within(one, budgets[0].norm, self.time_limit) for one in asked]
+        parts, number = batch
         return choose_strategies(
             asked,
             strategy,
             [
-                partial(self._mechanism, workload=workload, budget=budget)
+                partial(self._mechanism, workload=workload, budget=budget, terms=terms)
                 for workload, budget in zip(workloads, budgets, strict=True)
             ],
             budgets[0].norm,
-            np.random.default_rng([parts.selection_seed, book.n_started]),
+            np.random.default_rng([parts.selection_seed, number]),
             time_limit=self.time_limit,
             n_jobs=self.n_jobs,
         )
 
     def _votes(self, X: Any) -> Array:
+        return self._votes_of(*self._answered(X))
+
+    def _answered(self, X: Any) -> tuple[FittedPrediction, Codes]:
+        """Release what has no answer yet; return the fit that answered, and the codes."""
         check_is_fitted(self, "ensembles_")
-        codes = encode_queries(self, self.domain_, X)
-        self._release(codes)
-        votes = self._book.votes(self._parts.keys(codes), self.domain_.n_classes)
-        return votes[:, sorted_classes(self.domain_)[1]]
+        fitted = self._fitted
+        codes = encode_queries(self, fitted.parts.domain, X)
+        self._release(fitted, codes)
+        return fitted, codes
 
-    def _keys_and_codes(self, X: Any) -> tuple[Codes, Codes]:
-        codes = encode_queries(self, self.domain_, X)
-        return self._parts.keys(codes), codes
+    def _votes_of(self, fitted: FittedPrediction, codes: Codes) -> Array:
+        domain = fitted.parts.domain
+        votes = fitted.book.votes(fitted.parts.keys(codes), domain.n_classes)
+        return votes[:, sorted_classes(domain)[1]]
 
-    def _release(self, codes: Codes) -> None:
-        """Release the votes of the queries that are new, if there are any."""
-        new = int(self._book.unknown(self._parts.keys(codes)).sum())
-        if not new:
-            return
-        self._book.check_open(new)
-        self._batch_bill(self._book, new).check()
-        plan = self._planned(codes, self._parts, self._book)
-        if plan is None:
-            return
-        self._batch_bill(self._book, len(plan.queries)).charge()
-        stream = noise_stream(self.noise, self.noise_state, self._book.n_started)
-        self._book.n_started += 1
-        releases, votes = plan.release(self._tables, noise=self.noise, noise_state=stream)
-        self._book.record(VoteBatch(plan, releases, votes), self._parts.keys(plan.queries))
+    def _release(self, fitted: FittedPrediction, codes: Codes) -> None:
+        """Release the votes of the queries that are new, if there are any.
+
+        Whoever comes meanwhile waits, and finds what is answered by then.
+        """
+        book, terms = fitted.book, fitted.terms
+        keys = fitted.parts.keys(codes)
+        with book.lock:
+            new = int(book.unknown(keys).sum())
+            if not new:
+                return
+            with book.reserved(new) as number:
+                terms.batch_bill(book, number, new).check()
+                plan = self._planned(codes, fitted.parts, terms, book, number)
+                if plan is None:
+                    return
+                bill = terms.batch_bill(book, number, len(plan.queries))
+                bill.charge()
+                book.charge(plan.budget)
+                stream = noise_stream(bill.noise, bill.noise_state, number)
+                releases, votes = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
+                marked = tuple(
+                    replace(release, domain_read_off=terms.domain_read_off) for release in releases
+                )
+                book.record(VoteBatch(plan, marked, votes), fitted.parts.keys(plan.queries))
 
     @property
     def batches_(self) -> tuple[VoteBatch, ...]:
         """Every batch released since `fit`: plan, noisy measurements, votes."""
-        return tuple(self._book.batches)
+        return tuple(self._fitted.book.batches)
 
     @property
     def privacy_report_(self) -> PrivacyReport:
         """What has been claimed since `fit`, for all batches together."""
         check_is_fitted(self, "ensembles_")
-        batches = self.batches_
-        if not batches:
-            return PrivacyReport(
-                "Nothing was released yet: no budget is spent.",
-                "nothing",
-                self.neighboring,
-                "none",
-                (),
-                notes=(self._note(),),
-            )
-        releases = [release for batch in batches for release in batch.releases]
-        spent = self._book.spent
-        squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in batches)
-        count = sum(int(b.plan.multiplicity.sum()) for b in batches)
-        report = PrivacyReport(
-            statement=statement_of(releases, spent),
-            budget=f"{spent!r} of {self._book.budget!r}",
-            neighboring=releases[0].neighboring,
-            noise=releases[0].noise,
-            measurements=tuple(
-                Measurement.of(release, self._measured(answering))
-                for batch in batches
-                for answering, release in zip(batch.plan.answerings, batch.releases, strict=True)
-            ),
-            expected_rms_per_vote=root_mean(squares, count),
-            notes=(self._note(), *structure_notes(self.ensembles_)),
-        )
-        return report.over(self.domain)
-
-    def _measured(self, answering: Answering) -> str:
-        if answering.strategy is None:
-            return "every query"
-        return f"votes by strategy {answering.strategy.method!r}"
+        self._check_claim()
+        return prediction_report(self._fitted, self._note(self._fitted.terms))

@@ -5,6 +5,7 @@ not private: it exists for public data and for scikit-learn's own checks, and wa
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.fixed_claim import check_claim
+from mrf_matrix.mechanisms import Release
 
 Codes = NDArray[np.int32]
 
@@ -38,6 +41,18 @@ def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain,
     known = required_domain(domain)
     _check_columns(estimator, X, reset=True)
     return known, X, y
+
+
+def with_provenance(release: Release, domain: Any) -> Release:
+    """Return a release that says whether its domain was read off the records.
+
+    Parameters
+    ----------
+    release : Release
+    domain : Domain or "from_data"
+        As `fit` read it.
+    """
+    return replace(release, domain_read_off=isinstance(domain, str))
 
 
 def required_domain(domain: Any) -> Domain:
@@ -78,7 +93,14 @@ def encode(domain: Domain, X: Any, y: Any) -> tuple[Codes, Codes]:
 
 
 def encode_queries(estimator: Any, domain: Domain, X: Any) -> Codes:
-    """Return the codes of records to predict, checked against what was fitted."""
+    """Return the codes of records to predict, checked against what was fitted.
+
+    Raises
+    ------
+    ValueError
+        If the records do not fit, or a parameter under the estimator's claim was changed.
+    """
+    check_claim(estimator)
     if getattr(estimator, "domain", None) == "from_data":
         X = validate_data(estimator, X, dtype=None, reset=False)
         return domain.encode(X)

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from mrf_matrix.estimators.choice_report import claim
+from mrf_matrix.estimators.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.spending import bill_of, check_no_ledger
@@ -52,6 +53,9 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
     domain_, classes_, forest_, leaf_labels_
         See `GrownForestClassifier`.
     """
+
+    _claim_rests_on = ("label_rule",)
+    statement_: Any = ClaimAttribute()
 
     def __init__(
         self,

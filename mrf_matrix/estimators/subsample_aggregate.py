@@ -1,5 +1,6 @@
 """Subsample-and-aggregate: disjoint data per tree, votes released under privacy."""
 
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -9,7 +10,9 @@ from mrf_matrix.compilation import leaf_incidence, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.disjoint import one_leaf_each
 from mrf_matrix.estimators.hard_votes import leaf_labels
-from mrf_matrix.estimators.private_prediction import Budget, PrivatePredictionClassifier
+from mrf_matrix.estimators.prediction_terms import PredictionTerms
+from mrf_matrix.estimators.private_prediction import PrivatePredictionClassifier
+from mrf_matrix.estimators.spending import Budget
 from mrf_matrix.estimators.voting import check_voting
 from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate, count_cells
 from mrf_matrix.planning.ensembles import Ensemble
@@ -51,7 +54,8 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     voting : {"weight", "hard"}, default="weight"
         "weight": trees add their leaves' class counts; sensitivity ``‖A‖``. "hard": trees vote
         for their leaf's largest class; one record moves one leaf's vote from one class to
-        another, so the noise doubles (see `with_hard_votes`). A leaf without records
+        another, so the noise doubles (see `with_hard_votes`), and a change after `fit` is refused:
+        the table that was counted is of one voting. A leaf without records
         does not vote, and ties within a leaf are broken by a public preference drawn for each
         leaf.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
@@ -83,6 +87,8 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     >>> model.plan(car.X).answerings[0].mechanism.squared_factor  # of a factor of two
     4
     """
+
+    _claim_rests_on = ("voting",)
 
     def __init__(
         self,
@@ -156,20 +162,23 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
         asked = query_matrix(ensemble.view(queries), forest.domain)
         return Sparse(leaf_incidence(forest, asked))
 
-    def _measures_queries(self) -> bool:
-        return self.allocation == "per_query"
+    def _terms(self) -> PredictionTerms:
+        hard, each = self.voting == "hard", self.allocation == "per_query"
+        return replace(super()._terms(), hard_votes=hard, each_query=each)
 
     def _mechanism(
-        self, strategy: Strategy | None, workload: Operator, budget: Budget
+        self,
+        strategy: Strategy | None,
+        workload: Operator,
+        budget: Budget,
+        terms: PredictionTerms,
     ) -> Mechanism:
-        hard = self.voting == "hard"
         if strategy is None:
-            measured = calibrate(workload, budget, neighboring=self.neighboring)
-            return one_query_at_a_time(measured, hard=hard)
-        mechanism = super()._mechanism(strategy, workload, budget)
-        return with_hard_votes(mechanism) if hard else mechanism
+            measured = calibrate(workload, budget, neighboring=terms.bill.neighboring)
+            return one_query_at_a_time(measured, hard=terms.hard_votes)
+        mechanism = super()._mechanism(strategy, workload, budget, terms)
+        return with_hard_votes(mechanism) if terms.hard_votes else mechanism
 
-    def _note(self) -> str:
-        return (
-            f"the queries are public; {self.voting} voting; the fitted object holds private counts"
-        )
+    def _note(self, terms: PredictionTerms) -> str:
+        voting = "hard" if terms.hard_votes else "weight"
+        return f"the queries are public; {voting} voting; the fitted object holds private counts"

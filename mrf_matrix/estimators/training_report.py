@@ -8,8 +8,10 @@ from mrf_matrix.estimators.ensembles import structure_notes
 from mrf_matrix.estimators.privacy_report import (
     Measurement,
     PrivacyReport,
+    common_neighboring,
     root_mean,
     statement_of,
+    worst_noise,
 )
 
 MEASURED = {
@@ -25,11 +27,11 @@ def training_report(
     """Return the report of a training release; every figure comes from the releases."""
     releases = [one.release for one in ensembles]
     budget = total_budget([release.budget for release in releases])
-    return PrivacyReport(
+    report = PrivacyReport(
         statement=statement_of(releases, budget),
         budget=repr(budget),
-        neighboring=releases[0].neighboring,
-        noise=releases[0].noise,
+        neighboring=common_neighboring(releases),
+        noise=worst_noise(releases),
         measurements=tuple(
             Measurement.of(release, _measured(training))
             for training, release in zip(trainings, releases, strict=True)
@@ -37,6 +39,7 @@ def training_report(
         expected_rms_per_leaf=expected_rms_per_leaf(trainings),
         notes=structure_notes([training.ensemble for training in trainings]),
     )
+    return report.of_releases(releases)
 
 
 def _measured(training: Training) -> str:

@@ -1,6 +1,7 @@
 """What a fitted estimator has answered so far, and what it may still spend."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.estimators.answering import total_budget
+from mrf_matrix.estimators.call_lock import CallLock
 from mrf_matrix.estimators.vote_plan import VotePlan
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, Release
 
@@ -37,7 +39,8 @@ class VoteBook:
     """Released votes by query, and a budget planned for a number of batches.
 
     Like a ledger it is one object that grows: an answer once released is given again at no cost,
-    and a batch beyond the plan is refused.
+    and a batch beyond the plan is refused. Whoever adds a batch holds `lock` from the look at what
+    is unknown until the answers are recorded, so that threads neither overspend nor ask twice.
 
     Parameters
     ----------
@@ -51,8 +54,10 @@ class VoteBook:
     def __init__(self, budget: PureDP | ZCDP, n_batches: int) -> None:
         self.budget = budget
         self.n_batches = n_batches
+        self.lock = CallLock()
         self.n_started = 0
         self.batches: list[VoteBatch] = []
+        self._charged: list[PureDP | ZCDP] = []
         self._votes: dict[bytes, Array] = {}
         self._batch_of: dict[bytes, int] = {}
 
@@ -63,8 +68,39 @@ class VoteBook:
 
     @property
     def spent(self) -> PureDP | ZCDP | None:
-        """What the released batches cost together; None where nothing was released."""
-        return total_budget([b.plan.budget for b in self.batches]) if self.batches else None
+        """What the charged batches cost together, released or lost; None where there is none."""
+        return total_budget(self._charged) if self._charged else None
+
+    @property
+    def n_charged(self) -> int:
+        """Number of batches that were charged, released or lost."""
+        return len(self._charged)
+
+    @contextmanager
+    def reserved(self, new: int) -> Iterator[int]:
+        """Reserve a batch for new queries before it is planned; give its number.
+
+        It returns where the block fails before the batch is charged. Afterwards it stays, for
+        the records may have been read.
+
+        Raises
+        ------
+        BudgetError
+            If all batches are taken.
+        """
+        self.check_open(new)
+        number, charged = self.n_started, self.n_charged
+        self.n_started += 1
+        try:
+            yield number
+        except BaseException:
+            if self.n_charged == charged:
+                self.n_started -= 1
+            raise
+
+    def charge(self, budget: PureDP | ZCDP) -> None:
+        """Count a batch as spent, before its records are read."""
+        self._charged.append(budget)
 
     def check_open(self, new: int) -> None:
         """Refuse a batch of new queries beyond the plan."""

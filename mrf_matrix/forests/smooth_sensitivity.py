@@ -46,8 +46,9 @@ def smooth_label_probabilities(counts: NDArray[np.integer], epsilon: float) -> A
     table = np.asarray(counts)
     ranked = np.sort(table, axis=1)
     lead = ranked[:, -1] - (ranked[:, -2] if table.shape[1] > 1 else 0)
+    finite = min(epsilon, 2 * LARGEST_EXPONENT)  # larger ones say the same; a tie leads by 0
     exponent = np.minimum(
-        epsilon / 2 * np.exp(np.minimum(lead * epsilon, LARGEST_EXPONENT)), LARGEST_EXPONENT
+        finite / 2 * np.exp(np.minimum(lead * finite, LARGEST_EXPONENT)), LARGEST_EXPONENT
     )
     weights = np.where(table == ranked[:, -1:], 1.0, np.exp(-exponent)[:, None])
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

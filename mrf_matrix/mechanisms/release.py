@@ -16,6 +16,8 @@ from strategies.operators import Operator
 Noise = Literal["exact", "research", "none"]
 NOISE_KINDS: tuple[str, ...] = get_args(Noise)
 
+READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
@@ -38,6 +40,9 @@ class Release:
         Which program measured, when, and what drew the noise; None where it is unknown.
     domain : Domain, optional
         The public domain with its classes, for whoever has the release alone.
+    domain_read_off : bool, default=False
+        Whether the domain was read off the records, which leaks them: then the release is not
+        private, whatever its noise, and nothing made of it is.
 
     Examples
     --------
@@ -55,6 +60,7 @@ class Release:
     sizes: tuple[int, ...]
     provenance: Provenance | None = None
     domain: PublicDomain | None = None
+    domain_read_off: bool = False
 
     def __post_init__(self) -> None:
         answers = np.asarray(self.answers)
@@ -188,12 +194,17 @@ class Release:
 
     @property
     def is_private(self) -> bool:
-        """Whether this is a private release: exact noise of a finite budget."""
-        return self.noise == "exact"
+        """Whether this is a private release: exact noise, a finite budget, a public domain."""
+        return self.noise == "exact" and not self.domain_read_off
 
     @property
     def statement(self) -> str:
         """One sentence on what is, or is not, protected."""
+        return READ_OFF if self.domain_read_off else self.noise_statement
+
+    @property
+    def noise_statement(self) -> str:
+        """The same as if the domain were public: one sentence on what the noise protects."""
         if self.noise == "none":
             return "NOT A PRIVATE RELEASE: no noise was added (infinite budget)."
         if self.noise == "research":

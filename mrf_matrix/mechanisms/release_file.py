@@ -45,6 +45,8 @@ KEYS = {
     "provenance",
     "domain",
 }
+READ_OFF_KEY = "domain_read_off"
+"""True where the domain was read off the records; missing elsewhere."""
 
 
 def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -89,6 +91,8 @@ def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         },
         "domain": None if domain is None else domain.to_dict(),
     }
+    if release.domain_read_off:
+        data[READ_OFF_KEY] = True
     return data, arrays | {"answers": release.answers.astype("<i8", copy=False)}
 
 
@@ -102,14 +106,19 @@ def release_of(container: Container) -> tuple[Release, Any]:
     ValueError, TypeError, KeyError, ArithmeticError
         If something is missing, of another type, too large, or does not agree.
     """
-    data = checked_object(container.data, KEYS, "release.json")
+    data = checked_object(container.data, _keys(container.data), "release.json")
+    if data.get(READ_OFF_KEY, True) is not True:
+        raise ReleaseFileError(f"{READ_OFF_KEY}: expected true, or nothing.")
     checked_version(data, FORMAT, SCHEMA_VERSION)
     noise = cast(Noise, one_of(data["noise"], NOISE_KINDS, "noise"))
     budget = budget_of(data["budget"])
-    if budget.is_infinite != (noise == "none") or data["is_private"] is not (noise == "exact"):
+    read_off = READ_OFF_KEY in data
+    private = noise == "exact" and not read_off
+    if budget.is_infinite != (noise == "none") or data["is_private"] is not private:
         raise ReleaseFileError(
             f"noise={noise!r}, {budget!r}, is_private={str(data['is_private'])[:10]}: expected an "
-            f"infinite budget with noise 'none' only, and a private release with 'exact' only."
+            f"infinite budget with noise 'none' only, and a private release with 'exact' only, "
+            f"over a domain that was not read off the records."
         )
     strategy = checked_object(data["strategy"], STRATEGY_KEYS, "strategy")
     matrix, names = decode(strategy["matrix"], container.array, "strategy/")
@@ -124,8 +133,21 @@ def release_of(container: Container) -> tuple[Release, Any]:
     answers = container.array("answers", "<i8", (matrix.shape[0], _classes(data["n_classes"])))
     mechanism = verified(matrix, recovery, _claims(data, strategy, budget))
     native = answers.astype(np.int64)
-    release = Release(mechanism, native, noise, sizes, _provenance(data["provenance"]))
+    release = Release(
+        mechanism,
+        native,
+        noise,
+        sizes,
+        _provenance(data["provenance"]),
+        domain_read_off=read_off,
+    )
     return release, data["domain"]
+
+
+def _keys(data: Any) -> set[str]:
+    """Return the keys that are expected: one of them only where it denies something."""
+    denies = isinstance(data, dict) and READ_OFF_KEY in data
+    return KEYS | {READ_OFF_KEY} if denies else KEYS
 
 
 def budget_of(data: Any) -> PureDP | ZCDP:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.fixed_claim import check_claim
 from mrf_matrix.estimators.privacy_report import DENIAL, PrivacyReport
 
 
@@ -34,6 +35,7 @@ class Released:
     @property
     def privacy_report_(self) -> PrivacyReport:
         """What the file claims."""
+        check_claim(self)
         return self.report
 
     @property
@@ -55,6 +57,7 @@ class Released:
         )
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
+        check_claim(self)
         return self.domain.encode(X, extra="ignore")
 
     def _described(self, text: str) -> str:

@@ -110,6 +110,7 @@ class ReleasedForestClassifier(Released, NoiseAwareForest):
     """
 
     released_by = "MatrixForestClassifier"
+    _claim_rests_on = ("ensembles", "classes", "report")
 
     def __init__(
         self,
@@ -126,6 +127,7 @@ class ReleasedForestClassifier(Released, NoiseAwareForest):
         self.report = report
         self.voting = voting
         self.shrinkage = shrinkage
+        self._fix_claim()
 
     @property
     def ensembles_(self) -> tuple[ReleasedEnsemble, ...]:

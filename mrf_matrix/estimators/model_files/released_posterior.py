@@ -47,6 +47,7 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
     """
 
     released_by = "PosteriorForestClassifier"
+    _claim_rests_on = ("measurement", "release", "report")
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
         self.release = release
         self.domain = domain
         self.report = report
+        self._fix_claim()
 
     @property
     def measurement_(self) -> BlockMeasurement:

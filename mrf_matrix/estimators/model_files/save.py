@@ -16,6 +16,7 @@ from mrf_matrix.estimators.model_files.released_forest import (
     ReleasedEnsemble,
     ReleasedForestClassifier,
 )
+from mrf_matrix.estimators.privacy_report import DENIAL
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.files import ContainerError, write_container
 from strategies.operator_files import OperatorFileError
@@ -54,6 +55,8 @@ def save_model(
     ------
     ModelFileError
         If the model is no private release and that was not allowed.
+    ValueError
+        If a parameter that its claim rests on was changed after `fit`.
     TypeError
         If it is no fitted classifier of this kind.
 
@@ -125,10 +128,9 @@ def _content(model: MatrixModel) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def doubt_of(model: MatrixModel | PosteriorModel) -> str | None:
     """Return why a fitted model is no private release; None if it is one."""
-    if isinstance(model.domain, str):
-        return "its domain was read off the records"
-    if model.privacy_report_.noise != "exact":
-        return model.privacy_report_.statement
+    report = model.privacy_report_
+    if report.noise != "exact" or report.statement.startswith(DENIAL):
+        return str(report.statement)
     for one in () if isinstance(model, PosteriorModel) else _ensembles(model):
         if one.forest.data_dependent and one.forest.budget_spent is None:
             return "its trees were learned from records without a budget"

@@ -132,7 +132,8 @@ def test_batches_have_noise_of_their_own(records, queries):
     model.predict(queries[:4])
     model.predict(queries[4:])
     noise = [
-        batch.releases[0].answers - next(iter(model._tables)).answers(batch.releases[0].matrix)
+        batch.releases[0].answers
+        - next(iter(model._fitted.tables)).answers(batch.releases[0].matrix)
         for batch in model.batches_
     ]
     shared = min(len(noise[0]), len(noise[1]))
@@ -227,14 +228,14 @@ def test_pickling_and_copying_are_refused_unless_asked_for(records, queries):
     model = small().fit(*records)
     for leak in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(PrivateDataError, match="keep_records_in_pickle"):
-            leak(model._tables)
+            leak(model._fitted.tables)
     with pytest.raises(PrivateDataError):
         pickle.dumps(model)
     kept = small(keep_records_in_pickle=True).fit(*records)
     again = pickle.loads(pickle.dumps(kept))
     np.testing.assert_array_equal(again.predict(queries), kept.predict(queries))
     assert not hasattr(clone(kept), "ensembles_")
-    assert "private" in repr(model._tables)
+    assert "private" in repr(model._fitted.tables)
 
 
 def test_budget_shares_divide_the_batch_budget(records, queries):

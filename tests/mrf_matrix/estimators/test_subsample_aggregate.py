@@ -80,7 +80,7 @@ def test_an_infinite_budget_gives_the_votes_of_disjoint_trees(
         epsilon=INFINITE, noise_state=None, voting=voting, allocation=allocation, **changes
     ).fit(*records)
     expected = np.zeros((len(queries), 3))
-    for one, table in zip(model.ensembles_, model._tables, strict=True):
+    for one, table in zip(model.ensembles_, model._fitted.tables, strict=True):
         dense = np.zeros((one.forest.n_leaves, 3))
         dense[table.codes[:, 0]] = table.counts
         if voting == "weight":
@@ -96,7 +96,9 @@ def test_adding_a_record_changes_one_leaf_of_each_ensemble(records, changes):
     codes, labels = records
     before = small(**changes).fit(codes[:-1], labels[:-1])
     after = small(**changes).fit(codes, labels)
-    for one, old, new in zip(after.ensembles_, before._tables, after._tables, strict=True):
+    for one, old, new in zip(
+        after.ensembles_, before._fitted.tables, after._fitted.tables, strict=True
+    ):
         change = dense(new, one.forest.n_leaves) - dense(old, one.forest.n_leaves)
         assert np.abs(change).sum() == 1
 

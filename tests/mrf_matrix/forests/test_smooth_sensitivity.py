@@ -20,6 +20,11 @@ def test_the_formula():
     np.testing.assert_allclose(law, expected / expected.sum())
 
 
+def test_without_noise_all_that_tie_for_the_lead_share_the_label():
+    law = smooth_label_probabilities(np.array([[3, 3, 1], [4, 2, 0]]), float("inf"))
+    np.testing.assert_allclose(law, [[0.5, 0.5, 0], [1, 0, 0]], atol=1e-300)
+
+
 def test_draws_follow_it():
     counts = np.tile([2, 1, 0], (40_000, 1))
     drawn = draw_smooth_labels(counts, 0.5, np.random.default_rng(0))

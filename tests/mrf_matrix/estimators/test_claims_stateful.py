@@ -1,0 +1,416 @@
+"""Whatever is done to classifiers, in whatever order: no report claims less than was lost.
+
+The accountant knows nothing of reports. It watches what is drawn, and finds the loss from the
+integers that were measured and the scale of their noise alone, by enumeration of neighbours.
+"""
+
+import copy
+import os
+import pickle
+import re
+import sys
+import warnings
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from mrf_matrix import Domain, load_model, mechanisms, save_model
+from mrf_matrix.domain import PrivacyLeakWarning
+from mrf_matrix.estimators import (
+    BatchPredictionClassifier,
+    MatrixForestClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivateNaiveBayesClassifier,
+    SmoothSensitivityForestClassifier,
+    SubsampleAggregateClassifier,
+    matrix_forest,
+    multinomial_forest,
+    private_prediction,
+    smooth_sensitivity_forest,
+    subsample_aggregate,
+)
+from mrf_matrix.estimators.vote_book import VoteBook
+from mrf_matrix.forests import PrivateMultinomialTrees
+
+INFINITE = float("inf")
+CLAIM = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./]+)\) under (\w+) neighbours")
+SPENT = re.compile(r"^(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./]+|inf)\)")
+DENIALS = ("NOT A PRIVATE RELEASE", "NOT PRIVATE", "Nothing was released yet")
+
+
+@dataclass
+class Account:
+    """What one fitted object, and those that it was copied from, drew of the records."""
+
+    measured: list = field(default_factory=list)
+    structure: list = field(default_factory=list)
+    labels: list = field(default_factory=list)
+    hard: bool = False
+    seeded: bool = False
+    read_off: bool = False
+    parallel_stages: bool = False
+
+    def copy(self):
+        return replace(self, measured=list(self.measured))
+
+    def loss(self, relation):
+        """Return (kind, amount) of everything drawn, under a relation."""
+        if self.seeded or self.read_off or any(one.noise != "exact" for one in self.measured):
+            return None, INFINITE
+        kinds = {
+            "ZCDP" if one.mechanism.rounded.norm == "l2" else "PureDP" for one in self.measured
+        }
+        tables = sum((_loss(one, relation, self.hard) for one in self.measured), Fraction(0))
+        chosen = max([0, *self.structure, *self.labels]) * (2 if relation == "replace_one" else 1)
+        if self.structure or self.labels:
+            kinds.add("PureDP")
+        if len(kinds) > 1:
+            return None, INFINITE
+        total = max(tables, chosen) if self.parallel_stages else tables + chosen
+        return next(iter(kinds), None), total
+
+    def refutes(self, statement, budget=None):
+        """Return why a claim is less than what was lost, or None."""
+        if statement.startswith(DENIALS):
+            nothing_yet = statement.startswith("Nothing")
+            return "something was drawn" if nothing_yet and self.measured else None
+        claimed = CLAIM.search(statement)
+        if claimed is None:
+            return None if statement.startswith("Nothing was released, but") else "no claim"
+        kind, amount, relation = claimed.groups()
+        drawn, loss = self.loss(relation)
+        if drawn not in (None, kind) or loss > Fraction(amount):
+            return f"{statement} but {drawn} loss {loss} under {relation}"
+        spent = SPENT.match(budget or "")
+        if spent and Fraction(spent[2]) < loss:
+            return f"budget {budget}, but {loss} was lost"
+        return None
+
+
+@cache
+def _loss(release, relation, hard):
+    """Return the exact loss of one release of noisy integers: ε of Laplace, ρ of Gaussian noise."""
+    columns = np.rint(release.matrix.to_dense()).astype(object).T
+    scale = Fraction(release.law.scale)
+    steps = _steps(columns, relation, hard)
+    if release.mechanism.rounded.norm == "l1":
+        return Fraction(max(sum(map(abs, step)) for step in steps)) / scale
+    return Fraction(max(sum(x * x for x in step) for step in steps)) / (2 * scale**2)
+
+
+def _steps(columns, relation, hard):
+    """Yield by how much answers in two classes may differ between neighbours."""
+    nothing = [0] * len(columns[0])
+    one = []  # what a single record more or less does: a count, or a vote that moves
+    for column in columns:
+        sides = [(list(column), nothing), (nothing, list(column))]
+        if hard:
+            sides += [(list(column), [-x for x in column]), ([-x for x in column], list(column))]
+        one += sides
+    if relation == "add_remove":
+        return [a + b for a, b in one]
+    return [
+        [x - y for x, y in zip(a + b, c + d, strict=True)] for (a, b), (c, d) in product(one, one)
+    ]
+
+
+class Watch:
+    """Notes every draw of noise in the account of whoever is at work."""
+
+    def __init__(self, monkeypatch):
+        self.now = Account()
+        self.trees = 1
+        measure, label = mechanisms.measure, subsample_aggregate.leaf_labels
+        grow, smooth = PrivateMultinomialTrees.grow, smooth_sensitivity_forest.draw_smooth_labels
+
+        def measuring(*args, **keywords):
+            release = measure(*args, **keywords)
+            self.now.measured.append(release)
+            return release
+
+        def labelling(*args):
+            self.now.hard = True
+            return label(*args)
+
+        def growing(trees, *args, **keywords):
+            self.now.seeded |= keywords["bits"].generator is not None
+            self.trees = 1 if trees.disjoint else trees.n_trees
+            self.now.structure.append(sum(trees.budgets) * trees.max_depth * self.trees)
+            return grow(trees, *args, **keywords)
+
+        def published(*args):
+            self.now.labels.append(INFINITE)
+            return smooth(*args)
+
+        for name, module in list(sys.modules.items()):
+            if name.startswith("mrf_matrix") and vars(module).get("measure") is measure:
+                monkeypatch.setattr(module, "measure", measuring)
+        monkeypatch.setattr(subsample_aggregate, "leaf_labels", labelling)
+        monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
+        monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
+        for module in (private_prediction, matrix_forest):
+            monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
+        for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
+            choosing = self._choosing(module.private_labels, name)
+            monkeypatch.setattr(module, "private_labels", choosing)
+
+    def _throwing(self, throw):
+        def throwing(noise, budget, seed):
+            coins = throw(noise, budget, seed)
+            known = np.random.default_rng(seed).bit_generator.state
+            self.now.seeded |= known == coins.bit_generator.state
+            return coins
+
+        return throwing
+
+    def _choosing(self, choose, trees):
+        def choosing(counts, epsilon, score, bits):
+            self.now.seeded |= bits.generator is not None
+            self.now.labels.append(epsilon * (self.trees if trees else 1))
+            return choose(counts, epsilon, score, bits)
+
+        return choosing
+
+
+DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
+CELLS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+X = np.tile(CELLS, (3, 1))
+Y = np.array([0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0])
+TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
+IDENTITY = TREES | {"strategy": "identity"}
+KINDS = {
+    BatchPredictionClassifier: IDENTITY,
+    SubsampleAggregateClassifier: IDENTITY,
+    MatrixForestClassifier: IDENTITY,
+    PosteriorForestClassifier: {"random_state": 0},
+    PrivateNaiveBayesClassifier: {},
+    MultinomialForestClassifier: TREES | {"epsilon": 1},
+    MultinomialMatrixForestClassifier: IDENTITY,
+    SmoothSensitivityForestClassifier: TREES,
+}
+VALUES = {
+    "domain": [DOMAIN, "from_data", Domain.from_sizes([2, 3], n_classes=2)],
+    "epsilon": [1, 4, Fraction(1, 2), INFINITE, None],
+    "rho": [None, None, Fraction(1, 2), 2],
+    "neighboring": ["add_remove", "replace_one"],
+    "noise": ["exact", "exact", "research"],
+    "noise_state": [None, None, 0],
+    "allocation": ["matrix", "per_query", "per_tree", "disjoint"],
+    "n_ensembles": [1, 2],
+    "budget_shares": [None, [1, 3]],
+    "n_batches": [1, 2, 3],
+    "voting": ["weight", "hard"],
+    "keep_records_in_pickle": [True, False],
+    "disjoint": [True, False],
+    "label_rule": ["count", "smooth"],
+    "parts": ["coins", "all"],
+    "structure_share": [0.5, 0.25],
+    "max_depth": [1, "auto"],
+}
+OFTEN = [*KINDS, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
+"""Those that spend after fit, more often."""
+
+REFUSALS = (ValueError, TypeError, NotFittedError)
+"""What may be said to a wrong call; anything else is a fault."""
+
+
+class Sequences(RuleBasedStateMachine):
+    """A shelf of classifiers, each with the account of what it drew."""
+
+    watch: Watch
+    folder: str
+
+    def __init__(self):
+        super().__init__()
+        self.shelf = []
+
+    @rule(kind=st.sampled_from(OFTEN), data=st.data())
+    def make(self, kind, data):
+        self.put(kind(DOMAIN, **KINDS[kind]), Account())
+        for _ in range(data.draw(st.integers(0, 2), label="changes before fit")):
+            self.change(-1, data, by_hand=False)
+        self.fit(-1)
+
+    def put(self, model, account):
+        self.shelf = [*self.shelf[-3:], (model, account)]
+
+    def at(self, place):
+        return self.shelf[place % len(self.shelf)]
+
+    @precondition(lambda self: self.shelf)
+    @rule(place=st.integers(0, 3), data=st.data(), by_hand=st.booleans())
+    def change(self, place, data, by_hand):
+        model, _ = self.at(place)
+        names = [name for name in VALUES if name in model.get_params(deep=False)]
+        name = data.draw(st.sampled_from(names), label="name")
+        value = data.draw(st.sampled_from(VALUES[name]), label="value")
+        if by_hand:
+            setattr(model, name, value)
+        else:
+            model.set_params(**{name: value})
+
+    @precondition(lambda self: self.shelf)
+    @rule(place=st.integers(0, 3), data=st.data(), first=st.integers(0, 3))
+    def change_and_ask(self, place, data, first):
+        for _ in range(data.draw(st.integers(1, 2), label="changes")):
+            self.change(place, data, by_hand=False)
+        self.ask(place, "predict", first, 2)
+
+    @precondition(lambda self: self.shelf)
+    @rule(place=st.integers(0, 3))
+    def fit(self, place):
+        place %= len(self.shelf)
+        model, _ = self.shelf[place]
+        self.watch.now = account = Account(
+            read_off=isinstance(model.domain, str),
+            parallel_stages=getattr(model, "parts", None) == "coins",
+        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyLeakWarning)
+                model.fit(X, Y)
+        except REFUSALS:
+            return
+        self.shelf[place] = model, account
+
+    @precondition(lambda self: self.shelf)
+    @rule(
+        place=st.integers(0, 3),
+        what=st.sampled_from(["predict", "predict_proba", "vote_intervals", "plan"]),
+        first=st.integers(0, 3),
+        count=st.integers(1, 4),
+    )
+    def ask(self, place, what, first, count):
+        model, self.watch.now = self.at(place)
+        if hasattr(model, what):
+            try:
+                getattr(model, what)(CELLS[first : first + count])
+            except REFUSALS:
+                return
+
+    @precondition(lambda self: self.shelf)
+    @rule(place=st.integers(0, 3), how=st.sampled_from(["clone", "pickle", "copy", "deepcopy"]))
+    def duplicate(self, place, how):
+        model, account = self.at(place)
+        if how == "copy":  # shares what is answered, and so the account
+            self.put(copy.copy(model), account)
+            return
+        try:
+            if how == "clone":
+                self.put(clone(model), Account())
+            elif how == "pickle":
+                self.put(pickle.loads(pickle.dumps(model)), account.copy())
+            else:
+                self.put(copy.deepcopy(model), account.copy())
+        except REFUSALS:
+            return
+
+    @precondition(lambda self: self.shelf)
+    @rule(place=st.integers(0, 3), allowed=st.booleans())
+    def keep(self, place, allowed):
+        model, account = self.at(place)
+        path = f"{self.folder}/model"
+        try:
+            save_model(model, path, allow_nonprivate=allowed)
+        except REFUSALS:
+            return
+        assert allowed or account.loss("add_remove")[1] < INFINITE
+        self.put(load_model(path), account.copy())
+
+    @invariant()
+    def no_claim_is_less_than_the_loss(self):
+        for model, account in self.shelf:
+            try:
+                report = getattr(model, "privacy_report_", None)
+                statement = (
+                    getattr(model, "statement_", None) if report is None else report.statement
+                )
+            except REFUSALS:
+                continue
+            if statement is not None:
+                assert account.refutes(statement, getattr(report, "budget", None)) is None
+
+
+def run(monkeypatch, tmp_path, sequences):
+    Sequences.watch, Sequences.folder = Watch(monkeypatch), str(tmp_path)
+    run_state_machine_as_test(
+        Sequences,
+        settings=settings(
+            max_examples=sequences,
+            stateful_step_count=20,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_no_sequence_of_calls_yields_a_claim_below_the_loss(monkeypatch, tmp_path):
+    run(monkeypatch, tmp_path, int(os.environ.get("CLAIM_SEQUENCES", "40")))
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    Sequences.watch, Sequences.folder = Watch(monkeypatch), str(tmp_path)
+    return Sequences()
+
+
+def put(machine, kind, **changes):
+    """Put a fitted classifier on the shelf."""
+    model = kind(DOMAIN, **KINDS[kind])
+    known = model.get_params(deep=False)
+    machine.put(model.set_params(**{k: v for k, v in changes.items() if k in known}), Account())
+    machine.fit(-1)
+    return model
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, machine):
+    put(machine, kind, n_batches=2, neighboring=relation, label_rule="count")
+    for first in (0, 2):
+        machine.ask(0, "predict", first, 2)
+    machine.no_claim_is_less_than_the_loss()
+    lost = machine.at(0)[1].loss(relation)
+    assert lost[0] == "PureDP"
+    assert 0.99 <= lost[1] <= 1
+
+
+def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
+    monkeypatch.setattr(subsample_aggregate, "with_hard_votes", lambda mechanism: mechanism)
+    put(machine, SubsampleAggregateClassifier, voting="hard")
+    machine.ask(0, "predict", 0, 4)
+    with pytest.raises(AssertionError, match="loss 2 under add_remove"):
+        machine.no_claim_is_less_than_the_loss()
+
+
+def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatch):
+    model = put(machine, BatchPredictionClassifier, n_batches=2)
+    machine.ask(0, "predict", 0, 1)
+    spent = model._fitted.book.spent
+    machine.ask(0, "predict", 1, 1)
+    monkeypatch.setattr(VoteBook, "spent", spent)
+    with pytest.raises(AssertionError, match="loss 1 under add_remove"):
+        machine.no_claim_is_less_than_the_loss()
+
+
+def test_the_accountant_catches_seeded_coins_and_a_domain_read_off(machine):
+    for change in ({"noise": "research", "noise_state": 0}, {"domain": "from_data"}):
+        put(machine, SubsampleAggregateClassifier, **change)
+        assert machine.at(-1)[1].refutes("PureDP(epsilon=99) under add_remove neighbours")

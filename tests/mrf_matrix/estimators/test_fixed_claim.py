@@ -1,0 +1,346 @@
+"""What a claim rests on is fixed by fit: a change afterwards is refused by name, everywhere."""
+
+import pickle
+import re
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import mrf_matrix.estimators
+from mrf_matrix import (
+    Attribute,
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    SubsampleAggregateClassifier,
+    from_release,
+    load_model,
+    load_release,
+    save_model,
+    save_release,
+)
+from mrf_matrix.domain import PrivacyLeakWarning
+from mrf_matrix.estimators import (
+    BernoulliForestClassifier,
+    BreimanForestClassifier,
+    DenilForestClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
+    PrivateNaiveBayesClassifier,
+    PureForestClassifier,
+    SimplifiedBreimanForestClassifier,
+    SmoothSensitivityForestClassifier,
+)
+from mrf_matrix.estimators.fixed_claim import RESTS_ON
+from mrf_matrix.estimators.model_files import (
+    ModelFileError,
+    ReleasedForestClassifier,
+    ReleasedPosteriorForestClassifier,
+)
+from mrf_matrix.estimators.privacy_report import statement_of
+from mrf_matrix.mechanisms import ReleaseFileError
+
+DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
+OTHER = Domain(
+    [Attribute("x0", categories=["a", "b"]), Attribute("x1", size=3)],
+    target=Attribute("class", size=2),
+)
+X = np.array([[0, 0], [0, 1], [1, 2], [1, 0], [0, 2], [1, 1]])
+Y = np.array([0, 1, 0, 1, 1, 0])
+
+TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
+CELLS = TREES | {"strategy": "identity"}
+GROWN = {"n_trees": 2, "random_state": 0}
+MADE = {
+    "training": lambda: MatrixForestClassifier(DOMAIN, voting="weight", **CELLS),
+    "automatic depth": lambda: MatrixForestClassifier(
+        DOMAIN, n_trees=2, max_depth="auto", random_state=0
+    ),
+    "batch prediction": lambda: BatchPredictionClassifier(DOMAIN, n_batches=3, **CELLS),
+    "subsample": lambda: SubsampleAggregateClassifier(DOMAIN, n_batches=3, **CELLS),
+    "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
+    "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
+    "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
+    "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
+    "label choices": lambda: SmoothSensitivityForestClassifier(DOMAIN, label_rule="count", **TREES),
+    "pure": lambda: PureForestClassifier(DOMAIN, n_leaves=2, **GROWN),
+    "midpoints": lambda: SimplifiedBreimanForestClassifier(DOMAIN, n_leaves=2, **GROWN),
+    "Breiman": lambda: BreimanForestClassifier(DOMAIN, **GROWN),
+    "Denil": lambda: DenilForestClassifier(DOMAIN, **GROWN),
+    "Bernoulli": lambda: BernoulliForestClassifier(DOMAIN, **GROWN),
+}
+NO_CLAIM = {"ComparisonForestClassifier"}
+"""Neither domain nor budget: nothing is claimed."""
+
+CHANGES = {
+    "domain": OTHER,
+    "epsilon": 5,
+    "rho": 0.5,
+    "neighboring": "replace_one",
+    "noise": "research",
+    "noise_state": 7,
+    "allocation": "per_query",
+    "budget_shares": [1.0],
+    "n_batches": 9,
+    "ledger": PrivacyLedger(epsilon=9),
+    "voting": "hard",
+    "label_rule": "smooth",
+    "parts": "all",
+    "structure_share": 0.9,
+    "report": None,
+    "ensembles": (),
+    "classes": ["x", "y"],
+    "measurement": None,
+    "release": None,
+}
+ASKED = ("predict", "predict_proba", "plan", "vote_intervals", "predict_or_abstain",
+         "expected_vote_error")  # fmt: skip
+INTERVALS = ("vote_intervals", "expected_vote_error", "predict_or_abstain")
+"""Not known under every voting, nor from a file without its release."""
+
+STATED = ("privacy_report_", "statement_")
+
+
+def released(tmp_path, model):
+    save_model(model.fit(X, Y), tmp_path / "m")
+    return load_model(tmp_path / "m")
+
+
+def fitted(name, tmp_path):
+    if name == "released":
+        return released(tmp_path, MADE["training"]())
+    if name == "released posterior":
+        return released(tmp_path, MADE["posterior"]())
+    return MADE[name]().fit(X, Y)
+
+
+def entries(model):
+    """Yield everything that may be asked of a fitted classifier, by name."""
+    for name in ASKED:
+        if hasattr(type(model), name):
+            yield name, lambda name=name: getattr(model, name)(X)
+    for name in STATED:
+        if name in vars(model) or isinstance(getattr(type(model), name, None), property):
+            yield name, lambda name=name: getattr(model, name)
+    if isinstance(model, MatrixForestClassifier | PosteriorForestClassifier):
+        yield "save_model", lambda: save_model(model, "/nowhere/m")
+
+
+def test_every_classifier_is_in_the_table():
+    named = [getattr(mrf_matrix.estimators, name) for name in mrf_matrix.estimators.__all__]
+    classes = {one for one in named if isinstance(one, type) and issubclass(one, BaseEstimator)}
+    tested = {type(make()) for make in MADE.values()}
+    tested |= {ReleasedForestClassifier, ReleasedPosteriorForestClassifier}
+    assert {one.__name__ for one in classes - tested} == NO_CLAIM
+
+
+@pytest.mark.parametrize("name", [*MADE, "released", "released posterior"])
+@pytest.mark.parametrize("how", ["set_params", "by hand"])
+def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
+    model = fitted(name, tmp_path)
+    before = dict(entries(model))
+    assert {"predict", "predict_proba"} <= set(before)
+    rests_on = [one for one in (*RESTS_ON, *model._claim_rests_on) if one in vars(model)]
+    assert "domain" in rests_on
+    for parameter in rests_on:
+        old = getattr(model, parameter)
+        new = (not old) if parameter == "disjoint" else CHANGES[parameter]
+        if how == "set_params":
+            model.set_params(**{parameter: new})
+        else:
+            setattr(model, parameter, new)
+        for _, ask in entries(model):
+            with pytest.raises(ValueError, match=rf"^{parameter} was changed.*after fit"):
+                ask()
+        model.set_params(**{parameter: old})
+    unknown = {"automatic depth": INTERVALS[:1], "released": INTERVALS}.get(name, ())
+    for entry in before.keys() - {"save_model", *unknown}:
+        before[entry]()
+
+
+def test_the_message_names_both_values():
+    model = MADE["subsample"]().fit(X, Y).set_params(voting="hard")
+    with pytest.raises(ValueError, match="voting was changed from 'weight' to 'hard' after fit"):
+        model.predict(X)
+
+
+def test_a_mutated_list_is_noticed_and_an_equal_value_is_no_change():
+    shares = [1.0, 3.0]
+    model = MatrixForestClassifier(DOMAIN, n_ensembles=2, budget_shares=shares, **CELLS).fit(X, Y)
+    model.set_params(budget_shares=np.array([1.0, 3.0]), epsilon=Fraction(1)).predict(X)
+    model.set_params(domain=Domain.from_sizes([2, 3], n_classes=2)).predict(X)
+    model.set_params(budget_shares=shares).predict(X)
+    shares[0] = 2.0
+    with pytest.raises(ValueError, match="budget_shares was changed"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("name", ["training", "two stages", "pure"])
+def test_free_post_processing_stays_free(name):
+    model = MADE[name]().fit(X, Y)
+    for voting in ("hard", "weight"):
+        model.set_params(voting=voting).predict(X)
+    if name == "training":
+        assert model.vote_intervals(X)[0].shape == (6,)
+
+
+def test_the_record_survives_pickling_and_a_clone_has_none():
+    model = MADE["training"]().set_params(ledger=PrivacyLedger(epsilon=2)).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    again.predict(X)
+    assert clone(again).set_params(epsilon=0.5).fit(X, Y).privacy_report_.budget == (
+        "PureDP(epsilon=0.5)"
+    )
+    with pytest.raises(ValueError, match=r"epsilon was changed from 1\.0 to 5"):
+        pickle.loads(pickle.dumps(model.set_params(epsilon=5))).predict(X)
+
+
+def test_cross_validation_and_search_go_on():
+    model = PrivateNaiveBayesClassifier(DOMAIN, noise="research", noise_state=0)
+    records, labels = np.tile(X, (5, 1)), np.tile(Y, 5)
+    assert cross_val_score(model, records, labels, cv=2).shape == (2,)
+    search = GridSearchCV(model, {"epsilon": [0.5, 2]}, cv=2).fit(records, labels)
+    search.best_estimator_.predict(X)
+    for epsilon in (1, 2):  # changed, then fitted: no claim of the fit before is left
+        report = model.set_params(epsilon=epsilon).fit(records, labels).privacy_report_
+        assert f"epsilon={epsilon}" in report.budget
+
+
+def test_a_failed_fit_leaves_the_claim_that_stands():
+    model = MADE["posterior"]().fit(X, Y)
+    with pytest.raises(ValueError, match="labels"):
+        model.set_params(epsilon=7).fit(X, Y[:2])
+    with pytest.raises(ValueError, match=r"epsilon was changed from 1\.0 to 7"):
+        _ = model.privacy_report_
+    assert model.set_params(epsilon=1.0).privacy_report_.budget == "PureDP(epsilon=1)"
+
+
+@pytest.mark.parametrize("name", ["multinomial", "Breiman", "label choices", "midpoints"])
+def test_a_fit_that_failed_before_it_paid_leaves_nothing(name):
+    model = MADE[name]().set_params(n_trees=0)
+    before = set(vars(model))
+    with pytest.raises(ValueError, match="n_trees"):
+        model.fit(X, Y)
+    assert set(vars(model)) == before
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_voting_cannot_halve_the_noise():
+    model = SubsampleAggregateClassifier(DOMAIN, voting="hard", **CELLS).fit(X, Y)
+    model.set_params(voting="weight")
+    with pytest.raises(ValueError, match="voting"):
+        model.predict(X)
+    assert model.batches_ == ()
+    model.set_params(voting="hard").predict(X)
+    mechanism = model.batches_[0].plan.answerings[0].mechanism
+    assert mechanism.squared_factor == 4  # of a factor of two
+    assert "hard voting" in model.privacy_report_.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"neighboring": "replace_one"}, {"neighboring": "add_remove"}),
+        ({}, {"noise": "research", "noise_state": 1}),
+        ({"noise": "research", "noise_state": 3}, {"noise": "exact", "noise_state": None}),
+        ({}, {"epsilon": 5}),
+        ({"epsilon": float("inf")}, {"epsilon": 1}),
+        ({}, {"n_batches": 20}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [BatchPredictionClassifier, SubsampleAggregateClassifier])
+def test_batches_are_measured_on_the_terms_of_fit(kind, first, then):
+    model = kind(DOMAIN, **(CELLS | {"n_batches": 2} | first)).fit(X, Y)
+    model.predict(X[:1])
+    said = model.privacy_report_
+    terms = model.get_params()
+    with pytest.raises(ValueError, match=f"^{next(iter(then))} was changed"):
+        model.set_params(**then).predict(X)
+    assert len(model.batches_) == 1
+    assert model.set_params(**{name: terms[name] for name in then}).privacy_report_ == said
+
+
+def read_off(kind, **changes):
+    model = kind("from_data", **changes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        return model.fit(X.astype(float), Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (MatrixForestClassifier, CELLS),
+        (MatrixForestClassifier, {"n_trees": 2, "max_depth": "auto"}),
+        (PosteriorForestClassifier, {}),
+    ],
+    ids=["training", "automatic depth", "posterior"],
+)
+def test_a_domain_read_off_the_records_never_becomes_private(kind, changes, tmp_path):
+    model = read_off(kind, **changes)
+    domain, denial = model.domain_, "NOT A PRIVATE RELEASE: the domain was read off"
+    assert model.privacy_report_.statement.startswith(denial)
+    with pytest.raises(ModelFileError, match="read off the records"):
+        save_model(model, tmp_path / "m")
+    with pytest.raises(ValueError, match="domain was changed after fit"):
+        save_model(model.set_params(domain=domain), tmp_path / "m")
+    model.set_params(domain="from_data")
+    save_model(model, tmp_path / "m", allow_nonprivate=True)
+    loaded = load_model(tmp_path / "m")
+    with pytest.raises(ModelFileError, match="read off the records"):
+        save_model(loaded, tmp_path / "again")
+    assert not model.release_.is_private
+    with pytest.raises(ReleaseFileError, match="read off"):
+        save_release(model.release_, tmp_path / "r", domain)
+    save_release(model.release_, tmp_path / "r", domain, allow_nonprivate=True)
+    kept = load_release(tmp_path / "r")
+    assert kept.statement.startswith(denial)
+    if kind is MatrixForestClassifier:
+        made = from_release(kept, forest=model.forest_, voting="weight")
+        assert made.privacy_report_.statement.startswith(denial)
+        with pytest.raises(ModelFileError, match="read off the records"):
+            save_model(made, tmp_path / "made")
+
+
+@pytest.mark.parametrize("kind", [BatchPredictionClassifier, SubsampleAggregateClassifier])
+def test_no_batch_over_a_domain_read_off_the_records_is_private(kind):
+    model = read_off(kind, **CELLS)
+    model.predict(X.astype(float))
+    assert model.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE: the domain was read")
+    assert not model.batches_[0].releases[0].is_private
+    domain = model.domain_
+    with pytest.raises(ValueError, match="domain was changed after fit"):
+        _ = model.set_params(domain=domain).privacy_report_
+
+
+def test_a_report_claims_what_the_worst_release_allows():
+    def release(**changes):
+        return MatrixForestClassifier(DOMAIN, **(CELLS | changes)).fit(X, Y).release_
+
+    good, spent = release(), release().budget
+    seeded = release(noise="research", noise_state=0)
+    assert statement_of([good, good], spent + spent).startswith("Private release: PureDP(epsilon=2")
+    for mixed in ([good, seeded], [seeded, good]):
+        said = statement_of(mixed, spent + spent)
+        assert re.match("NOT A PRIVATE RELEASE: 2 measurements .* seedable", said)
+    bare = release(epsilon=float("inf"))
+    assert "no noise" in statement_of([good, bare, seeded], spent)
+    known = replace(good, domain_read_off=True)
+    assert not known.is_private
+    report = MADE["training"]().fit(X, Y).privacy_report_.of_releases([good, known])
+    assert report.statement.startswith("NOT A PRIVATE RELEASE: the domain was read off")
+    with pytest.raises(ValueError, match="add_remove and replace_one"):
+        statement_of([good, release(neighboring="replace_one")], spent + spent)
+    gaussian = release(epsilon=None, rho=0.5)
+    with pytest.raises(TypeError, match="different kinds"):
+        _ = spent + gaussian.budget  # kinds never add up
