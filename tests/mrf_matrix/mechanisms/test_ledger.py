@@ -7,8 +7,10 @@ import threading
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from io import StringIO
 from math import inf, log
+from operator import add
 
 import pytest
 from hypothesis import given, settings
