@@ -82,9 +82,7 @@ def run_prompts(block: Block, name: str, namespace: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "page", [p for p in pages() if any(python_blocks((ROOT / p).read_text("utf-8")))], ids=str
 )
-def test_python_of_a_page_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     run_page((ROOT / page).read_text("utf-8"), str(page))
