@@ -104,7 +104,9 @@ def _split_off(paths: PatternRows, weights: Array, gram: Array) -> tuple[float, 
             basis = vectors[:, ~strong]
             gram[np.ix_(index, index)] -= block
         blocks.append(basis)
-    stacked: sparse.csr_array = sparse.csr_array(sparse.block_diag(blocks))
+    stacked: sparse.csr_array = sparse.csr_array(
+        sparse.block_diag([sparse.coo_array(block) for block in blocks])
+    )
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return float(total), sparse.csc_array(stacked[back])

@@ -67,13 +67,15 @@ def forms(values: list[Any]) -> dict[str, Any]:
     ]
     objects = np.empty((len(values), 1), dtype=object)
     objects[:, 0] = values
+    with np.errstate(invalid="ignore"):  # pandas 2 casts 1e300 to see whether it is an integer
+        nullable = pd.DataFrame({"c": plain}).convert_dtypes()
     found: dict[str, Any] = {
         "list of rows": [[v] for v in values],
         "objects": objects,
         "mapping": {"c": values},
         "pandas objects": pd.DataFrame({"c": pd.Series(values, dtype=object)}),
         "pandas": pd.DataFrame({"c": plain}),
-        "pandas nullable": pd.DataFrame({"c": plain}).convert_dtypes(),
+        "pandas nullable": nullable,
         "polars": pl.DataFrame({"c": plain}),
         "polars series": {"c": pl.Series(plain)},
         "arrow": pa.table({"c": plain}),

@@ -1,0 +1,112 @@
+"""Every Python block of README and the documentation runs, and what is shown beside it is true.
+
+The blocks of a page run in order, in one namespace, in an empty folder, as a reader would type
+them. A block of prompts is a doctest; a ``text`` block right below a block is what that one prints.
+"""
+
+import doctest
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATED = {"_build", "_templates", "jupyter_execute", "notebooks"}
+LANGUAGES = {"", "bash", "console", "json", "python", "text"}
+FENCE = re.compile(r"^```(?P<language>\S*)[^\n]*\n(?P<body>.*?)^```[ ]*$", re.M | re.S)
+RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    """Python of a page: where its first line stands, and what it is said to print, if anything."""
+
+    line: int
+    source: str
+    printed: str | None
+
+
+def pages() -> list[Path]:
+    """Return README, its neighbours, and every page that a person wrote."""
+    below = [page.relative_to(ROOT) for page in (ROOT / "docs").rglob("*.md")]
+    return [
+        *(page.relative_to(ROOT) for page in sorted(ROOT.glob("*.md"))),
+        *sorted(page for page in below if not GENERATED & set(page.parts)),
+    ]
+
+
+def python_blocks(text: str) -> Iterator[Block]:
+    """Yield the Python blocks of a page, in order."""
+    for fence, after in pairwise([*FENCE.finditer(text), None]):
+        if fence is None or fence["language"] != "python":
+            continue
+        shown = after is not None and after["language"] == "text"
+        below = shown and not text[fence.end() : after.start()].strip()
+        yield Block(
+            text.count("\n", 0, fence.start("body")),
+            fence["body"],
+            after["body"] if below else None,
+        )
+
+
+def run_page(text: str, name: str) -> None:
+    """Run the Python blocks of a page in one namespace, and compare what they show."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in python_blocks(text):
+        if block.source.startswith(">>>"):
+            run_prompts(block, name, namespace)
+            continue
+        code = compile("\n" * block.line + block.source, name, "exec")
+        with redirect_stdout(StringIO()) as out:
+            exec(code, namespace)
+        if block.printed is not None:
+            same = doctest.OutputChecker().check_output(block.printed, out.getvalue(), RULES)
+            assert same, f"{name}, below line {block.line}:\n{out.getvalue()}"
+
+
+def run_prompts(block: Block, name: str, namespace: dict[str, Any]) -> None:
+    """Run a block of prompts as a doctest whose names stay."""
+    test = doctest.DocTestParser().get_doctest(block.source, namespace, name, name, block.line)
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=RULES).run(test, out=report.append, clear_globs=False)
+    namespace.update(test.globs)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in pages() if any(python_blocks((ROOT / p).read_text("utf-8")))], ids=str
+)
+def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    run_page((ROOT / page).read_text("utf-8"), str(page))
+
+
+@pytest.mark.parametrize("page", pages(), ids=str)
+def test_no_python_hides_behind_another_name(page: Path) -> None:
+    """A block of another language, or none, is one of those that are known not to be run."""
+    found = {fence["language"] for fence in FENCE.finditer((ROOT / page).read_text("utf-8"))}
+    assert {name for name in found if not name.startswith("{")} <= LANGUAGES
+
+
+@pytest.mark.parametrize(
+    ("page", "wrong", "right"),
+    [
+        ("```python\nx = 1\n```\n\n```python\nassert x == {}\n```\n", "2", "1"),
+        ("```python\n>>> x = 1\n```\n\n```python\nassert x == {}\n```\n", "2", "1"),
+        ("```python\n>>> 1 + 1\n{}\n```\n", "3", "2"),
+        ("```python\nprint(1)\n```\n\n```text\n{}\n```\n", "2", "1"),
+        ("```python\nprint(1, 2)\n```\n\n```text\n{}\n```\n", "1", "1 ..."),
+    ],
+    ids=["assertion", "after a prompt", "prompt", "printed", "printed in part"],
+)
+def test_a_page_that_is_wrong_fails(page: str, wrong: str, right: str) -> None:
+    run_page(page.format(right), "page.md")
+    with pytest.raises(AssertionError):
+        run_page(page.format(wrong), "page.md")
