@@ -15,6 +15,7 @@ from mrf_matrix.domain.factors import factorise
 from strategies.shown import shown
 
 Values = NDArray[Any]
+Table = Mapping[Any, Any] | Values | nw.DataFrame[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,18 +112,46 @@ def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> li
     DomainError
         If a column is missing, repeated, or not wanted, or the records have no table shape.
     """
+    table = checked_table(records, names, extra)
+    if isinstance(table, Mapping):
+        return [as_any_column(name, table[name]) for name in names]
+    if isinstance(table, nw.DataFrame):
+        return [as_series_column(name, table.get_column(name)) for name in names]
+    if names_of(table) is not None:
+        return [as_array_column(name, table[name]) for name in names]
+    return [as_array_column(name, table[:, i].copy()) for i, name in enumerate(names)]
+
+
+def checked_table(records: Any, names: Sequence[str], extra: str = "error") -> Table:
+    """Return records as a table that has the named columns; parameters as `read_columns`.
+
+    No value is looked at.
+
+    Raises
+    ------
+    DomainError
+        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    """
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
     table = as_table(records)
+    got = names_of(table)
+    if got is not None:
+        check_columns(got, names, extra)
+    elif isinstance(table, np.ndarray):
+        check_shape(table, names)
+    return table
+
+
+def names_of(table: Table) -> list[Any] | None:
+    """Return the names of a table's columns; None for an array without names."""
     if isinstance(table, np.ndarray):
-        return array_columns(table, names, extra)
-    check_columns(list(table) if isinstance(table, Mapping) else table.columns, names, extra)
-    if isinstance(table, Mapping):
-        return [as_any_column(name, table[name]) for name in names]
-    return [as_series_column(name, table.get_column(name)) for name in names]
+        named = table.dtype.names is not None and table.ndim == 1
+        return list(table.dtype.names or ()) if named else None
+    return list(table) if isinstance(table, Mapping) else list(table.columns)
 
 
-def as_table(records: Any) -> "Mapping[Any, Any] | Values | nw.DataFrame[Any]":
+def as_table(records: Any) -> Table:
     """Return records as a mapping, an array or a frame, whichever they are.
 
     Raises
@@ -165,11 +194,8 @@ def as_any_column(name: str, values: Any) -> Column:
     return as_array_column(name, values)
 
 
-def array_columns(array: Values, names: Sequence[str], extra: str) -> list[Column]:
-    """Split a structured array by name, another by position."""
-    if array.dtype.names is not None and array.ndim == 1:
-        check_columns(list(array.dtype.names), names, extra)
-        return [as_array_column(name, array[name]) for name in names]
+def check_shape(array: Values, names: Sequence[str]) -> None:
+    """Refuse an array that is not of shape (N, d)."""
     if array.ndim != 2:
         raise DomainError(
             f"Records are an array of {array.ndim} dimensions; expected two (records, attributes). "
@@ -180,7 +206,6 @@ def array_columns(array: Values, names: Sequence[str], extra: str) -> list[Colum
             f"Records have {array.shape[1]} columns; expected {len(names)}, in the order "
             f"{name_some(names)}. Arrays are matched by position."
         )
-    return [as_array_column(name, array[:, i].copy()) for i, name in enumerate(names)]
 
 
 def rows_as_array(rows: Sequence[Any]) -> Values:
