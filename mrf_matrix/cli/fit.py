@@ -15,7 +15,6 @@ from mrf_matrix.cli.options import (
     VOTINGS,
     budget_options,
     depth_or_auto,
-    epsilon_or_default,
     neighboring_option,
     splits_option,
     strategy_option,
@@ -135,7 +134,8 @@ def command(
     """
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.estimators import save_model
-    from mrf_matrix.mechanisms import PrivacyLedger, as_budget
+    from mrf_matrix.mechanisms import PrivacyLedger
+    from mrf_matrix.mechanisms.budget import budget_or_default
 
     check_options(settings["method"], settings["depth"])
     check_output(output, overwrite)
@@ -143,7 +143,7 @@ def command(
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
     model = classifier(settings, ledger)
     if ledger is not None:  # refused before the records are so much as read
-        budget = as_budget(epsilon=model.epsilon, rho=model.rho)
+        budget = budget_or_default(model.epsilon, model.rho)
         ledger.check(budget, f"fit of {output.name}", neighboring=model.neighboring)
     records = load_dataset(data, domain, extra="ignore")
     model.set_params(domain=records.domain)
@@ -167,7 +167,7 @@ def classifier(settings: dict[str, Any], ledger: Any) -> Any:
     from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
 
     common = {
-        "epsilon": epsilon_or_default(settings),
+        "epsilon": settings["epsilon"],
         "rho": settings["rho"],
         "neighboring": settings["neighboring"],
         "random_state": settings["seed"],

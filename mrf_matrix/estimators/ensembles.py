@@ -10,9 +10,10 @@ from mrf_matrix.planning.ensembles import Ensemble
 
 
 def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
-    """Return what structures that were grown privately cost beside the release."""
+    """Return what structures cost beside the release, and where trees are less deep than asked."""
     spent = [one.forest.budget_spent for one in ensembles if one.forest.budget_spent is not None]
-    return tuple(f"the forest's structure cost {cost} more, before this" for cost in spent)
+    depths = {one.depth_note: None for one in ensembles if one.depth_note is not None}
+    return (*(f"the forest's structure cost {cost} more, before this" for cost in spent), *depths)
 
 
 def structure_generator(random_state: Any) -> np.random.Generator:

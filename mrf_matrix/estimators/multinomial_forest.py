@@ -157,7 +157,7 @@ class MultinomialForestClassifier(GrownForestClassifier):
         structure = structure_generator(self.random_state)
         bill = bill_of(self, PureDP(self.epsilon))
         bill.check()
-        bits = Bits.of(self.noise, self.noise_state)
+        bits = Bits.of(self.noise, bill.noise_state)
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "

@@ -38,10 +38,11 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
     domain : Domain or "from_data"
         The public schema, with the target's classes. Required. "from_data" reads it off the
         records, which leaks them, and warns.
-    epsilon : float, int or Fraction, default=1.0
-        Pure-DP budget, spent by `fit`. ``float("inf")`` adds no noise.
+    epsilon : float, int or Fraction, optional
+        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
+        no noise.
     rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
     alpha : float, default=1.0
         Records added to every count of an attribute's code in a class (Laplace smoothing).
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
@@ -93,7 +94,7 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
         self,
         domain: Domain | str | None = None,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         rho: Any = None,
         alpha: float = 1.0,
         neighboring: str = "add_remove",

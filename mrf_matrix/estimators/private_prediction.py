@@ -26,7 +26,7 @@ from mrf_matrix.estimators.privacy_report import (
 )
 from mrf_matrix.estimators.private_tables import PrivateTables
 from mrf_matrix.estimators.schema import encode, encode_queries, required_domain, resolve_domain
-from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
+from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_seed, noise_stream
 from mrf_matrix.estimators.vote_book import VoteBatch, VoteBook
 from mrf_matrix.estimators.vote_plan import VotePlan, distinct_rows, weighted
 from mrf_matrix.mechanisms import (
@@ -34,14 +34,15 @@ from mrf_matrix.mechanisms import (
     CellCounts,
     Mechanism,
     PureDP,
-    as_budget,
     calibrate,
 )
+from mrf_matrix.mechanisms.budget import budget_or_default
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.whole_number import whole_number
 from strategies import Strategy
 from strategies.operators import Operator
+from strategies.select import checked_time_limit
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -131,6 +132,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         self._check()
         checked_neighboring(self.neighboring)
         check_strategy_names(self.strategy)
+        checked_time_limit(self.time_limit)
         book = self._new_book()
         self._batch_bill(book, 0).check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
@@ -158,14 +160,14 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
 
     def _public(self, domain: Domain) -> tuple["PublicParts", np.random.Generator]:
         """Grow the public forests; return them with the structure's generator."""
-        private = not as_budget(epsilon=self.epsilon, rho=self.rho).is_infinite
+        private = not budget_or_default(epsilon=self.epsilon, rho=self.rho).is_infinite
         structure = structure_generator(self.random_state)
         seed = int(structure.integers(2**63))
         ensembles = self._design().grow(domain, structure, use="release" if private else "study")
         return PublicParts(domain, ensembles, seed), structure
 
     def _new_book(self) -> VoteBook:
-        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
+        budget = budget_or_default(epsilon=self.epsilon, rho=self.rho)
         return VoteBook(budget, whole_number("n_batches", self.n_batches))
 
     def _batch_bill(self, book: VoteBook, new: int) -> Bill:
@@ -193,6 +195,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
             codes = encode_queries(self, self.domain_, X)
             return self._planned(codes, self._parts, self._book)
         self._check()
+        checked_time_limit(self.time_limit)
         parts, _ = self._public(required_domain(self.domain))
         return self._planned(parts.domain.encode(X), parts, self._new_book())
 
@@ -246,7 +249,8 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         if plan is None:
             return
         self._batch_bill(self._book, len(plan.queries)).charge()
-        stream = noise_stream(self.noise, self.noise_state, self._book.n_started)
+        seed = noise_seed(self.noise, self.noise_state, self.random_state)
+        stream = noise_stream(self.noise, seed, self._book.n_started)
         self._book.n_started += 1
         releases, votes = plan.release(self._tables, noise=self.noise, noise_state=stream)
         self._book.record(VoteBatch(plan, releases, votes), self._parts.keys(plan.queries))

@@ -10,6 +10,8 @@ from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
+NOISE_KEY = 1
+"""Tells the noise's seeds from the structure's, which have no key."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ def bill_of(estimator: Any, budget: Budget, what: str = "fit") -> Bill:
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,
         noise=estimator.noise,
-        noise_state=estimator.noise_state,
+        noise_state=noise_seed(
+            estimator.noise, estimator.noise_state, getattr(estimator, "random_state", None)
+        ),
     )
 
 
@@ -120,6 +124,20 @@ def _check_seed(noise_state: Any) -> None:
             f"noise_state={noise_state!r}: expected None, a whole number that is not negative, or "
             f"a Generator."
         ) from error
+
+
+def noise_seed(noise: Any, noise_state: Any, random_state: Any) -> Any:
+    """Return what seeds the noise: ``noise_state``, and where research noise has none, a number.
+
+    An integer ``random_state`` makes a study repeatable as scikit-learn's estimators are. The
+    number is drawn from it by a sequence of its own, so that the noise is independent of the
+    structure, which the seed itself draws. Exact noise is never seeded.
+    """
+    seeded = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if noise != "research" or noise_state is not None or not seeded or random_state < 0:
+        return noise_state
+    apart = np.random.SeedSequence(int(random_state), spawn_key=(NOISE_KEY,))
+    return int(apart.generate_state(1, np.uint64)[0])
 
 
 def noise_stream(noise: Any, noise_state: Any, batch: int = 0) -> Any:

@@ -88,7 +88,7 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
         self,
         domain: Domain | str | None = None,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         rho: Any = None,
         n_batches: int = 1,
         n_trees: int = 16,

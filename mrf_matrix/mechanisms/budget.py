@@ -218,6 +218,38 @@ def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
     return PureDP(epsilon) if epsilon is not None else ZCDP(rho)
 
 
+def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
+    """Return the ε that estimators, plans and searches take: 1 where neither budget is given.
+
+    Parameters
+    ----------
+    epsilon, rho : number or None
+        As somebody gave them. Where both are, the two together are refused by `as_budget`.
+
+    Examples
+    --------
+    >>> epsilon_or_default(None, None), epsilon_or_default(None, 0.5), epsilon_or_default(2, None)
+    (1, None, 2)
+    """
+    return 1 if epsilon is None and rho is None else epsilon
+
+
+def budget_or_default(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+    """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
+
+    Raises
+    ------
+    BudgetError, TypeError
+        As `as_budget`.
+
+    Examples
+    --------
+    >>> budget_or_default(), budget_or_default(rho=0.5)
+    (PureDP(epsilon=1), ZCDP(rho=0.5))
+    """
+    return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
+
+
 def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(f"shares={shares!r}: expected a number of shares or a list of weights.")

@@ -35,10 +35,21 @@ class Ensemble:
         Positions of its attributes in the whole domain, in the order of the forest's domain.
     forest : Forest
         Over the sub-domain of these attributes.
+    depth_limit : int, optional
+        The depth that was asked for, where trees are as deep as their attributes allow.
     """
 
     features: tuple[int, ...]
     forest: Forest
+    depth_limit: int | None = None
+
+    @property
+    def depth_note(self) -> str | None:
+        """What is said where trees are less deep than was asked for."""
+        depth = self.forest.max_depth
+        if self.depth_limit is None or depth >= self.depth_limit:
+            return None
+        return f"max_depth={self.depth_limit}: trees are {depth} deep, all that attributes allow"
 
     def view(self, codes: Codes) -> Codes:
         """Return the columns of encoded records that the ensemble sees, shape (N, d̄)."""
@@ -106,7 +117,8 @@ class EnsembleDesign:
             if use != "study":
                 paid = use == "release"
                 check_structure_is_public(forest, PURPOSE[use], allow_spent=paid)
-            ensembles.append(Ensemble(subset, forest))
+            limit = source.max_depth if isinstance(source, RandomTrees) else None
+            ensembles.append(Ensemble(subset, forest, limit))
         return tuple(ensembles)
 
     def checked_count(self) -> int:
@@ -153,6 +165,7 @@ class EnsembleDesign:
         return [tuple(int(i) for i in np.sort(positions)) for positions in drawn]
 
     def _sources(self, count: int) -> Sequence[Any]:
+        RandomTrees(self.n_trees, self.max_depth, self.splits)  # refused even where not in use
         if self.forest is None:
             trees = whole_number("n_trees", self.n_trees)
             if trees < count:

@@ -8,7 +8,8 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, calibrate
+from mrf_matrix.mechanisms.budget import budget_or_default
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.ensembles import Ensemble, EnsembleDesign
@@ -27,6 +28,7 @@ from mrf_matrix.planning.workloads import (
 )
 from strategies import Strategy, evaluate, select
 from strategies.operators import Identity, Norm, Operator
+from strategies.select import checked_time_limit
 
 Budget = PureDP | ZCDP
 
@@ -67,7 +69,7 @@ def plan(
         As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`
         and `PosteriorForestClassifier` release.
     epsilon, rho : positive number
-        Exactly one: pure DP (Laplace noise) or zCDP (Gaussian noise).
+        At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it. With the same integer `random_state` it is the
@@ -120,8 +122,9 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     """
     kind = checked_mode(mode)
     schema, source = _schema(domain, forest)
-    budget = as_budget(epsilon=epsilon, rho=rho)
+    budget = budget_or_default(epsilon, rho)
     checked_neighboring(neighboring)
+    checked_time_limit(time_limit)
     rule = checked_voting(kind, voting)
     shared = checked_allocation(kind, allocation)
     classes = _classes(schema, n_classes)
