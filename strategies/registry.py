@@ -1,5 +1,7 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
+from reprlib import repr as short
+
 from strategies import (
     common_refinement,
     gaussian_optimal,
@@ -65,7 +67,7 @@ def family_named(name: str) -> Family:
     for family in FAMILIES:
         if family.name == name:
             return family
-    raise ValueError(f"method={name!r}: expected 'auto' or one of {', '.join(families())}.")
+    raise ValueError(f"method={short(name)}: expected 'auto' or one of {', '.join(families())}.")
 
 
 def portfolio_for(problem: Problem) -> tuple[Family, ...]:

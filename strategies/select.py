@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from numbers import Real
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,8 @@ def select(
         able = portfolio_for(problem) if method == "auto" else (family_named(method),)
         if method != "auto" and not able[0].serves(problem):
             raise ValueError(
-                f"method={method!r} cannot serve a workload of shape {problem.workload.shape} "
-                f"for norm={norm!r}: expected method='auto' or another family."
+                f"method={short(method)} cannot serve a workload of shape {problem.workload.shape} "
+                f"for norm={short(norm)}: expected method='auto' or another family."
             )
         default = DEFAULT_BEYOND_CELLS if problem.merging is None else DEFAULT_TIME_LIMIT
         limit = default if given is None else given
@@ -95,7 +96,7 @@ def select(
 def checked_time_limit(seconds: float) -> float:
     """Return the time limit as a positive float, or refuse."""
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds > 0:
-        raise ValueError(f"time_limit={seconds!r}: expected a positive number of seconds.")
+        raise ValueError(f"time_limit={short(seconds)}: expected a positive number of seconds.")
     return float(seconds)
 
 
@@ -105,6 +106,6 @@ def checked_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"random_state={random_state!r}: expected None, a non-negative integer or a "
+            f"random_state={short(random_state)}: expected None, a non-negative integer or a "
             f"numpy.random.Generator ({error})."
         ) from None

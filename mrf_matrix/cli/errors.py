@@ -56,8 +56,7 @@ def one_line(debug: bool) -> Iterator[None]:
             raise
         if debug:
             show_all(error)
-        problem = click.ClickException(line)
-    raise problem
+        raise click.ClickException(line) from None
 
 
 def line_of(error: Exception) -> str | None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.errors import SEE_VALUES
-from strategies.shown import shown
+from mrf_matrix.domain.shown import shown
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
-from strategies.shown import shown
+from mrf_matrix.domain.shown import shown
 
 Values = NDArray[Any]
 Table = Mapping[Any, Any] | Values | nw.DataFrame[Any]

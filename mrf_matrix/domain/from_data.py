@@ -11,7 +11,7 @@ from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_colu
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.matching import is_missing
-from strategies.shown import shown
+from mrf_matrix.domain.shown import shown
 
 REMEDY = (
     "The domain was taken from the records, so nothing that uses it is differentially private. "

@@ -11,7 +11,7 @@ from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.columns import Column, Values
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
 from mrf_matrix.domain.matching import ABSENT, UNLISTED, Codes, find_categories, is_missing
-from strategies.shown import shown
+from mrf_matrix.domain.shown import shown
 
 Mask = NDArray[np.bool_]
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
@@ -115,7 +115,10 @@ def floats_of_objects(attribute: Attribute, values: Values) -> Values:
     wrong = {kind for kind in kinds if issubclass(kind, str | bytes | bool | np.bool_)}
     if not wrong:
         try:
-            return np.array([np.nan if is_missing(v) else v for v in listed], dtype=np.float64)
+            floats = np.array([np.nan if is_missing(v) else v for v in listed], dtype=np.float64)
+            if floats.ndim == 1:  # it is not for lists of one length
+                return floats
         except (TypeError, ValueError, OverflowError):  # whose texts quote values
-            wrong = kinds - {int, float} or kinds
+            pass
+        wrong = kinds - {int, float} or kinds
     raise not_numbers(attribute, "object", [v for v in listed if type(v) in wrong])

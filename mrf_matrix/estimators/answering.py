@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,
@@ -133,7 +134,7 @@ def check_strategy_names(strategy: Any) -> None:
     for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
         if isinstance(one, str) and one not in ("auto", *families()):
             raise ValueError(
-                f"strategy={one!r}: expected 'auto' or one of {', '.join(families())}, or a "
+                f"strategy={shown(one)}: expected 'auto' or one of {', '.join(families())}, or a "
                 f"strategy matrix."
             )
 
@@ -165,8 +166,8 @@ def _chosen(
         return evaluate(workload, given_matrix(strategy, workload.shape[1]), norm=norm)
     if strategy.norm != norm:
         raise ValueError(
-            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
-            f"{norm!r}: select it again with norm={norm!r}."
+            f"strategy was selected for norm={shown(strategy.norm)}, but the budget calls for "
+            f"{norm!r}: select it again with norm={shown(norm)}."
         )
     return strategy
 

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.spending import Bill, Budget, bill_of
 from mrf_matrix.estimators.voting import vote_shares
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.budget import budget_or_default
 from mrf_matrix.planning.ensembles import EnsembleDesign
-from strategies.shown import shown
 
 Array = NDArray[np.float64]
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.planning.ensembles import Ensemble
 
 
@@ -32,7 +33,8 @@ def structure_generator(random_state: Any) -> np.random.Generator:
         drawn = check_random_state(random_state).randint(2**31 - 1)
     except ValueError as error:
         raise ValueError(
-            f"random_state={random_state!r}: expected None, a whole number that is not negative, a "
+            f"random_state={shown(random_state)}: expected None, a whole number that is "
+            f"not negative, a "
             f"RandomState or a Generator."
         ) from error
     return np.random.default_rng(drawn)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.allocation import Training, allocate, checked_allocation
 from mrf_matrix.estimators.auto_forest import AUTO, auto_design, check_left_alone, with_choice
 from mrf_matrix.estimators.auto_measurement import checked_share
@@ -240,7 +241,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         records: int | None,
     ) -> "MatrixForestClassifier":
         if self.max_depth != AUTO:
-            raise ValueError(f"max_depth={self.max_depth!r}: expected an integer or 'auto'.")
+            raise ValueError(f"max_depth={shown(self.max_depth)}: expected an integer or 'auto'.")
         check_left_alone(self.get_params(deep=False))
         design = auto_design(
             domain,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.choice_report import ChoiceReport, choice_report
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
 from mrf_matrix.estimators.matrix_forest import structure_generator
@@ -218,8 +219,8 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     check_structure_score(estimator.structure_score)
     if estimator.min_points is not None:
         raise ValueError(
-            f"min_points={estimator.min_points} with epsilon={estimator.epsilon}: whether a node "
-            f"has more than k estimation points is private, and a stopping rule that reads it "
+            f"min_points={shown(estimator.min_points)} with epsilon={shown(estimator.epsilon)}: "
+            f"whether a node has more than k estimation points is private, and a stopping rule that reads it "
             f"reveals it: a record more turns a leaf into a split with certainty, so no ε holds "
             f"(Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and bound the trees "
             f"by the public max_depth, or use epsilon=None on public records."
@@ -241,5 +242,5 @@ def check_structure_score(score: Any) -> None:
     """
     if score not in SCORES:
         raise ValueError(
-            f"structure_score={score!r}: expected one of {', '.join(map(repr, SCORES))}."
+            f"structure_score={shown(score)}: expected one of {', '.join(map(repr, SCORES))}."
         )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.allocation import allocate
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.leaf_evidence import LEAST_TOTAL
@@ -188,6 +189,6 @@ def _checked_alpha(alpha: Any) -> float:
     number = isinstance(alpha, int | float | np.integer | np.floating)
     if isinstance(alpha, bool) or not number or not (alpha > 0 and isfinite(alpha)):
         raise ValueError(
-            f"alpha={alpha!r}: expected a positive number of records, for example 1.0."
+            f"alpha={shown(alpha)}: expected a positive number of records, for example 1.0."
         )
     return float(alpha)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import checked_table, names_of
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.sklearn_checks import validated_data
-from strategies.shown import shown
 
 Codes = NDArray[np.int32]
 

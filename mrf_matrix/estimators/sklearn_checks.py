@@ -36,9 +36,15 @@ QUOTED = (
 
 
 def validated_data(
-    estimator: Any, X: Any, y: Any = None, *, of_classes: bool = False, **options: Any
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    of_classes: bool = False,
+    dtype: Any = None,
+    **options: Any,
 ) -> Any:
-    """Return what scikit-learn's ``validate_data`` returns for columns of any type.
+    """Return what scikit-learn's ``validate_data`` returns by default for columns of any type.
 
     Parameters
     ----------
@@ -48,6 +54,8 @@ def validated_data(
         Records, and with ``of_classes`` their classes.
     of_classes : bool, default=False
         Whether y is checked, as classes, and returned too.
+    dtype, options
+        Of ``validate_data``.
 
     Raises
     ------
@@ -57,8 +65,8 @@ def validated_data(
     said: str
     try:
         if not of_classes:
-            return validate_data(estimator, X, dtype=None, **options)
-        X, y = validate_data(estimator, X, y, dtype=None, **options)
+            return validate_data(estimator, X, dtype=dtype, **options)
+        X, y = validate_data(estimator, X, y, dtype=dtype, **options)
         check_classification_targets(y)
         return X, y
     except (ValueError, TypeError) as error:

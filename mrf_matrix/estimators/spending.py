@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.noise.process import check_parent_process
 
@@ -35,7 +36,8 @@ class Bill:
         if self.ledger is not None:
             if not isinstance(self.ledger, PrivacyLedger):
                 raise TypeError(
-                    f"ledger={self.ledger!r} is of type {type(self.ledger).__name__}: expected a "
+                    f"ledger={shown(self.ledger)} is of type {type(self.ledger).__name__}: "
+                    f"expected a "
                     f"PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
                 )
             self.ledger.check(
@@ -103,7 +105,7 @@ def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
         If exact noise would be drawn in a worker process.
     """
     if noise not in NOISES:
-        raise ValueError(f"noise={noise!r}: expected 'exact' (release-grade) or 'research'.")
+        raise ValueError(f"noise={shown(noise)}: expected 'exact' (release-grade) or 'research'.")
     if noise == "research":
         _check_seed(noise_state)
         return
@@ -121,7 +123,8 @@ def _check_seed(noise_state: Any) -> None:
         np.random.default_rng(noise_state)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"noise_state={noise_state!r}: expected None, a whole number that is not negative, or "
+            f"noise_state={shown(noise_state)}: expected None, a whole number that is not "
+            f"negative, or "
             f"a Generator."
         ) from error
 
@@ -165,7 +168,7 @@ def budget_shares_of(budget: Budget, budget_shares: Any, count: int) -> tuple[Bu
         return budget.split(count)
     if isinstance(budget_shares, str) or np.ndim(budget_shares) != 1:
         raise ValueError(
-            f"budget_shares={budget_shares!r}: expected one positive number for each ensemble."
+            f"budget_shares={shown(budget_shares)}: expected one positive number for each ensemble."
         )
     if len(budget_shares) != count:
         raise BudgetError(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import Forest
 
 Voting = Literal["hard", "weight"]
@@ -96,4 +97,4 @@ def check_noise_aware_voting(voting: Any) -> NoiseAwareVoting:
 
 def _check_known(voting: Any, known: tuple[str, ...]) -> None:
     if voting not in known:
-        raise ValueError(f"voting={voting!r}: expected one of {', '.join(map(repr, known))}.")
+        raise ValueError(f"voting={shown(voting)}: expected one of {', '.join(map(repr, known))}.")

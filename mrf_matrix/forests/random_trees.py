@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.arrays import Ints
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, multiway_pattern, threshold_pattern
@@ -76,11 +77,12 @@ class RandomTrees:
         check_integer("n_trees", self.n_trees, 1)
         check_integer("max_depth", self.max_depth, 0)
         if self.splits not in ("multiway", "binary"):
-            raise ValueError(f"splits={self.splits!r}: expected 'multiway' or 'binary'.")
+            raise ValueError(f"splits={shown(self.splits)}: expected 'multiway' or 'binary'.")
         if self.attributes is not None:
             if isinstance(self.attributes, str):
                 raise TypeError(
-                    f"attributes={self.attributes!r}: expected a sequence of names or indices, "
+                    f"attributes={shown(self.attributes)}: expected a sequence of names or "
+                    f"indices, "
                     f"for example [{self.attributes!r}]."
                 )
             object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -175,7 +177,7 @@ def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) ->
     else:
         index = [_attribute_index(domain, attribute) for attribute in attributes]
         if len(set(index)) < len(index):
-            raise ValueError(f"attributes={attributes!r} names an attribute twice.")
+            raise ValueError(f"attributes={shown(attributes)} names an attribute twice.")
         chosen = np.zeros(domain.n_attributes, dtype=np.bool_)
         chosen[index] = True
     return chosen & (np.asarray(domain.sizes, dtype=object) >= 2).astype(np.bool_)

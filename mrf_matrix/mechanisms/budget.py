@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import total_ordering
 from math import inf
 from numbers import Integral
+from reprlib import repr as short
 from typing import Any, ClassVar, Literal, Self
 
 from mrf_matrix.mechanisms.exact_number import BudgetError, as_fraction, exact_positive, readable
@@ -213,7 +214,8 @@ def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
         )
     if epsilon is not None and rho is not None:
         raise BudgetError(
-            f"epsilon={epsilon!r} and rho={rho!r}: expected exactly one of the two, the other None."
+            f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
+            f"two, the other None."
         )
     return PureDP(epsilon) if epsilon is not None else ZCDP(rho)
 
@@ -252,7 +254,9 @@ def budget_or_default(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
 
 def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
-        raise TypeError(f"shares={shares!r}: expected a number of shares or a list of weights.")
+        raise TypeError(
+            f"shares={short(shares)}: expected a number of shares or a list of weights."
+        )
     if isinstance(shares, Integral):
         if shares < 1:
             raise BudgetError(f"shares={shares}: expected at least one share.")

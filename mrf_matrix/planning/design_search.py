@@ -8,6 +8,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.mechanisms.budget import epsilon_or_default
 from mrf_matrix.planning.design_trials import DesignTrials
@@ -191,5 +192,7 @@ def _checked_limit(name: str, seconds: Any) -> float | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise ValueError(f"{name}={seconds!r}: expected a positive number of seconds, or None.")
+        raise ValueError(
+            f"{name}={shown(seconds)}: expected a positive number of seconds, or None."
+        )
     return float(seconds)

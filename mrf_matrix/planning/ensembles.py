@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
 from mrf_matrix.planning.whole_number import whole_number
@@ -128,7 +129,8 @@ class EnsembleDesign:
             return count
         if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
             raise ValueError(
-                f"feature_subsets={self.feature_subsets!r}: expected one list of attributes for "
+                f"feature_subsets={shown(self.feature_subsets)}: expected one list of "
+                f"attributes for "
                 f"each ensemble, for example [[0, 1], ['age', 'sex']]."
             )
         if count not in (1, len(self.feature_subsets)):
@@ -144,7 +146,7 @@ class EnsembleDesign:
         if self.feature_subsets is not None:
             if self.max_features is not None:
                 raise ValueError(
-                    f"max_features={self.max_features!r} and feature_subsets are both given: "
+                    f"max_features={shown(self.max_features)} and feature_subsets are both given: "
                     f"expected one of them."
                 )
             return [
@@ -193,7 +195,8 @@ def _check_asks_no_records(source: Any) -> None:
     asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
     if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
         raise LearnedStructureError(
-            f"forest={source!r}: expected a Forest, or a path source that grows from the public "
+            f"forest={shown(source)}: expected a Forest, or a path source that grows from "
+            f"the public "
             f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
             f"be planned without data."
         )
@@ -209,7 +212,7 @@ def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ..
     """
     if isinstance(subset, str) or np.ndim(subset) != 1 or not len(subset):
         raise ValueError(
-            f"{name} holds {subset!r}: expected lists of attributes, such as [0, 1] or "
+            f"{name} holds {shown(subset)}: expected lists of attributes, such as [0, 1] or "
             f"['age', 'sex']."
         )
     place = {name: i for i, name in enumerate(domain.names)}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, calibrate
 from mrf_matrix.mechanisms.budget import budget_or_default
@@ -141,7 +142,8 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         )  # fmt: skip
     if n_blocks != "auto" or blocks is not None:
         raise ValueError(
-            f"n_blocks={n_blocks!r} and blocks={blocks!r} in mode={kind!r}: expected them in "
+            f"n_blocks={shown(n_blocks)} and blocks={shown(blocks)} in mode={shown(kind)}: "
+            f"expected them in "
             f"mode='posterior' only. Leave them out."
         )
     structure = np.random.default_rng(random_state)
@@ -224,8 +226,8 @@ def _chosen(workload: Operator, strategy: Any, norm: Norm, seed: int, limit: flo
         return evaluate(workload, strategy, norm=norm)
     if strategy.norm != norm:
         raise ValueError(
-            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
-            f"{norm!r}: select it again with norm={norm!r}."
+            f"strategy was selected for norm={shown(strategy.norm)}, but the budget calls for "
+            f"{norm!r}: select it again with norm={shown(norm)}."
         )
     return strategy
 
@@ -259,7 +261,8 @@ def _shared(budget: Budget, shares: Any, count: int) -> tuple[Budget, ...]:
         return budget.split(count)
     if isinstance(shares, str) or np.ndim(shares) != 1 or len(shares) != count:
         raise BudgetError(
-            f"budget_shares={shares!r} for {count} ensembles: expected one positive number for "
+            f"budget_shares={shown(shares)} for {count} ensembles: expected one positive "
+            f"number for "
             f"each."
         )
     return budget.split(list(shares))
