@@ -85,7 +85,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
         not a private release.
     noise_state : int or Generator, optional
-        Seed of research noise.
+        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
+        stream of its own.
     time_limit : float, default=8.0
         Seconds that ``strategy="auto"`` may work, for each ensemble.
     n_jobs : int, optional

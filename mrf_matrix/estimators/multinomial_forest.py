@@ -220,8 +220,8 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     if estimator.min_points is not None:
         raise ValueError(
             f"min_points={shown(estimator.min_points)} with epsilon={shown(estimator.epsilon)}: "
-            f"whether a node has more than k estimation points is private, and a stopping rule that reads it "
-            f"reveals it: a record more turns a leaf into a split with certainty, so no ε holds "
+            f"whether a node has more than k estimation points is private, and a stopping rule that "
+            f"reads it reveals it: a record more turns a leaf into a split with certainty, so no ε holds "
             f"(Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and bound the trees "
             f"by the public max_depth, or use epsilon=None on public records."
         )

@@ -65,7 +65,8 @@ class PosteriorForestClassifier(PosteriorVotes):
         "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
         seedable by ``noise_state``; not a private release.
     noise_state : int or Generator, optional
-        Seed of research noise.
+        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
+        stream of its own.
     ledger : PrivacyLedger, optional
         Charged once by every `fit`, after all checks and before the records are measured.
     random_state : int, RandomState or None, default=None
