@@ -220,10 +220,10 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     if estimator.min_points is not None:
         raise ValueError(
             f"min_points={shown(estimator.min_points)} with epsilon={shown(estimator.epsilon)}: "
-            f"whether a node has more than k estimation points is private, and a stopping rule that "
-            f"reads it reveals it: a record more turns a leaf into a split with certainty, so no ε holds "
-            f"(Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and bound the trees "
-            f"by the public max_depth, or use epsilon=None on public records."
+            f"whether a node has more than k estimation points is private, and a stopping rule "
+            f"that reads it reveals it: a record more turns a leaf into a split with certainty, "
+            f"so no ε holds (Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and "
+            f"bound the trees by the public max_depth, or use epsilon=None on public records."
         )
     given = [name for name in ("b1", "b2", "b3") if getattr(estimator, name) is not None]
     if given:
