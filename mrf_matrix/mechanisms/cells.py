@@ -45,8 +45,8 @@ def checked_codes(codes: Any, sizes: tuple[int, ...]) -> NDArray[np.integer[Any]
     array = _integers("codes", codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
         raise ValueError(
-            f"codes has the wrong shape: expected (N, {len(sizes)}), a column for each attribute of "
-            f"the domain."
+            f"codes has the wrong shape: expected (N, {len(sizes)}), a column for each attribute "
+            f"of the domain."
         )
     for i, (column, size) in enumerate(zip(array.T, sizes, strict=True)):
         if len(column) and (column.min() < 0 or column.max() >= size):
