@@ -20,6 +20,11 @@ def strategy_table(study: Comparison) -> Table:
         *(f"ε={epsilon:g}" for epsilon in study.epsilons),
     )
     for row in study.strategies:
+        if row.note is not None:
+            made.add_row(
+                f"{row.name}: cannot serve this workload", *["-"] * (3 + len(study.epsilons))
+            )
+            continue
         made.add_row(
             row.name,
             figure(row.sensitivity),
@@ -27,11 +32,13 @@ def strategy_table(study: Comparison) -> Table:
             figure(row.certified_ratio),
             *(figure(row.rms_per_leaf[epsilon]) for epsilon in study.epsilons),
         )
+    reasons = [f"{row.name}: {row.note}" for row in study.strategies if row.note is not None]
     bound = max(row.lower_bound for row in study.strategies)
     made.caption = (
         f"loss = ‖A‖² ‖W A⁺‖²_F, as measured: ‖W‖² × leaves. No strategy has a loss below "
         f"{bound:,.0f} (certified lower bound)."
     )
+    made.caption = "\n".join([made.caption, *reasons])
     return made
 
 

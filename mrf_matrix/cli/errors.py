@@ -1,22 +1,93 @@
 """Bad input ends a command with one line that says what to change, not with a traceback."""
 
-from collections.abc import Callable
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
+OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
+"""Where code lives whose messages show no private value."""
+
+SPOKEN = (ValueError, TypeError, ImportError, RuntimeError)
+"""Errors whose text is printed where our own code raised them."""
+
+READERS = ("polars", "narwhals", "pyarrow", "pandas", "sklearn")
+"""Packages that read records, and whose words may quote them."""
+
+WARNING = (
+    "--debug: what follows may show private values. Keep it off logs, screenshots and bug reports."
+)
+
 
 def user_errors(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn the library's input errors into click's, which print as one line."""
+    """Turn errors of input, readers and memory into click's, which print as one line.
+
+    Adds the option --debug, which shows the traceback and the values at fault as well. What is
+    neither comes from a bug, and is left as it is.
+    """
 
     @wraps(call)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
+    def guarded(*args: Any, debug: bool, **kwargs: Any) -> Any:
+        with one_line(debug):
             return call(*args, **kwargs)
-        except BrokenPipeError:  # the reader has seen enough, as in `... | head`: click knows how
-            raise
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            raise click.ClickException(str(error)) from error
 
-    return guarded
+    return click.option(
+        "--debug",
+        is_flag=True,
+        help="Show an error's traceback and the values at fault, which may be private.",
+    )(guarded)
+
+
+@contextmanager
+def one_line(debug: bool) -> Iterator[None]:
+    """Turn what is raised inside into one line; with ``debug`` after all that is known of it."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        raise  # click knows how; a broken pipe is a reader that has seen enough, as in `... | head`
+    except Exception as error:
+        line = line_of(error)
+        if line is None:
+            raise
+        if debug:
+            show_all(error)
+        raise click.ClickException(line) from None
+
+
+def line_of(error: Exception) -> str | None:
+    """Return what is said of an error, without a value of any record; None for a bug."""
+    kind = type(error).__name__
+    if isinstance(error, OSError):
+        return str(error)
+    if isinstance(error, SPOKEN) and is_ours(error):
+        return " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return "Out of memory: give fewer trees, less depth, a smaller domain or fewer records."
+    if isinstance(error, OverflowError):
+        return "A number is too large: give smaller ones. --debug shows where."
+    package = type(error).__module__.partition(".")[0]
+    if package in READERS:
+        return f"{package} cannot read the data ({kind}). --debug shows its own words."
+    if isinstance(error, SPOKEN):
+        return f"The input cannot be used ({kind}). --debug shows where, and why."
+    return None
+
+
+def is_ours(error: BaseException) -> bool:
+    """Tell whether our own code raised an error, rather than a library that it called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename.startswith(OURS)
+
+
+def show_all(error: Exception) -> None:
+    """Print the traceback and the values at fault, below a warning, to standard error."""
+    click.echo(WARNING, err=True)
+    traceback.print_exception(error, file=sys.stderr)
+    values = getattr(error, "values", ())
+    if isinstance(values, tuple) and values:
+        click.echo("Values at fault: " + ", ".join(map(repr, values)), err=True)

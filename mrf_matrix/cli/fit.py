@@ -15,7 +15,6 @@ from mrf_matrix.cli.options import (
     VOTINGS,
     budget_options,
     depth_or_auto,
-    epsilon_or_default,
     neighboring_option,
     splits_option,
     strategy_option,
@@ -141,7 +140,8 @@ def command(
     number of records nor the accuracy on them is printed: both are private.
     """
     from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.mechanisms import PrivacyLedger, as_budget
+    from mrf_matrix.mechanisms import PrivacyLedger
+    from mrf_matrix.mechanisms.budget import budget_or_default
 
     check_options(settings["method"], settings["depth"])
     check_output(
@@ -154,7 +154,7 @@ def command(
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
     model = classifier(settings, ledger)
     if ledger is not None:  # refused before the records are so much as read
-        budget = as_budget(epsilon=model.epsilon, rho=model.rho)
+        budget = budget_or_default(model.epsilon, model.rho)
         ledger.check(budget, f"fit of {output.name}", neighboring=model.neighboring)
     records = load_dataset(data, domain, extra="ignore")
     model.set_params(domain=records.domain)
@@ -178,7 +178,7 @@ def classifier(settings: dict[str, Any], ledger: Any) -> Any:
     from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
 
     common = {
-        "epsilon": epsilon_or_default(settings),
+        "epsilon": settings["epsilon"],
         "rho": settings["rho"],
         "neighboring": settings["neighboring"],
         "random_state": settings["seed"],

@@ -67,19 +67,11 @@ def together(*options: Decorator) -> Decorator:
 def budget_options(
     epsilon: str = "Pure-DP budget [default: 1].", rho: str = "zCDP budget, instead of --epsilon."
 ) -> Decorator:
-    """Add --epsilon and --rho, neither with a default: see `epsilon_or_default`."""
+    """Add --epsilon and --rho, neither with a default: the library has one where none is given."""
     return together(
         click.option("--epsilon", callback=exact_number, help=epsilon),
         click.option("--rho", callback=exact_number, help=rho),
     )
-
-
-def epsilon_or_default(settings: dict[str, Any]) -> Fraction | float | None:
-    """Return the ε of the options: 1 where neither budget was given, None beside --rho."""
-    if settings["epsilon"] is None and settings["rho"] is None:
-        return 1
-    epsilon: Fraction | float | None = settings["epsilon"]
-    return epsilon
 
 
 def mode_option(

@@ -10,7 +10,6 @@ import click
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     budget_options,
-    epsilon_or_default,
     mode_option,
     neighboring_option,
     records_option,
@@ -63,7 +62,7 @@ def command(
     made = plan(
         schema,
         settings["mode"],
-        epsilon=epsilon_or_default(settings),
+        epsilon=settings["epsilon"],
         rho=settings["rho"],
         neighboring=settings["neighboring"],
         n_trees=settings["trees"],

@@ -55,6 +55,7 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
             (f"flips, {margin}", f"{value:.3f}")
             for margin, value in figures["mean_flip_probability"].items()
         ]
+    lines += [("note", note) for note in figures.get("notes", ())]
     lines.append(("time expected", f"{figures['seconds']:.3g} s with the strategy search"))
     return lines
 

@@ -12,7 +12,6 @@ from mrf_matrix.cli.fit_line import fit_line
 from mrf_matrix.cli.options import (
     MODES,
     budget_options,
-    epsilon_or_default,
     mode_option,
     neighboring_option,
     records_option,
@@ -129,7 +128,7 @@ def command(
     with progress_bar(quiet=as_json) as progress:
         found = tune(
             schema,
-            epsilon=epsilon_or_default(settings),
+            epsilon=settings["epsilon"],
             rho=settings["rho"],
             n_records=settings["records"] or public_records(domain),
             mode=settings["mode"],

@@ -85,12 +85,12 @@ def checked_labels(
     given = np.asarray(labels)
     if given.shape != (n_records,) or given.dtype.kind not in "iu":
         raise ValueError(
-            f"labels has shape {given.shape} and type {given.dtype}: expected ({n_records},) "
-            f"integers, one class code a record (domain.encode_target(y))."
+            f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "
+            f"a record (domain.encode_target(y))."
         )
     if n_records and (given.min() < 0 or given.max() >= n_classes):
         raise ValueError(
-            f"labels run from {given.min()} to {given.max()}: expected 0 to {n_classes - 1}. "
+            f"labels leave the classes: expected 0 to {n_classes - 1}. "
             f"Encode them with domain.encode_target(y)."
         )
     return given

@@ -2,12 +2,13 @@
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -19,6 +20,8 @@ from mrf_matrix.domain import Domain, DomainError
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz"), (".parquet", ".pq")
 CHUNK = 20_000  # records of text in memory at a time
 Columns = dict[str, NDArray[Any]]
+FrameLibrary = Literal["polars", "pyarrow"]
+PARQUET_LIBRARIES: tuple[FrameLibrary, ...] = ("polars", "pyarrow")
 
 
 def is_data_file(name: str) -> bool:
@@ -36,11 +39,27 @@ def read_file(path: "str | PathLike[str]", domain: Domain | None) -> Columns:
 
 def read_parquet(path: Path) -> Columns:
     """Read a Parquet file with the first installed library that can."""
-    for library in ("polars", "pyarrow"):
+    for library in PARQUET_LIBRARIES:
         if find_spec(library):
-            frame = nw.read_parquet(str(path), backend=library)
-            return {name: frame[name].to_numpy() for name in frame.columns}
+            return parquet_columns(path, library)
     raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
+
+
+def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
+    """Read a Parquet file with one library.
+
+    Each has errors of its own kind, with words that may quote the file's values.
+    """
+    with path.open("rb"):  # a file that is not there or not readable says so itself
+        pass
+    try:
+        frame = nw.read_parquet(str(path), backend=library)
+        return {name: frame[name].to_numpy() for name in frame.columns}
+    except Exception as error:
+        raise DomainError(
+            f"{path} is no Parquet file that {library} can read ({type(error).__name__}). Write it "
+            "again, or convert it to CSV."
+        ) from None
 
 
 def read_csv(path: Path, domain: Domain | None) -> Columns:
@@ -81,26 +100,34 @@ def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
         try:
             header = [name.strip() for name in next(rows, [])]
             check_header(header, path)
-            first, start = True, 1
+            first = True
             while (chunk := list(islice(rows, CHUNK))) or first:
-                yield columns_of_rows(header, chunk, path, start)
-                first, start = False, start + len(chunk)
-        except (csv.Error, UnicodeDecodeError, gzip.BadGzipFile) as error:
+                yield columns_of_rows(header, chunk, path)
+                first = False
+        except csv.Error as error:  # whose texts quote nothing
             raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DomainError(
+                f"{path} is not a CSV file in UTF-8 ({type(error).__name__}). Write it again, or "
+                "convert it."
+            ) from None
 
 
 def check_header(header: list[str], path: Path) -> None:
     """Refuse an empty header or repeated names."""
     if not header or len(set(header)) < len(header):
-        raise DomainError(f"{path}: header {header[:50]}; expected distinct column names.")
+        raise DomainError(f"{path}: expected a first line of distinct column names.", values=header)
 
 
 def columns_of_rows(
-    header: list[str], rows: list[list[str]], path: Path, start: int
+    header: list[str], rows: list[list[str]], path: Path
 ) -> dict[str, Sequence[str]]:
     """Turn records of text into columns; empty lines are skipped."""
     if set(map(len, rows)) - {0, len(header)}:
-        number, row = next((i, r) for i, r in enumerate(rows, start) if len(r) != len(header) if r)
-        raise DomainError(f"{path}: record {number} has {len(row)} fields; expected {len(header)}.")
+        row = next(r for r in rows if r and len(r) != len(header))
+        raise DomainError(
+            f"{path}: a record has more or fewer fields than the {len(header)} of the header.",
+            values=row,
+        )
     columns = list(zip(*filter(None, rows), strict=True)) or [()] * len(header)
     return dict(zip(header, columns, strict=True))

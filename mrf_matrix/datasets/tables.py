@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
+from mrf_matrix.domain.errors import name_some
+from mrf_matrix.domain.shown import shown
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -74,7 +76,7 @@ def resolve_domain(domain: "Domain | str | PathLike[str] | None", what: str) -> 
     if isinstance(domain, str | PathLike):
         return Domain.load(domain)
     raise DomainError(
-        f"domain={domain!r} of type {type(domain).__name__}; expected a Domain, the path of a "
+        f"domain is of type {type(domain).__name__}; expected a Domain, the path of a "
         "domain file, or 'from_data'."
     )
 
@@ -83,7 +85,9 @@ def domain_of_columns(columns: Columns, target: str | None) -> Domain:
     """Take a domain from the columns, with its warning; without a word the target is the last."""
     names = list(columns)
     if len(names) < 2 or (target is not None and target not in names):
-        raise DomainError(f"target={target!r}; expected one of two or more columns: {names}.")
+        raise DomainError(
+            f"target={shown(target)}; expected one of two or more columns.", values=names
+        )
     name = names[-1] if target is None else target
     records = {key: values for key, values in columns.items() if key != name}
     found = Domain.from_data(records, columns[name])
@@ -93,16 +97,21 @@ def domain_of_columns(columns: Columns, target: str | None) -> Domain:
 def check_names(domain: Domain, got: Sequence[str], extra: str, where: str) -> None:
     """Refuse columns that are not those of the domain and its target."""
     if extra not in ("error", "ignore"):
-        raise DomainError(f"extra={extra!r}; expected 'error' or 'ignore'.")
+        raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
     wanted = [*domain.names, domain.required_target().name]
     absent = [name for name in wanted if name not in got]
     if absent:
-        raise DomainError(f"{where} lacks the columns {absent}; it has {list(got)}.")
+        raise DomainError(
+            f"{where} lacks the columns {name_some(absent)}. Those that it has are in the error's "
+            "attribute values: in a file without a header, names are a record.",
+            values=[name for name in got if name not in wanted],
+        )
     unwanted = [name for name in got if name not in wanted]
     if unwanted and extra == "error":
         raise DomainError(
-            f"{where} has columns that are not in the domain: {unwanted}. Add them to it, or give "
-            "extra='ignore'."
+            f"{where} has columns that are not in the domain, named in the error's attribute "
+            "values. Add them to it, or give extra='ignore'.",
+            values=unwanted,
         )
 
 

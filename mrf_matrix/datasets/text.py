@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Attribute, DomainError
+from mrf_matrix.domain.errors import SEE_VALUES
+from mrf_matrix.domain.shown import shown
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}
@@ -65,8 +67,10 @@ def typed_value(attribute: Attribute, text: str, where: str) -> Any:
             return float(text)
         except ValueError:
             raise DomainError(
-                f"{where}: column {attribute.name!r} holds {text!r} where numbers are expected. "
-                f"Correct the file; marks of missing values are {sorted(MISSING_MARKS)}."
+                f"{where}: column {shown(attribute.name)} holds text where numbers are expected. "
+                f"Correct the file; marks of missing values are {sorted(MISSING_MARKS)}. "
+                f"{SEE_VALUES}",
+                values=[text],
             ) from None
     number = parsed_number(text)
     for candidate in (BOOLEANS.get(text.lower()), number):

@@ -7,13 +7,15 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from narwhals.exceptions import DuplicateError
+from narwhals.exceptions import NarwhalsError
 from numpy.typing import NDArray
 
-from mrf_matrix.domain.errors import DomainError, name_few, name_some
+from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
+from mrf_matrix.domain.shown import shown
 
 Values = NDArray[Any]
+Table = Mapping[Any, Any] | Values | nw.DataFrame[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,25 +43,37 @@ class Column:
     source: str = ""
 
 
+def type_name(dtype: Any) -> str:
+    """Return the name of a column's type alone: widths and categories come from the values."""
+    if not isinstance(dtype, np.dtype):
+        return type(dtype).__name__
+    return {"U": "text", "S": "bytes", "V": "records"}.get(dtype.kind, str(dtype))
+
+
 def as_array_column(name: str, values: Any) -> Column:
     """Wrap a one-dimensional array or list."""
     array = values if isinstance(values, np.ndarray) else one_dimensional(name, values)
     if array.ndim != 1:
-        raise DomainError(f"Column {name!r}: shape {array.shape}; expected one dimension.")
+        raise DomainError(f"Column {shown(name)}: {array.ndim} dimensions; expected one.")
     if isinstance(array, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(array)
-        return Column(name, np.asarray(array.data), missing=mask, source=str(array.dtype))
-    return Column(name, array, source=str(array.dtype))
+        return Column(name, np.asarray(array.data), missing=mask, source=type_name(array.dtype))
+    return Column(name, array, source=type_name(array.dtype))
 
 
 def one_dimensional(name: str, values: Any) -> Values:
     """Return a list as an array that keeps numbers, strings and booleans apart."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise DomainError(
-            f"Column {name!r}: got {type(values).__name__}; expected an array, series or list."
+            f"Column {shown(name)}: got {type(values).__name__}; expected an array, series or list."
         )
     array = np.empty(len(values), dtype=object)
-    array[:] = values
+    try:
+        array[:] = values
+    except ValueError:  # whose text tells the lengths
+        raise DomainError(
+            f"Column {shown(name)} holds lists; expected one value a record."
+        ) from None
     return array
 
 
@@ -69,16 +83,16 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         factors = factorise(series)
         if factors is not None:
-            return Column(name, factors[0], factors[1], source=str(dtype))
+            return Column(name, factors[0], factors[1], source=type_name(dtype))
     if dtype.is_decimal():
         series = series.cast(nw.Float64)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
-        return Column(name, np.asarray(series.to_numpy(), dtype=object), source=str(dtype))
+        return Column(name, np.asarray(series.to_numpy(), dtype=object), source=type_name(dtype))
     null = series.is_null()
     if not null.any():
-        return Column(name, series.to_numpy(), source=str(dtype))
+        return Column(name, series.to_numpy(), source=type_name(dtype))
     filled = series.fill_null(False if dtype == nw.Boolean else 0)
-    return Column(name, filled.to_numpy(), missing=null.to_numpy(), source=str(dtype))
+    return Column(name, filled.to_numpy(), missing=null.to_numpy(), source=type_name(dtype))
 
 
 def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> list[Column]:
@@ -98,19 +112,60 @@ def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> li
     DomainError
         If a column is missing, repeated, or not wanted, or the records have no table shape.
     """
+    table = checked_table(records, names, extra)
+    if isinstance(table, Mapping):
+        return [as_any_column(name, table[name]) for name in names]
+    if isinstance(table, nw.DataFrame):
+        return [as_series_column(name, table.get_column(name)) for name in names]
+    if names_of(table) is not None:
+        return [as_array_column(name, table[name]) for name in names]
+    return [as_array_column(name, table[:, i].copy()) for i, name in enumerate(names)]
+
+
+def checked_table(records: Any, names: Sequence[str], extra: str = "error") -> Table:
+    """Return records as a table that has the named columns; parameters as `read_columns`.
+
+    No value is looked at.
+
+    Raises
+    ------
+    DomainError
+        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    """
     if extra not in ("error", "ignore"):
-        raise DomainError(f"extra={extra!r}; expected 'error' or 'ignore'.")
-    if isinstance(records, Mapping):
-        check_columns(list(records), names, extra)
-        return [as_any_column(name, records[name]) for name in names]
-    if isinstance(records, np.ndarray):
-        return array_columns(records, names, extra)
+        raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
+    table = as_table(records)
+    got = names_of(table)
+    if got is not None:
+        check_columns(got, names, extra)
+    elif isinstance(table, np.ndarray):
+        check_shape(table, names)
+    return table
+
+
+def names_of(table: Table) -> list[Any] | None:
+    """Return the names of a table's columns; None for an array without names."""
+    if isinstance(table, np.ndarray):
+        named = table.dtype.names is not None and table.ndim == 1
+        return list(table.dtype.names or ()) if named else None
+    return list(table) if isinstance(table, Mapping) else list(table.columns)
+
+
+def as_table(records: Any) -> Table:
+    """Return records as a mapping, an array or a frame, whichever they are.
+
+    Raises
+    ------
+    DomainError
+        If they are none of these.
+    """
+    if isinstance(records, Mapping | np.ndarray):
+        return records
     frame = as_frame(records)
     if frame is not None:
-        check_columns(frame.columns, names, extra)
-        return [as_series_column(name, frame.get_column(name)) for name in names]
+        return frame
     if isinstance(records, Sequence) and not isinstance(records, str | bytes):
-        return array_columns(rows_as_array(records), names, extra)
+        return rows_as_array(records)
     raise DomainError(
         f"Records of type {type(records).__name__}; expected a pandas, polars or Arrow table in "
         "memory, a NumPy array, or a mapping of column names to arrays. Collect lazy frames and "
@@ -122,10 +177,11 @@ def as_frame(records: Any) -> "nw.DataFrame[Any] | None":
     """Return records as a narwhals frame, None if they are no frame in memory."""
     try:
         frame = nw.from_native(records, eager_only=True, pass_through=True)
-    except DuplicateError as error:
-        raise DomainError(
-            f"Records repeat columns; rename them. {' '.join(str(error).split())}"
-        ) from error
+        repeated = isinstance(frame, nw.DataFrame) and len(set(frame.columns)) < frame.shape[1]
+    except NarwhalsError:  # its words may quote names, which a file without a header takes from
+        repeated = True  # a record
+    if repeated:
+        raise DomainError("Records repeat column names; rename them.")
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -138,14 +194,11 @@ def as_any_column(name: str, values: Any) -> Column:
     return as_array_column(name, values)
 
 
-def array_columns(array: Values, names: Sequence[str], extra: str) -> list[Column]:
-    """Split a structured array by name, another by position."""
-    if array.dtype.names is not None and array.ndim == 1:
-        check_columns(list(array.dtype.names), names, extra)
-        return [as_array_column(name, array[name]) for name in names]
+def check_shape(array: Values, names: Sequence[str]) -> None:
+    """Refuse an array that is not of shape (N, d)."""
     if array.ndim != 2:
         raise DomainError(
-            f"Records of shape {array.shape}; expected two dimensions (records, attributes). "
+            f"Records are an array of {array.ndim} dimensions; expected two (records, attributes). "
             "Reshape one record with X.reshape(1, -1)."
         )
     if array.shape[1] != len(names):
@@ -153,7 +206,6 @@ def array_columns(array: Values, names: Sequence[str], extra: str) -> list[Colum
             f"Records have {array.shape[1]} columns; expected {len(names)}, in the order "
             f"{name_some(names)}. Arrays are matched by position."
         )
-    return [as_array_column(name, array[:, i].copy()) for i, name in enumerate(names)]
 
 
 def rows_as_array(rows: Sequence[Any]) -> Values:
@@ -167,8 +219,13 @@ def rows_as_array(rows: Sequence[Any]) -> Values:
             "rows of one length."
         )
     array = np.empty((len(rows), lengths.pop()), dtype=object)
-    for i, row in enumerate(rows):
-        array[i] = row
+    try:
+        for i, row in enumerate(rows):
+            array[i] = row
+    except ValueError:  # whose text tells the lengths
+        raise DomainError(
+            "Records are rows whose values are lists; expected one value a column."
+        ) from None
     return array
 
 
@@ -176,18 +233,20 @@ def check_columns(got: Sequence[Any], names: Sequence[str], extra: str) -> None:
     """Refuse missing, repeated and unwanted column names."""
     repeated = [name for name, count in Counter(got).items() if count > 1]
     if repeated:
-        raise DomainError(f"Records repeat the columns {name_few(repeated)}; rename them.")
+        raise DomainError("Records repeat column names; rename them.", values=repeated)
     there, wanted = set(got), set(names)
     absent = [name for name in names if name not in there]
     if absent:
         raise DomainError(
-            f"Records lack the columns {name_some(absent)}; they have {name_some(got)}. Frames are "
-            "matched by column name: rename the columns, or pass a NumPy array, matched by "
-            "position."
+            f"Records lack the columns {name_some(absent)}. Frames are matched by column name: "
+            "rename the columns, or pass a NumPy array, matched by position. What they have is in "
+            "the error's attribute values: in a file without a header, names are a record.",
+            values=[name for name in got if name not in wanted],
         )
     unwanted = [name for name in got if name not in wanted]
     if unwanted and extra == "error":
         raise DomainError(
-            f"Records have columns that are not in the domain: {name_some(unwanted)}. Drop them "
-            "(the target is passed apart), or give extra='ignore'."
+            "Records have columns that are not in the domain, named in the error's attribute "
+            "values. Drop them (the target is passed apart), or give extra='ignore'.",
+            values=unwanted,
         )

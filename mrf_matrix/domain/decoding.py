@@ -8,22 +8,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.errors import DomainError, name_few
+from mrf_matrix.domain.errors import DomainError
+from mrf_matrix.domain.shown import shown
 
 
 def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> NDArray[Any]:
     """Return codes as an integer array (N, d) with every entry in ``0 .. size-1``."""
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
-        raise DomainError(f"codes of shape {array.shape}; expected (records, {len(sizes)}).")
+        raise DomainError(
+            f"codes of {array.ndim} dimensions or of the wrong width; expected (records, "
+            f"{len(sizes)})."
+        )
     if array.dtype.kind not in "iu":
         raise DomainError(f"codes of type {array.dtype}; expected integers.")
     for i, size in enumerate(sizes):
         wrong = (array[:, i] < 0) | (array[:, i] >= size)
         if wrong.any():
             raise DomainError(
-                f"codes of {names[i]!r}: {name_few(array[wrong, i].tolist())}; expected "
-                f"0 .. {size - 1}."
+                f"codes of {shown(names[i])} are out of range; expected 0 .. {size - 1}.",
+                values=array[wrong, i].tolist(),
             )
     return array
 

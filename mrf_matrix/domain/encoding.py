@@ -27,7 +27,7 @@ def encode_records(attributes: Sequence[Attribute], records: Any, extra: str) ->
     columns = read_columns(records, tuple(attribute.name for attribute in attributes), extra)
     lengths = {len(column.values) for column in columns}
     if len(lengths) != 1:
-        raise DomainError(f"Columns have {sorted(lengths)} rows; expected one length.")
+        raise DomainError("Columns differ in length; expected one value a record in each.")
     codes = np.empty((len(attributes), lengths.pop()), dtype=np.int32)
     for row, attribute, column in zip(codes, attributes, columns, strict=True):
         row[:] = encode_column(attribute, column)

@@ -11,6 +11,7 @@ from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_colu
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.matching import is_missing
+from mrf_matrix.domain.shown import shown
 
 REMEDY = (
     "The domain was taken from the records, so nothing that uses it is differentially private. "
@@ -41,7 +42,7 @@ def domain_from_data(
     """
     for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise DomainError(f"{option}={value!r}; expected a positive integer.")
+            raise DomainError(f"{option}={shown(value)}; expected a positive integer.")
     warnings.warn(REMEDY, PrivacyLeakWarning, stacklevel=3)
     columns = read_columns(records, column_names(records))
     attributes = [attribute_from_column(column, max_bins, max_categories) for column in columns]
@@ -93,15 +94,15 @@ def attribute_from_column(column: Column, max_bins: int, max_categories: int) ->
     """Return the attribute of one column: distinct values, or quantile bins of numbers."""
     values = distinct_values(column)
     if not values:
-        raise DomainError(f"Column {column.name!r} has no values to take a domain from.")
+        raise DomainError(f"Column {shown(column.name)} has no values to take a domain from.")
     missing: Any = "category" if has_missing(column) else "error"
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         edges = inner_edges(column, values, max_bins)
         return Attribute(column.name, edges=edges, outside="open", missing=missing)
     if len(values) > max_categories:
         raise DomainError(
-            f"Column {column.name!r} has {len(values)} distinct values; expected at most "
-            f"{max_categories}. Drop or group it, or raise max_categories."
+            f"Column {shown(column.name)} has more than max_categories={max_categories} distinct "
+            "values. Drop or group it, or raise max_categories."
         )
     return Attribute(column.name, categories=values, missing=missing)
 
@@ -114,7 +115,9 @@ def inner_edges(column: Column, distinct: list[Any], max_bins: int) -> list[floa
     few: NDArray[np.float64] = np.asarray(distinct, dtype=np.float64)
     few = few[np.isfinite(few)]
     if not len(few):
-        raise DomainError(f"Column {column.name!r} has no finite values to take a domain from.")
+        raise DomainError(
+            f"Column {shown(column.name)} has no finite values to take a domain from."
+        )
     if len(few) == 1 or max_bins == 1:
         return [float(few[0])]
     if len(few) <= max_bins:

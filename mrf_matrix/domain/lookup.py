@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.columns import Column, Values
-from mrf_matrix.domain.errors import DomainError, name_few, name_some
+from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
 from mrf_matrix.domain.matching import ABSENT, UNLISTED, Codes, find_categories, is_missing
+from mrf_matrix.domain.shown import shown
 
 Mask = NDArray[np.bool_]
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
@@ -36,34 +37,34 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
         codes[absent] = attribute.missing_code
     elif absent.any():
         raise DomainError(
-            f"Column {attribute.name!r}: {int(absent.sum())} missing values, first at row "
-            f"{int(absent.argmax())}. Drop or fill them, or declare the attribute with "
-            "missing='category'."
+            f"Column {shown(attribute.name)} has missing values. Drop or fill them, or declare the "
+            "attribute with missing='category'."
         )
     if attribute.other_code is not None:
         codes[unlisted] = attribute.other_code
     elif unlisted.any():
-        raise DomainError(unlisted_message(attribute, column, unlisted))
+        raise unlisted_values(attribute, column, unlisted)
     return codes
 
 
-def unlisted_message(attribute: Attribute, column: Column, unlisted: Mask) -> str:
-    """Say which values have no code, and what to do."""
+def unlisted_values(attribute: Attribute, column: Column, unlisted: Mask) -> DomainError:
+    """Return the error of values that have no code: what was expected, and what to do."""
     picked = column.values[unlisted].tolist()
     if column.levels is not None:
         picked = [column.levels[i] for i in picked]
-    where = f"Column {attribute.name!r}, {len(picked)} values from row {int(unlisted.argmax())} on"
+    where = f"Column {shown(attribute.name)} ({column.source}) holds values"
     if attribute.edges is not None:
         low, high = attribute.edges[0], attribute.edges[-1]
-        return (
-            f"{where}: {name_few(picked)} outside [{low!r}, {high!r}]. Widen the public edges, "
-            "clip the values, or declare outside='open'."
+        return DomainError(
+            f"{where} outside [{low!r}, {high!r}]. Widen the public edges, clip the values, or "
+            f"declare outside='open'. {SEE_VALUES}",
+            values=picked,
         )
     expected = name_some(cast(Sequence[Scalar], attribute.categories))
-    return (
-        f"{where} ({column.source}): {name_few(picked)} not in the categories {expected}. Strings, "
-        "numbers and booleans differ: convert the column, add the category, or declare "
-        "unknown='other'."
+    return DomainError(
+        f"{where} that are not in the categories {expected}. Strings, numbers and booleans differ: "
+        f"convert the column, add the category, or declare unknown='other'. {SEE_VALUES}",
+        values=picked,
     )
 
 
@@ -100,8 +101,10 @@ def numbers(attribute: Attribute, column: Column) -> Values:
 def not_numbers(attribute: Attribute, source: str, values: Sequence[Any]) -> DomainError:
     """Say that a numeric attribute met something else."""
     return DomainError(
-        f"Column {attribute.name!r} ({source}): {name_few(values)} found where numbers are "
-        f"expected (edges {name_some(attribute.edges or ())}). Convert the column to numbers."
+        f"Column {shown(attribute.name)} ({source}) holds values where numbers are expected (edges "
+        f"{name_some(attribute.edges or ())}) that are none. Convert the column to numbers. "
+        f"{SEE_VALUES}",
+        values=values,
     )
 
 
@@ -112,7 +115,10 @@ def floats_of_objects(attribute: Attribute, values: Values) -> Values:
     wrong = {kind for kind in kinds if issubclass(kind, str | bytes | bool | np.bool_)}
     if not wrong:
         try:
-            return np.array([np.nan if is_missing(v) else v for v in listed], dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            wrong = kinds - {int, float}
+            floats = np.array([np.nan if is_missing(v) else v for v in listed], dtype=np.float64)
+            if floats.ndim == 1:  # it is not for lists of one length
+                return floats
+        except (TypeError, ValueError, OverflowError):  # whose texts quote values
+            pass
+        wrong = kinds - {int, float} or kinds
     raise not_numbers(attribute, "object", [v for v in listed if type(v) in wrong])

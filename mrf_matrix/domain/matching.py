@@ -10,6 +10,7 @@ from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar, match_key
 from mrf_matrix.domain.columns import Column, Values
 from mrf_matrix.domain.errors import DomainError, name_some
+from mrf_matrix.domain.shown import shown
 
 Codes = NDArray[np.int32]
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
@@ -43,11 +44,11 @@ def find_categories(attribute: Attribute, column: Column) -> Codes:
         return match_text(categories, column.values)
     try:
         return match_objects(categories, column.values.tolist())
-    except TypeError as error:
+    except TypeError:  # whose text is the values' own
         raise DomainError(
-            f"Column {attribute.name!r} holds values that are not scalars: {error}. Expected "
+            f"Column {shown(attribute.name)} holds values that are not scalars. Expected "
             f"{name_some(categories)}."
-        ) from error
+        ) from None
 
 
 class CodeTable(dict[Any, int]):

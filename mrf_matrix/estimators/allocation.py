@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.answering import Answering, choose_strategies
 from mrf_matrix.estimators.disjoint import one_leaf_each
 from mrf_matrix.estimators.leaf_noise import NoisyLeaves
@@ -230,7 +231,7 @@ def checked_allocation(allocation: Any) -> Allocation:
     """Return a known allocation or refuse by name."""
     if allocation not in ALLOCATIONS:
         raise ValueError(
-            f"allocation={allocation!r}: expected one of {', '.join(map(repr, ALLOCATIONS))}."
+            f"allocation={shown(allocation)}: expected one of {', '.join(map(repr, ALLOCATIONS))}."
         )
     kind: Allocation = allocation
     return kind

@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,
@@ -126,7 +127,7 @@ def check_strategy_names(strategy: Any) -> None:
     for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
         if isinstance(one, str) and one not in ("auto", *families()):
             raise ValueError(
-                f"strategy={one!r}: expected 'auto' or one of {', '.join(families())}, or a "
+                f"strategy={shown(one)}: expected 'auto' or one of {', '.join(families())}, or a "
                 f"strategy matrix."
             )
 

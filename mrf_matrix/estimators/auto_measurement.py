@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.block_trees import Block
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.neighboring import squared_factor
@@ -125,7 +126,7 @@ def checked_share(class_share: Any) -> float:
     number = isinstance(class_share, int | float | np.integer | np.floating)
     if isinstance(class_share, bool) or not number or not 0 <= class_share < 1:
         raise ValueError(
-            f"class_share={class_share!r}: expected a share of the budget, from 0 to below 1."
+            f"class_share={shown(class_share)}: expected a share of the budget, from 0 to below 1."
         )
     return float(class_share)
 

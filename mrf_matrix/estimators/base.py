@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.spending import Bill, Budget, bill_of
 from mrf_matrix.estimators.voting import vote_shares
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.mechanisms.budget import budget_or_default
 from mrf_matrix.planning.ensembles import EnsembleDesign
 
 Array = NDArray[np.float64]
@@ -62,10 +63,10 @@ class ForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ign
     def _bill(self, what: str = "fit", budget: Budget | None = None) -> Bill:
         """Return what a release costs, from the estimator's parameters of these names.
 
-        The budget is the whole of ``epsilon`` or ``rho``, unless a part is given.
+        The budget is the whole of ``epsilon`` or ``rho``, ε = 1 of neither, unless a part is given.
         """
         mine: Any = self
-        whole = as_budget(epsilon=mine.epsilon, rho=mine.rho) if budget is None else budget
+        whole = budget_or_default(epsilon=mine.epsilon, rho=mine.rho) if budget is None else budget
         return bill_of(self, whole, what)
 
     def _design(self) -> EnsembleDesign:
@@ -84,11 +85,13 @@ class ForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ign
 
 def _check_forests(forest: Any) -> None:
     """Refuse what can neither be taken as trees nor grow any."""
+    if forest is None:
+        return
     for one in forest if isinstance(forest, list | tuple) else [forest]:
-        if one is not None and not isinstance(one, Forest) and not hasattr(one, "grow"):
+        if not isinstance(one, Forest) and not hasattr(one, "grow"):
             raise TypeError(
-                f"forest={one!r} is of type {type(one).__name__}: expected a Forest, a path source "
-                f"such as RandomTrees, or a list of one for each ensemble."
+                f"forest={shown(one)} is of type {type(one).__name__}: expected a Forest, a path "
+                f"source such as RandomTrees, or a list of one for each ensemble."
             )
 
 

@@ -31,11 +31,11 @@ class BatchPredictionClassifier(PrivatePredictionClassifier):
     domain : Domain or "from_data"
         The public schema, with the target's classes. Required. "from_data" reads it off the
         records, which leaks them, and warns.
-    epsilon : float, int or Fraction, default=1.0
+    epsilon : float, int or Fraction, optional
         Pure-DP budget of everything that this fit will ever answer. ``float("inf")`` adds no
         noise and is not used up.
     rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
     n_batches : int, default=1
         Batches of new queries that the budget is divided into, equally. Each call with queries
         that have no answer yet is one batch; a call beyond them raises `BudgetError`.
@@ -107,7 +107,7 @@ class BatchPredictionClassifier(PrivatePredictionClassifier):
         self,
         domain: Domain | str | None = None,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         rho: Any = None,
         n_batches: int = 1,
         n_trees: int = 128,

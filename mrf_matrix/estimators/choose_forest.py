@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.cell_recovery import CellRecovery
 from mrf_matrix.estimators.coupled_bootstrap import recovery_of
 from mrf_matrix.estimators.forest_choice import ForestChoice
@@ -126,7 +127,9 @@ def choose_forest(
     draws = whole_number("n_draws", n_draws)
     public = None if n_records is None else whole_number("n_records", n_records)
     if not caution >= 0:
-        raise ValueError(f"caution={caution!r}: expected a number of standard errors, 0 or more.")
+        raise ValueError(
+            f"caution={shown(caution)}: expected a number of standard errors, 0 or more."
+        )
     rules = _rules(votings, shrinkages)
     if gamma is not None:
         checked_positive("gamma", gamma)
@@ -179,7 +182,7 @@ def checked_positive(name: str, value: Any) -> float:
     """Return a positive, finite number, or refuse by name."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if isinstance(value, bool) or not number or not 0 < value < np.inf:
-        raise ValueError(f"{name}={value!r}: expected a positive number.")
+        raise ValueError(f"{name}={shown(value)}: expected a positive number.")
     return float(value)
 
 

@@ -5,10 +5,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.sklearn_checks import validated_data
 from mrf_matrix.forests.comparison_trees import ComparisonTrees
 from mrf_matrix.forests.growth.labels import public_labels
 
@@ -50,8 +50,7 @@ class ComparisonForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignor
 
     def fit(self, X: Any, y: Any) -> Self:
         """Grow the trees and label their leaves by majority, ties at random."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
+        X, y = validated_data(self, X, y, of_classes=True, dtype=np.float64)
         self.classes_, labels = np.unique(y, return_inverse=True)
         generator = structure_generator(self.random_state)
         source = ComparisonTrees(self.n_trees, self.supervised, self.min_points)
@@ -62,7 +61,7 @@ class ComparisonForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignor
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return each class's share of the trees, (b, k)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validated_data(self, X, dtype=np.float64, reset=False)
         k = len(self.classes_)
         voted = self.node_labels_[self.forest_.apply(X)]
         place = voted + k * np.arange(len(X))[:, None]

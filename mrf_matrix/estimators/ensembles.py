@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.planning.ensembles import Ensemble
 
 
 def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
-    """Return what structures that were grown privately cost beside the release."""
+    """Return what structures cost beside the release, and where trees are less deep than asked."""
     spent = [one.forest.budget_spent for one in ensembles if one.forest.budget_spent is not None]
-    return tuple(f"the forest's structure cost {cost} more, before this" for cost in spent)
+    depths = {one.depth_note: None for one in ensembles if one.depth_note is not None}
+    return (*(f"the forest's structure cost {cost} more, before this" for cost in spent), *depths)
 
 
 def structure_generator(random_state: Any) -> np.random.Generator:
@@ -31,7 +33,8 @@ def structure_generator(random_state: Any) -> np.random.Generator:
         drawn = check_random_state(random_state).randint(2**31 - 1)
     except ValueError as error:
         raise ValueError(
-            f"random_state={random_state!r}: expected None, a whole number that is not negative, a "
+            f"random_state={shown(random_state)}: expected None, a whole number that is "
+            f"not negative, a "
             f"RandomState or a Generator."
         ) from error
     return np.random.default_rng(drawn)

@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.fixed_claim import FixedClaim
 from mrf_matrix.estimators.label_votes import count_label_votes, winners
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
+from mrf_matrix.estimators.sklearn_checks import validated_data
 from mrf_matrix.estimators.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.forests import Forest, GrownTrees
 from mrf_matrix.forests.growth.labels import public_labels
@@ -90,8 +90,7 @@ class GrownForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type
             codes, labels = encode(domain, X, y)
             self.domain_, self._coding = domain, None
             return codes, labels, None
-        X, y = validate_data(self, X, y, dtype=None)
-        check_classification_targets(y)
+        X, y = validated_data(self, X, y, of_classes=True)
         coding = code_values(X, y, getattr(self, "feature_names_in_", None))
         self.domain_, self._coding = coding.domain, coding
         codes = coding.domain.encode(ready_to_encode(coding, X))
@@ -118,7 +117,7 @@ class GrownForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type
         check_is_fitted(self)
         self._check_claim()
         if self._coding is not None:
-            X = validate_data(self, X, dtype=None, reset=False)
+            X = validated_data(self, X, reset=False)
             return self._coding.domain.encode(ready_to_encode(self._coding, X))
         return encode_queries(self, self.domain_, X)
 

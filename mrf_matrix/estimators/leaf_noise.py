@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
@@ -155,5 +156,5 @@ def check_shrinkage(shrinkage: object) -> Shrinkage:
             rule: Shrinkage = known
             return rule
     raise ValueError(
-        f"shrinkage={shrinkage!r}: expected one of {', '.join(map(repr, SHRINKAGES))}."
+        f"shrinkage={shown(shrinkage)}: expected one of {', '.join(map(repr, SHRINKAGES))}."
     )

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.allocation import Training, allocate, checked_allocation
 from mrf_matrix.estimators.auto_forest import AUTO, auto_design, check_left_alone, with_choice
+from mrf_matrix.estimators.auto_measurement import checked_share
 from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
 from mrf_matrix.estimators.ensembles import structure_generator as structure_generator
@@ -23,6 +25,7 @@ from mrf_matrix.estimators.voting import check_noise_aware_voting
 from mrf_matrix.mechanisms import count_cells
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.whole_number import whole_number
+from strategies.search.select import checked_time_limit
 
 
 class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
@@ -38,10 +41,11 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
     domain : Domain or "from_data"
         The public schema, with the target's classes. Required. "from_data" reads it off the
         records, which leaks them, and warns.
-    epsilon : float, int or Fraction, default=1.0
-        Pure-DP budget, spent by `fit`. ``float("inf")`` adds no noise.
+    epsilon : float, int or Fraction, optional
+        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
+        no noise.
     rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
     n_trees, max_depth, splits
         The random trees of all ensembles, see `RandomTrees`; ignored when ``forest`` is given.
         With ``max_depth="auto"`` cells are measured, and depth, voting and shrinkage are chosen
@@ -81,7 +85,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
         not a private release.
     noise_state : int or Generator, optional
-        Seed of research noise.
+        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
+        stream of its own.
     time_limit : float, default=8.0
         Seconds that ``strategy="auto"`` may work, for each ensemble.
     n_jobs : int, optional
@@ -134,7 +139,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         self,
         domain: Domain | str | None = None,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         rho: Any = None,
         n_trees: int = 128,
         max_depth: Any = 4,
@@ -207,12 +212,15 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         check_noise_aware_voting(self.voting)
         check_shrinkage(self.shrinkage)
         checked_allocation(self.allocation)
+        checked_share(self.class_share)
+        checked_time_limit(self.time_limit)
+        records = None if self.n_records is None else whole_number("n_records", self.n_records)
         bill = self._bill()
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         structure = structure_generator(self.random_state)
         if isinstance(self.max_depth, str):
-            return self._fit_auto(bill, domain, X, y, structure)
+            return self._fit_auto(bill, domain, X, y, structure, records)
         for left in ("choice_", "_release_"):
             self.__dict__.pop(left, None)
         private = not bill.budget.is_infinite
@@ -220,17 +228,22 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         trainings = self._train(ensembles, structure)
         codes, labels = encode(domain, X, y)
         bill.charge()
-        stream = noise_stream(self.noise, self.noise_state)
+        stream = noise_stream(self.noise, bill.noise_state)
         self._release(trainings, domain, codes, labels, structure, stream)
         return self
 
     def _fit_auto(
-        self, bill: Bill, domain: Domain, X: Any, y: Any, structure: np.random.Generator
+        self,
+        bill: Bill,
+        domain: Domain,
+        X: Any,
+        y: Any,
+        structure: np.random.Generator,
+        records: int | None,
     ) -> "MatrixForestClassifier":
         if self.max_depth != AUTO:
-            raise ValueError(f"max_depth={self.max_depth!r}: expected an integer or 'auto'.")
+            raise ValueError(f"max_depth={shown(self.max_depth)}: expected an integer or 'auto'.")
         check_left_alone(self.get_params(deep=False))
-        records = None if self.n_records is None else whole_number("n_records", self.n_records)
         design = auto_design(
             domain,
             bill.budget,
@@ -244,7 +257,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         )
         codes, labels = encode(domain, X, y)
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
-        stream = noise_stream(self.noise, self.noise_state)
+        stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
         with self._keeping(release):

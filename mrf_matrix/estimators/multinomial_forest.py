@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.choice_report import choice_report
 from mrf_matrix.estimators.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
@@ -161,7 +162,7 @@ class MultinomialForestClassifier(GrownForestClassifier):
         structure = structure_generator(self.random_state)
         bill = bill_of(self, PureDP(self.epsilon))
         bill.check()
-        bits = Bits.of(self.noise, self.noise_state)
+        bits = Bits.of(self.noise, bill.noise_state)
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "
@@ -220,11 +221,11 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     check_structure_score(estimator.structure_score)
     if estimator.min_points is not None:
         raise ValueError(
-            f"min_points={estimator.min_points} with epsilon={estimator.epsilon}: whether a node "
-            f"has more than k estimation points is private, and a stopping rule that reads it "
-            f"reveals it: a record more turns a leaf into a split with certainty, so no ε holds "
-            f"(Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and bound the trees "
-            f"by the public max_depth, or use epsilon=None on public records."
+            f"min_points={shown(estimator.min_points)} with epsilon={shown(estimator.epsilon)}: "
+            f"whether a node has more than k estimation points is private, and a stopping rule "
+            f"that reads it reveals it: a record more turns a leaf into a split with certainty, "
+            f"so no ε holds (Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and "
+            f"bound the trees by the public max_depth, or use epsilon=None on public records."
         )
     given = [name for name in ("b1", "b2", "b3") if getattr(estimator, name) is not None]
     if given:
@@ -243,5 +244,5 @@ def check_structure_score(score: Any) -> None:
     """
     if score not in SCORES:
         raise ValueError(
-            f"structure_score={score!r}: expected one of {', '.join(map(repr, SCORES))}."
+            f"structure_score={shown(score)}: expected one of {', '.join(map(repr, SCORES))}."
         )

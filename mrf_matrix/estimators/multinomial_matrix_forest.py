@@ -128,7 +128,7 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         trees = self._structure(plan)
         bill = bill_of(self, plan.total)
         bill.check()
-        structure_noise, count_noise = self._noise_states()
+        structure_noise, count_noise = self._noise_states(bill.noise_state)
         bits = Bits.of(self.noise, structure_noise)
         domain, X, y = resolve_domain(self, self.domain, X, y)
         if not isinstance(self.strategy, str | Strategy):
@@ -186,9 +186,9 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
             neighboring=self.neighboring,
         )
 
-    def _noise_states(self) -> tuple[Any, Any]:
+    def _noise_states(self, seed: Any) -> tuple[Any, Any]:
         """Return independent seeds of both stages for research noise; the seed itself for exact."""
         if self.noise != "research":
-            return self.noise_state, self.noise_state
-        first, second = np.random.default_rng(self.noise_state).spawn(2)
+            return seed, seed
+        first, second = np.random.default_rng(seed).spawn(2)
         return first, second

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.allocation import allocate
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.leaf_evidence import LEAST_TOTAL
@@ -38,10 +39,11 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
     domain : Domain or "from_data"
         The public schema, with the target's classes. Required. "from_data" reads it off the
         records, which leaks them, and warns.
-    epsilon : float, int or Fraction, default=1.0
-        Pure-DP budget, spent by `fit`. ``float("inf")`` adds no noise.
+    epsilon : float, int or Fraction, optional
+        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
+        no noise.
     rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
     alpha : float, default=1.0
         Records added to every count of an attribute's code in a class (Laplace smoothing).
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
@@ -93,7 +95,7 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
         self,
         domain: Domain | str | None = None,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         rho: Any = None,
         alpha: float = 1.0,
         neighboring: str = "add_remove",
@@ -188,6 +190,6 @@ def _checked_alpha(alpha: Any) -> float:
     number = isinstance(alpha, int | float | np.integer | np.floating)
     if isinstance(alpha, bool) or not number or not (alpha > 0 and isfinite(alpha)):
         raise ValueError(
-            f"alpha={alpha!r}: expected a positive number of records, for example 1.0."
+            f"alpha={shown(alpha)}: expected a positive number of records, for example 1.0."
         )
     return float(alpha)

@@ -45,10 +45,11 @@ class PosteriorForestClassifier(PosteriorVotes):
     domain : Domain or "from_data"
         The public schema, with the target's classes. Required. "from_data" reads it off the
         records, which leaks them, and warns.
-    epsilon : float, int or Fraction, default=1.0
-        Pure-DP budget, spent by `fit`. ``float("inf")`` adds no noise.
+    epsilon : float, int or Fraction, optional
+        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
+        no noise.
     rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon`` (set ``epsilon=None``).
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
     n_records : int, optional
         The number of records, where it is public: the choice of blocks weighs noise against it.
         Not given, designs are judged by hundreds to ten thousand of them alike. Never read off
@@ -64,7 +65,8 @@ class PosteriorForestClassifier(PosteriorVotes):
         "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
         seedable by ``noise_state``; not a private release.
     noise_state : int or Generator, optional
-        Seed of research noise.
+        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
+        stream of its own.
     ledger : PrivacyLedger, optional
         Charged once by every `fit`, after all checks and before the records are measured.
     random_state : int, RandomState or None, default=None
@@ -119,7 +121,7 @@ class PosteriorForestClassifier(PosteriorVotes):
         self,
         domain: Domain | str | None = None,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         rho: Any = None,
         n_records: int | None = None,
         n_blocks: int | str = "auto",
@@ -178,7 +180,7 @@ class PosteriorForestClassifier(PosteriorVotes):
         )
         codes, labels = encode(domain, X, y)
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
-        stream = noise_stream(self.noise, self.noise_state)
+        stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = measure(plan.mechanism, counts, noise=self.noise, random_state=stream)
         release = with_provenance(release, self.domain)

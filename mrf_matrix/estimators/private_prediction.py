@@ -27,13 +27,15 @@ from mrf_matrix.estimators.schema import encode, encode_queries, required_domain
 from mrf_matrix.estimators.spending import Budget, noise_stream
 from mrf_matrix.estimators.vote_book import VoteBatch, VoteBook
 from mrf_matrix.estimators.vote_plan import VotePlan, distinct_rows, weighted
-from mrf_matrix.mechanisms import CellCounts, Mechanism, as_budget, calibrate
+from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
+from mrf_matrix.mechanisms.budget import budget_or_default
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.strategy_choice import method_within
 from mrf_matrix.planning.whole_number import whole_number
 from strategies import Strategy
 from strategies.operators import Operator
+from strategies.search.select import checked_time_limit
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -105,6 +107,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
         self._check()
         checked_neighboring(self.neighboring)
         check_strategy_names(self.strategy)
+        checked_time_limit(self.time_limit)
         book, terms = self._new_book(), self._terms()
         terms.batch_bill(book, 0, 0).check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
@@ -131,14 +134,14 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
 
     def _public(self, domain: Domain) -> tuple[PublicParts, np.random.Generator]:
         """Grow the public forests; return them with the structure's generator."""
-        private = not as_budget(epsilon=self.epsilon, rho=self.rho).is_infinite
+        private = not budget_or_default(epsilon=self.epsilon, rho=self.rho).is_infinite
         structure = structure_generator(self.random_state)
         seed = int(structure.integers(2**63))
         ensembles = self._design().grow(domain, structure, use="release" if private else "study")
         return PublicParts(domain, ensembles, seed), structure
 
     def _new_book(self) -> VoteBook:
-        budget = as_budget(epsilon=self.epsilon, rho=self.rho)
+        budget = budget_or_default(epsilon=self.epsilon, rho=self.rho)
         return VoteBook(budget, whole_number("n_batches", self.n_batches))
 
     def plan(self, X: Any) -> VotePlan | None:
@@ -163,6 +166,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
             book = fitted.book
             return self._planned(codes, fitted.parts, fitted.terms, book, book.n_started)
         self._check()
+        checked_time_limit(self.time_limit)
         parts, _ = self._public(required_domain(self.domain))
         return self._planned(parts.domain.encode(X), parts, self._terms(), self._new_book(), 0)
 

@@ -4,17 +4,17 @@ The domain is public and must be given. ``domain="from_data"`` reads it off the 
 not private: it exists for public data and for scikit-learn's own checks, and warns.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import checked_table, names_of
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.fixed_claim import check_claim
+from mrf_matrix.estimators.sklearn_checks import validated_data
 from mrf_matrix.mechanisms import Release
 
 Codes = NDArray[np.int32]
@@ -35,11 +35,10 @@ def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain,
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     if isinstance(domain, str) and domain == "from_data":
-        X, y = validate_data(estimator, X, y, dtype=None)
-        check_classification_targets(y)
+        X, y = validated_data(estimator, X, y, of_classes=True)
         return Domain.from_data(X, y), X, y
     known = required_domain(domain)
-    _check_columns(estimator, X, reset=True)
+    _keep_columns(estimator, known, X)
     return known, X, y
 
 
@@ -72,7 +71,8 @@ def required_domain(domain: Any) -> Domain:
             "for non-private work on public records."
         )
     if not isinstance(domain, Domain):
-        raise TypeError(f"domain={domain!r}: expected a Domain or 'from_data'.")
+        what = shown(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
+        raise TypeError(f"domain={what}: expected a Domain or 'from_data'.")
     if domain.target is None:
         raise ValueError(
             "domain has no target: the classes are public and must be named. Pass "
@@ -86,9 +86,9 @@ def encode(domain: Domain, X: Any, y: Any) -> tuple[Codes, Codes]:
     codes = domain.encode(X)
     labels = domain.encode_target(y)
     if len(codes) == 0:
-        raise ValueError("X has 0 records: expected at least one record to train on.")
+        raise ValueError("X has no records: expected at least one to train on.")
     if len(codes) != len(labels):
-        raise ValueError(f"X has {len(codes)} records and y has {len(labels)} labels.")
+        raise ValueError("X and y differ in length: expected one class for each record.")
     return codes, labels
 
 
@@ -102,17 +102,18 @@ def encode_queries(estimator: Any, domain: Domain, X: Any) -> Codes:
     """
     check_claim(estimator)
     if getattr(estimator, "domain", None) == "from_data":
-        X = validate_data(estimator, X, dtype=None, reset=False)
-        return domain.encode(X)
-    codes = domain.encode(X)  # first: it says best what is wrong with records
-    _check_columns(estimator, X, reset=False)
-    return codes
+        X = validated_data(estimator, X, reset=False)
+    return domain.encode(X)
 
 
-def _check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Let scikit-learn keep or compare names and number of columns; it takes no mappings."""
-    if not isinstance(X, Mapping):
-        validate_data(estimator, X, skip_check_array=True, reset=reset)
-    elif reset:
-        estimator.n_features_in_ = len(X)
-        estimator.feature_names_in_ = np.asarray(list(X), dtype=object)
+def _keep_columns(estimator: Any, domain: Domain, X: Any) -> None:
+    """Refuse records without the domain's columns; keep what scikit-learn's estimators keep.
+
+    Columns with names are matched by them, in `fit` and in `predict`, so that their order is no
+    matter.
+    """
+    names = names_of(checked_table(X, domain.names))
+    estimator.n_features_in_ = domain.n_attributes
+    vars(estimator).pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)

@@ -109,7 +109,7 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
             )
         bill = bill_of(self, budget)
         bill.check()
-        bits = Bits.of(self.noise, self.noise_state)
+        bits = Bits.of(self.noise, bill.noise_state)
         if self.neighboring == "replace_one" and not budget.is_infinite:
             budget = budget * Fraction(1, 2)
         codes, labels, _ = self._encode_training(X, y)

@@ -5,11 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
+NOISE_KEY = 1
+"""Tells the noise's seeds from the structure's, which have no key."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Bill:
         if self.ledger is not None:
             if not isinstance(self.ledger, PrivacyLedger):
                 raise TypeError(
-                    f"ledger={self.ledger!r} is of type {type(self.ledger).__name__}: expected a "
+                    f"ledger={shown(self.ledger)} is of type {type(self.ledger).__name__}: "
+                    f"expected a "
                     f"PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
                 )
             self.ledger.check(
@@ -70,7 +74,9 @@ def bill_of(estimator: Any, budget: Budget, what: str = "fit") -> Bill:
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,
         noise=estimator.noise,
-        noise_state=estimator.noise_state,
+        noise_state=noise_seed(
+            estimator.noise, estimator.noise_state, getattr(estimator, "random_state", None)
+        ),
     )
 
 
@@ -99,7 +105,7 @@ def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
         If exact noise would be drawn in a worker process.
     """
     if noise not in NOISES:
-        raise ValueError(f"noise={noise!r}: expected 'exact' (release-grade) or 'research'.")
+        raise ValueError(f"noise={shown(noise)}: expected 'exact' (release-grade) or 'research'.")
     if noise == "research":
         _check_seed(noise_state)
         return
@@ -117,9 +123,24 @@ def _check_seed(noise_state: Any) -> None:
         np.random.default_rng(noise_state)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"noise_state={noise_state!r}: expected None, a whole number that is not negative, or "
+            f"noise_state={shown(noise_state)}: expected None, a whole number that is not "
+            f"negative, or "
             f"a Generator."
         ) from error
+
+
+def noise_seed(noise: Any, noise_state: Any, random_state: Any) -> Any:
+    """Return what seeds the noise: ``noise_state``, and where research noise has none, a number.
+
+    An integer ``random_state`` makes a study repeatable as scikit-learn's estimators are. The
+    number is drawn from it by a sequence of its own, so that the noise is independent of the
+    structure, which the seed itself draws. Exact noise is never seeded.
+    """
+    seeded = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if noise != "research" or noise_state is not None or not seeded or random_state < 0:
+        return noise_state
+    apart = np.random.SeedSequence(int(random_state), spawn_key=(NOISE_KEY,))
+    return int(apart.generate_state(1, np.uint64)[0])
 
 
 def noise_stream(noise: Any, noise_state: Any, batch: int = 0) -> Any:
@@ -147,7 +168,7 @@ def budget_shares_of(budget: Budget, budget_shares: Any, count: int) -> tuple[Bu
         return budget.split(count)
     if isinstance(budget_shares, str) or np.ndim(budget_shares) != 1:
         raise ValueError(
-            f"budget_shares={budget_shares!r}: expected one positive number for each ensemble."
+            f"budget_shares={shown(budget_shares)}: expected one positive number for each ensemble."
         )
     if len(budget_shares) != count:
         raise BudgetError(

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, nan, sqrt
 from typing import Any
 
 from mrf_matrix.planning import direct_error, expected_error
 from strategies import Strategy, select
-from strategies.operators import RowKronecker
+from strategies.operators import MemoryCapError, RowKronecker, RowSpaceError
 
 FAMILIES = {
     "each tree, least squares": "workload_itself",
@@ -29,6 +29,8 @@ class StrategyRow:
         Certified lower bound on the loss of every strategy for the workload.
     rms_per_leaf : dict of float to float
         Expected root-mean-square error of one leaf value at each ε, in records per class.
+    note : str or None
+        Why the family cannot serve the workload; its figures are NaN then.
     """
 
     name: str
@@ -36,6 +38,7 @@ class StrategyRow:
     loss: float
     lower_bound: float
     rms_per_leaf: dict[float, float]
+    note: str | None = None
 
     @property
     def certified_ratio(self) -> float:
@@ -46,13 +49,20 @@ class StrategyRow:
         """Return the row as plain values, ready for JSON."""
         return {
             "name": self.name,
-            "sensitivity": self.sensitivity,
-            "loss": self.loss,
+            "sensitivity": _known(self.sensitivity),
+            "loss": _known(self.loss),
             "lower_bound": self.lower_bound,
             "rms_per_leaf": [
-                {"epsilon": epsilon, "rms": rms} for epsilon, rms in self.rms_per_leaf.items()
+                {"epsilon": epsilon, "rms": _known(rms)}
+                for epsilon, rms in self.rms_per_leaf.items()
             ],
+            "note": self.note,
         }
+
+
+def _known(figure: float) -> float | None:
+    """Return a figure for JSON, which has no NaN."""
+    return figure if isfinite(figure) else None
 
 
 def strategy_rows(
@@ -76,10 +86,12 @@ def strategy_rows(
     direct = direct_error(workload, **budget)
     measured = (sensitivity, sensitivity**2 * workload.shape[0], direct)
     errors = {"each tree, as measured": measured}
+    refused: dict[str, str] = {}
     for name, family in FAMILIES.items():
         try:
             strategy = select(workload, method=family)
-        except ValueError:  # this family cannot serve so large a domain
+        except (RowSpaceError, MemoryCapError) as refusal:  # anything else is a bug
+            refused[name] = " ".join(str(refusal).split())
             continue
         errors[name] = (strategy.sensitivity, strategy.loss, expected_error(strategy, **budget))
     errors[f"selected: {selected.method}"] = (
@@ -87,7 +99,7 @@ def strategy_rows(
         selected.loss,
         expected_error(selected, **budget),
     )
-    return tuple(
+    served = [
         StrategyRow(
             name=name,
             sensitivity=size,
@@ -99,4 +111,12 @@ def strategy_rows(
             },
         )
         for name, (size, loss, error) in errors.items()
+    ]
+    nothing = dict.fromkeys(epsilons, nan)
+    return (
+        *served,
+        *(
+            StrategyRow(name, nan, nan, selected.lower_bound, nothing, note)
+            for name, note in refused.items()
+        ),
     )

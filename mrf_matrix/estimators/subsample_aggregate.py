@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.compilation import leaf_incidence, query_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.disjoint import one_leaf_each
 from mrf_matrix.estimators.hard_votes import leaf_labels
 from mrf_matrix.estimators.prediction_terms import PredictionTerms
@@ -94,7 +95,7 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
         self,
         domain: Domain | str | None = None,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         rho: Any = None,
         n_batches: int = 1,
         n_trees: int = 16,
@@ -145,7 +146,8 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
         check_voting(self.voting)
         if self.allocation not in SHARINGS:
             raise ValueError(
-                f"allocation={self.allocation!r}: expected one of {', '.join(map(repr, SHARINGS))}."
+                f"allocation={shown(self.allocation)}: expected one of "
+                f"{', '.join(map(repr, SHARINGS))}."
             )
 
     def _table(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.mechanisms import PureDP
@@ -51,7 +52,7 @@ class TwoStagePlan:
             If `parts` is unknown or the share is not strictly between 0 and 1.
         """
         if parts not in ("coins", "all"):
-            raise ValueError(f"parts={parts!r}: expected 'coins' or 'all'.")
+            raise ValueError(f"parts={shown(parts)}: expected 'coins' or 'all'.")
         check_probability("structure_share", structure_share)
         if structure_share in (0, 1):
             raise ValueError(

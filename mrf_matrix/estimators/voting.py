@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.cells import distinct_cells
 
@@ -135,4 +136,4 @@ def check_noise_aware_voting(voting: Any) -> NoiseAwareVoting:
 
 def _check_known(voting: Any, known: tuple[str, ...]) -> None:
     if voting not in known:
-        raise ValueError(f"voting={voting!r}: expected one of {', '.join(map(repr, known))}.")
+        raise ValueError(f"voting={shown(voting)}: expected one of {', '.join(map(repr, known))}.")

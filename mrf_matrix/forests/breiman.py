@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.grown_trees import GrownTrees
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
@@ -48,7 +49,7 @@ class BreimanTrees(GrownTrees):
 
     def __post_init__(self) -> None:
         if self.variant not in ("", "SE", "M"):
-            raise ValueError(f"variant={self.variant!r}: expected '', 'SE' or 'M'.")
+            raise ValueError(f"variant={shown(self.variant)}: expected '', 'SE' or 'M'.")
         super().__post_init__()
 
     @property

@@ -38,7 +38,7 @@ def checked_codes(
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"{argument} has shape {array.shape} and type {array.dtype}: expected integers of "
+            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of "
             f"shape (rows, {len(sizes)}), one column an attribute. Encode records with "
             f"domain.encode(X)."
         )
@@ -48,8 +48,8 @@ def checked_codes(
         if len(outside):
             i = int(outside[0])
             raise ValueError(
-                f"{argument} of attribute {names[i] if names else i!r} run from {low[i]} to "
-                f"{high[i]}: expected {least} to {sizes[i] - 1}. Encode records with "
+                f"{argument} of attribute {names[i] if names else i!r} leave the domain: "
+                f"expected {least} to {sizes[i] - 1}. Encode records with "
                 f"domain.encode(X)."
             )
     return array

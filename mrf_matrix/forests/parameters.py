@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.domain.shown import shown
+
 
 def check_integer(name: str, value: Any, least: int) -> None:
     """Refuse a parameter that is no integer of at least `least`.
@@ -15,7 +17,7 @@ def check_integer(name: str, value: Any, least: int) -> None:
         Naming the parameter, what was got and what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}={value!r}: expected an integer of at least {least}.")
+        raise TypeError(f"{name}={shown(value)}: expected an integer of at least {least}.")
     if value < least:
         raise ValueError(f"{name}={value}: expected at least {least}.")
 
@@ -29,7 +31,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         Naming the parameter, what was got and the choices.
     """
     if value not in choices:
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}.")
+        raise ValueError(f"{name}={shown(value)}: expected one of {', '.join(map(repr, choices))}.")
 
 
 def attribute_choice(attributes: Any) -> tuple[str | int, ...] | None:
@@ -44,7 +46,7 @@ def attribute_choice(attributes: Any) -> tuple[str | int, ...] | None:
         return None
     if isinstance(attributes, str):
         raise TypeError(
-            f"attributes={attributes!r}: expected a sequence of names or indices, "
+            f"attributes={shown(attributes)}: expected a sequence of names or indices, "
             f"for example [{attributes!r}]."
         )
     return tuple(attributes)

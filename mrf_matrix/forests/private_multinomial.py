@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.bits import Bits, Noise
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
@@ -107,7 +108,7 @@ class PrivateMultinomialTrees:
         PrivateScore(self.score, Impurity(self.criterion))
         if self.neighboring not in ("add_remove", "replace_one"):
             raise ValueError(
-                f"neighboring={self.neighboring!r}: expected 'add_remove' or 'replace_one'."
+                f"neighboring={shown(self.neighboring)}: expected 'add_remove' or 'replace_one'."
             )
 
     @property

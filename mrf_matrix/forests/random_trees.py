@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.arrays import Ints
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, multiway_pattern, threshold_pattern
@@ -41,8 +42,8 @@ class RandomTrees:
     n_trees : int, default=128
         Number of trees.
     max_depth : int, default=4
-        Splits on a path, 0 for trees of a single leaf. With multi-way splits every path has
-        exactly this many.
+        Most splits on a path, 0 for trees of a single leaf. With multi-way splits every path has
+        exactly this many, or as many as there are attributes to split.
     splits : {"multiway", "binary"}, default="multiway"
         Kind of splits.
     attributes : sequence of str or int, optional
@@ -76,11 +77,12 @@ class RandomTrees:
         check_integer("n_trees", self.n_trees, 1)
         check_integer("max_depth", self.max_depth, 0)
         if self.splits not in ("multiway", "binary"):
-            raise ValueError(f"splits={self.splits!r}: expected 'multiway' or 'binary'.")
+            raise ValueError(f"splits={shown(self.splits)}: expected 'multiway' or 'binary'.")
         if self.attributes is not None:
             if isinstance(self.attributes, str):
                 raise TypeError(
-                    f"attributes={self.attributes!r}: expected a sequence of names or indices, "
+                    f"attributes={shown(self.attributes)}: expected a sequence of names or "
+                    f"indices, "
                     f"for example [{self.attributes!r}]."
                 )
             object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -103,8 +105,7 @@ class RandomTrees:
         Raises
         ------
         ValueError
-            If `attributes` does not fit the domain, multi-way trees of this depth need more
-            attributes than can be split, or the forest would be too large.
+            If `attributes` does not fit the domain, or the forest would be too large.
 
         Notes
         -----
@@ -116,7 +117,6 @@ class RandomTrees:
         generator = np.random.default_rng(random_state)
         usable = splittable(domain, self.attributes)
         if self.splits == "multiway":
-            self._check_depth(int(usable.sum()))
             attribute, pattern = self._multiway(domain, usable, generator)
         else:
             attribute, pattern = self._binary(domain, usable, generator)
@@ -125,20 +125,12 @@ class RandomTrees:
             domain, attribute, pattern, branch_pool(domain.sizes), source=name[self.splits]
         )
 
-    def _check_depth(self, n_usable: int) -> None:
-        if self.max_depth > n_usable:
-            raise ValueError(
-                f"max_depth={self.max_depth}: a multi-way tree uses an attribute once a path, and "
-                f"{n_usable} attribute{'' if n_usable == 1 else 's'} can be split. Lower max_depth "
-                f"to {n_usable}, give more attributes, or use splits='binary'."
-            )
-
     def _multiway(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:
         sizes = np.asarray(domain.sizes, dtype=np.int64)
         start = multiway_pattern(domain.sizes)
         available = np.tile(usable, (self.n_trees, 1))
         attributes, total = [], self.n_trees
-        for _ in range(self.max_depth):
+        for _ in range(min(self.max_depth, int(usable.sum()))):
             chosen = draw_available(available, generator)
             attributes.append(chosen)
             fan = sizes[chosen]
@@ -185,7 +177,7 @@ def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) ->
     else:
         index = [_attribute_index(domain, attribute) for attribute in attributes]
         if len(set(index)) < len(index):
-            raise ValueError(f"attributes={attributes!r} names an attribute twice.")
+            raise ValueError(f"attributes={shown(attributes)} names an attribute twice.")
         chosen = np.zeros(domain.n_attributes, dtype=np.bool_)
         chosen[index] = True
     return chosen & (np.asarray(domain.sizes, dtype=object) >= 2).astype(np.bool_)

@@ -261,7 +261,7 @@ def _checked_labels(labels: NDArray[Any], n_records: int) -> Ints:
     given = np.asarray(labels)
     if given.shape != (n_records,) or given.dtype.kind not in "iu":
         raise ValueError(
-            f"labels has shape {given.shape} and type {given.dtype}: expected ({n_records},) "
-            f"integers, one class code a record (domain.encode_target(y))."
+            f"labels has the wrong shape, or type {given.dtype}: expected integers, one class code "
+            f"a record (domain.encode_target(y))."
         )
     return given.astype(np.int32)

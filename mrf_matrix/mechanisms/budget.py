@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import total_ordering
 from math import inf
 from numbers import Integral
+from reprlib import repr as short
 from typing import Any, ClassVar, Literal, Self
 
 from mrf_matrix.mechanisms.exact_number import BudgetError, as_fraction, exact_positive, readable
@@ -213,14 +214,49 @@ def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
         )
     if epsilon is not None and rho is not None:
         raise BudgetError(
-            f"epsilon={epsilon!r} and rho={rho!r}: expected exactly one of the two, the other None."
+            f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
+            f"two, the other None."
         )
     return PureDP(epsilon) if epsilon is not None else ZCDP(rho)
 
 
+def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
+    """Return the ε that estimators, plans and searches take: 1 where neither budget is given.
+
+    Parameters
+    ----------
+    epsilon, rho : number or None
+        As somebody gave them. Where both are, the two together are refused by `as_budget`.
+
+    Examples
+    --------
+    >>> epsilon_or_default(None, None), epsilon_or_default(None, 0.5), epsilon_or_default(2, None)
+    (1, None, 2)
+    """
+    return 1 if epsilon is None and rho is None else epsilon
+
+
+def budget_or_default(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+    """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
+
+    Raises
+    ------
+    BudgetError, TypeError
+        As `as_budget`.
+
+    Examples
+    --------
+    >>> budget_or_default(), budget_or_default(rho=0.5)
+    (PureDP(epsilon=1), ZCDP(rho=0.5))
+    """
+    return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
+
+
 def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
-        raise TypeError(f"shares={shares!r}: expected a number of shares or a list of weights.")
+        raise TypeError(
+            f"shares={short(shares)}: expected a number of shares or a list of weights."
+        )
     if isinstance(shares, Integral):
         if shares < 1:
             raise BudgetError(f"shares={shares}: expected at least one share.")

@@ -68,8 +68,8 @@ def checked_codes(codes: Any, sizes: tuple[int, ...]) -> NDArray[np.integer[Any]
     array = _integers("codes", codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
         raise ValueError(
-            f"codes has shape {array.shape}: expected (N, {len(sizes)}), a column for each "
-            f"attribute of the domain."
+            f"codes has the wrong shape: expected (N, {len(sizes)}), a column for each attribute "
+            f"of the domain."
         )
     for i, (column, size) in enumerate(zip(array.T, sizes, strict=True)):
         if len(column) and (column.min() < 0 or column.max() >= size):
@@ -83,9 +83,7 @@ def checked_labels(labels: Any, records: int, n_classes: int) -> Integers:
     """Return class codes of shape (N,) as int64, or refuse."""
     array = _integers("labels", labels)
     if array.shape != (records,):
-        raise ValueError(
-            f"labels has shape {array.shape}: expected ({records},), one for each record."
-        )
+        raise ValueError("labels has the wrong shape: expected (N,), one for each record.")
     if records and (array.min() < 0 or array.max() >= n_classes):
         raise ValueError(f"labels leave the classes: expected 0 to {n_classes - 1} only.")
     return array.astype(np.int64, copy=False)

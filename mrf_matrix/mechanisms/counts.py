@@ -54,8 +54,8 @@ class CellCounts:
         counts = np.asarray(self.counts)
         if counts.ndim != 2 or len(counts) != len(codes) or not counts.shape[1]:
             raise ValueError(
-                f"counts has shape {counts.shape}: expected ({len(codes)}, k), a row for each "
-                f"cell and a column for each class."
+                "counts has the wrong shape: expected a row for each "
+                "cell and a column for each class."
             )
         if counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
             raise ValueError(

@@ -4,6 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
 from numbers import Rational, Real
+from reprlib import repr as short
 from typing import Any
 
 
@@ -39,7 +40,7 @@ def exact_positive(name: str, value: Any, *, allow_infinite: bool = False) -> Fr
     expected = "a positive number" + (' or float("inf")' if allow_infinite else "")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(
-            f"{name}={value!r} is of type {type(value).__name__}: expected {expected}, "
+            f"{name}={short(value)} is of type {type(value).__name__}: expected {expected}, "
             f"for example {name}=1.0."
         )
     if value != value:

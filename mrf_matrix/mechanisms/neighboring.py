@@ -16,6 +16,7 @@ i of class c adds ``a_i`` to column c of the m x k answers ``A D``.
 """
 
 from math import sqrt
+from reprlib import repr as short
 from typing import Any, Literal, get_args
 
 Neighboring = Literal["add_remove", "replace_one"]
@@ -34,7 +35,7 @@ def checked_neighboring(neighboring: Any) -> Neighboring:
         if isinstance(neighboring, str) and neighboring == known:
             return known  # type: ignore[no-any-return]
     raise ValueError(
-        f"neighboring={neighboring!r}: expected "
+        f"neighboring={short(neighboring)}: expected "
         f"{' or '.join(map(repr, NEIGHBORING))} (one record more or less, or one changed)."
     )
 

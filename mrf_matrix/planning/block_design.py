@@ -110,11 +110,17 @@ def choose_blocks(
     Raises
     ------
     ValueError
-        If no attribute has two codes, or no design stays within `MOST_CELLS` cells a block.
+        If no attribute has two codes, there are more blocks than attributes, or no design stays
+        within `MOST_CELLS` cells a block.
     """
     shuffled = [int(i) for i in random_state.permutation(len(sizes)) if sizes[i] > 1]
     if not shuffled:
         raise ValueError("every attribute of the domain has a single code: expected one with two.")
+    if n_blocks is not None and n_blocks > len(shuffled):
+        raise ValueError(
+            f"n_blocks={n_blocks}: expected at most {len(shuffled)}, the attributes with more than "
+            f"one code: a block holds at least one."
+        )
     best: BlockDesign | None = None
     for used, count in _candidates(len(shuffled), n_blocks):
         blocks = tuple(balanced_blocks(shuffled[:used], sizes, count))
@@ -186,7 +192,7 @@ def row_weights(budget: PureDP | ZCDP, n_blocks: int) -> tuple[int, int]:
 def _candidates(n_attributes: int, n_blocks: int | None) -> Iterator[tuple[int, int]]:
     """Yield numbers of attributes in use, and of blocks."""
     if n_blocks is not None:
-        yield n_attributes, min(n_blocks, n_attributes)
+        yield n_attributes, n_blocks
         return
     steps = [step for step in STEPS if step < n_attributes] + [n_attributes]
     for used in steps:

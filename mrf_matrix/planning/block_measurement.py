@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import BlockTrees, Forest
 from mrf_matrix.forests.block_trees import Block
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, Release, calibrate
@@ -126,12 +127,12 @@ def _given(domain: Domain, blocks: Any, n_blocks: Any) -> tuple[Block, ...]:
     """Return blocks that were given by hand, as positions."""
     if n_blocks != "auto":
         raise ValueError(
-            f"n_blocks={n_blocks!r} and blocks are both given: expected one of them. Leave "
+            f"n_blocks={shown(n_blocks)} and blocks are both given: expected one of them. Leave "
             f"n_blocks out."
         )
     if isinstance(blocks, str) or not isinstance(blocks, Sequence | np.ndarray) or not len(blocks):
         raise ValueError(
-            f"blocks={blocks!r}: expected one list of attributes for each block, for example "
+            f"blocks={shown(blocks)}: expected one list of attributes for each block, for example "
             f"[[0, 1], ['age', 'sex']]."
         )
     trees = BlockTrees([attribute_positions("blocks", domain, block) for block in blocks])

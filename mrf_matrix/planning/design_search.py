@@ -8,7 +8,9 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.mechanisms.budget import epsilon_or_default
 from mrf_matrix.planning.design_trials import DesignTrials
 from mrf_matrix.planning.objectives import as_objective
 from mrf_matrix.planning.search_space import Space, default_spaces, designs_of, structures_of
@@ -17,6 +19,7 @@ from mrf_matrix.planning.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.tuning import Tuning, ranked
 from mrf_matrix.planning.whole_number import whole_number
 from mrf_matrix.planning.workloads import checked_mode
+from strategies.search.select import checked_time_limit
 
 Progress = Callable[[str, int, int], None]
 Design = dict[str, Any]
@@ -52,7 +55,7 @@ def tune(
     domain : Domain
         The public schema.
     epsilon, rho : positive number
-        Exactly one.
+        At most one; ``epsilon=1`` of neither.
     n_records : int, optional
         The *public* number of records; all objectives but "error" need it.
     mode : {"auto", "training", "prediction", "subsample", "posterior"}, default="auto"
@@ -97,7 +100,7 @@ def tune(
     Raises
     ------
     ValueError, TypeError
-        If an argument is impossible. A design that cannot be (depth beyond the attributes, an
+        If an argument is impossible. A design that cannot be (more blocks than attributes, an
         array above the cap) is a trial of infinite objective with a note.
 
     Examples
@@ -109,7 +112,9 @@ def tune(
     >>> sorted(found.best.design)
     ['max_depth', 'n_trees', 'strategy']
     """
+    epsilon = epsilon_or_default(epsilon, rho)
     as_budget(epsilon=epsilon, rho=rho)
+    checked_time_limit(time_limit)
     kind = "auto" if mode == "auto" else checked_mode(mode)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain is of type {type(domain).__name__}: expected a Domain.")
@@ -187,5 +192,7 @@ def _checked_limit(name: str, seconds: Any) -> float | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise ValueError(f"{name}={seconds!r}: expected a positive number of seconds, or None.")
+        raise ValueError(
+            f"{name}={shown(seconds)}: expected a positive number of seconds, or None."
+        )
     return float(seconds)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
 from mrf_matrix.planning.whole_number import whole_number
@@ -35,10 +36,21 @@ class Ensemble:
         Positions of its attributes in the whole domain, in the order of the forest's domain.
     forest : Forest
         Over the sub-domain of these attributes.
+    depth_limit : int, optional
+        The depth that was asked for, where trees are as deep as their attributes allow.
     """
 
     features: tuple[int, ...]
     forest: Forest
+    depth_limit: int | None = None
+
+    @property
+    def depth_note(self) -> str | None:
+        """What is said where trees are less deep than was asked for."""
+        depth = self.forest.max_depth
+        if self.depth_limit is None or depth >= self.depth_limit:
+            return None
+        return f"max_depth={self.depth_limit}: trees are {depth} deep, all that attributes allow"
 
     def view(self, codes: Codes) -> Codes:
         """Return the columns of encoded records that the ensemble sees, shape (N, d̄)."""
@@ -106,7 +118,8 @@ class EnsembleDesign:
             if use != "study":
                 paid = use == "release"
                 check_structure_is_public(forest, PURPOSE[use], allow_spent=paid)
-            ensembles.append(Ensemble(subset, forest))
+            limit = source.max_depth if isinstance(source, RandomTrees) else None
+            ensembles.append(Ensemble(subset, forest, limit))
         return tuple(ensembles)
 
     def checked_count(self) -> int:
@@ -116,7 +129,8 @@ class EnsembleDesign:
             return count
         if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
             raise ValueError(
-                f"feature_subsets={self.feature_subsets!r}: expected one list of attributes for "
+                f"feature_subsets={shown(self.feature_subsets)}: expected one list of "
+                f"attributes for "
                 f"each ensemble, for example [[0, 1], ['age', 'sex']]."
             )
         if count not in (1, len(self.feature_subsets)):
@@ -132,7 +146,7 @@ class EnsembleDesign:
         if self.feature_subsets is not None:
             if self.max_features is not None:
                 raise ValueError(
-                    f"max_features={self.max_features!r} and feature_subsets are both given: "
+                    f"max_features={shown(self.max_features)} and feature_subsets are both given: "
                     f"expected one of them."
                 )
             return [
@@ -153,6 +167,7 @@ class EnsembleDesign:
         return [tuple(int(i) for i in np.sort(positions)) for positions in drawn]
 
     def _sources(self, count: int) -> Sequence[Any]:
+        RandomTrees(self.n_trees, self.max_depth, self.splits)  # refused even where not in use
         if self.forest is None:
             trees = whole_number("n_trees", self.n_trees)
             if trees < count:
@@ -180,7 +195,8 @@ def _check_asks_no_records(source: Any) -> None:
     asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
     if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
         raise LearnedStructureError(
-            f"forest={source!r}: expected a Forest, or a path source that grows from the public "
+            f"forest={shown(source)}: expected a Forest, or a path source that grows from "
+            f"the public "
             f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
             f"be planned without data."
         )
@@ -196,7 +212,7 @@ def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ..
     """
     if isinstance(subset, str) or np.ndim(subset) != 1 or not len(subset):
         raise ValueError(
-            f"{name} holds {subset!r}: expected lists of attributes, such as [0, 1] or "
+            f"{name} holds {shown(subset)}: expected lists of attributes, such as [0, 1] or "
             f"['age', 'sex']."
         )
     place = {name: i for i, name in enumerate(domain.names)}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.planning.workloads import Mode
 
 ALLOCATIONS = {
@@ -25,7 +26,8 @@ def checked_voting(mode: Mode, voting: Any) -> str:
         return able[0]
     if voting not in able:
         raise ValueError(
-            f"voting={voting!r} in mode={mode!r}: expected {' or '.join(map(repr, able))}."
+            f"voting={shown(voting)} in mode={shown(mode)}: expected "
+            f"{' or '.join(map(repr, able))}."
         )
     return str(voting)
 
@@ -34,7 +36,7 @@ def checked_allocation(mode: Mode, allocation: Any) -> str:
     """Return a mode's allocation, or refuse by name."""
     if allocation not in ALLOCATIONS[mode]:
         raise ValueError(
-            f"allocation={allocation!r} in mode={mode!r}: expected one of "
+            f"allocation={shown(allocation)} in mode={shown(mode)}: expected one of "
             f"{', '.join(map(repr, ALLOCATIONS[mode]))}."
         )
     return str(allocation)

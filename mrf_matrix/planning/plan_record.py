@@ -40,6 +40,8 @@ def record(plan: "Plan", *, bound: bool = False) -> dict[str, Any]:
         "arrays": [size.to_dict() for size in plan.array_sizes],
         "ensembles": [part.summary() for part in plan.parts],
     }
+    if notes := dict.fromkeys(filter(None, (part.ensemble.depth_note for part in plan.parts))):
+        figures["notes"] = list(notes)
     if plan.releases_leaves:
         figures["rms_per_leaf"] = plan.rms_per_leaf
     if plan.mode != "posterior":

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, PureDP, calibrate
+from mrf_matrix.mechanisms.budget import budget_or_default
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.design_plan import Plan
 from mrf_matrix.planning.ensembles import Ensemble, EnsembleDesign
@@ -34,6 +36,7 @@ from mrf_matrix.planning.workloads import (
 )
 from strategies import Strategy
 from strategies.operators import Identity, Operator
+from strategies.search.select import checked_time_limit
 
 Budget = PureDP | ZCDP
 
@@ -74,7 +77,7 @@ def plan(
         As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`
         and `PosteriorForestClassifier` release.
     epsilon, rho : positive number
-        Exactly one: pure DP (Laplace noise) or zCDP (Gaussian noise).
+        At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it. With the same integer `random_state` it is the
@@ -127,8 +130,9 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     """
     kind = checked_mode(mode)
     schema, source = _schema(domain, forest)
-    budget = as_budget(epsilon=epsilon, rho=rho)
+    budget = budget_or_default(epsilon, rho)
     checked_neighboring(neighboring)
+    checked_time_limit(time_limit)
     rule = checked_voting(kind, voting)
     shared = checked_allocation(kind, allocation)
     classes = _classes(schema, n_classes)
@@ -145,7 +149,8 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         )  # fmt: skip
     if n_blocks != "auto" or blocks is not None:
         raise ValueError(
-            f"n_blocks={n_blocks!r} and blocks={blocks!r} in mode={kind!r}: expected them in "
+            f"n_blocks={shown(n_blocks)} and blocks={shown(blocks)} in mode={shown(kind)}: "
+            f"expected them in "
             f"mode='posterior' only. Leave them out."
         )
     structure = np.random.default_rng(random_state)
@@ -259,7 +264,8 @@ def _shared(budget: Budget, shares: Any, count: int) -> tuple[Budget, ...]:
         return budget.split(count)
     if isinstance(shares, str) or np.ndim(shares) != 1 or len(shares) != count:
         raise BudgetError(
-            f"budget_shares={shares!r} for {count} ensembles: expected one positive number for "
+            f"budget_shares={shown(shares)} for {count} ensembles: expected one positive "
+            f"number for "
             f"each."
         )
     return budget.split(list(shares))

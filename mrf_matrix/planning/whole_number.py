@@ -3,6 +3,8 @@
 from numbers import Integral
 from typing import Any
 
+from mrf_matrix.domain.shown import shown
+
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
     """Return a whole number of at least ``least``, or refuse by name.
@@ -14,5 +16,5 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise ValueError(f"{name}={value!r}: expected {kind}.")
+        raise ValueError(f"{name}={shown(value)}: expected {kind}.")
     return int(value)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.compilation import leaf_incidence, path_matrix, prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.planning.ensembles import Ensemble
 from mrf_matrix.planning.whole_number import whole_number
@@ -25,7 +26,7 @@ def checked_mode(mode: Any) -> Mode:
     for known in get_args(Mode):
         if isinstance(mode, str) and mode == known:
             return known  # type: ignore[no-any-return]
-    raise ValueError(f"mode={mode!r}: expected one of {', '.join(map(repr, MODES))}.")
+    raise ValueError(f"mode={shown(mode)}: expected one of {', '.join(map(repr, MODES))}.")
 
 
 def public_queries(

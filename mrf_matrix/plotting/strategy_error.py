@@ -39,7 +39,7 @@ class StrategyErrorDisplay:
     def plot(self, ax: Any = None) -> "StrategyErrorDisplay":
         """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
         ax = new_axes(ax, figsize=(7.6, 3.2))
-        rows = self.comparison.strategies
+        rows = [row for row in self.comparison.strategies if row.note is None]
         losses = [row.loss for row in rows]
         least, bound = min(losses), max(row.lower_bound for row in rows)
         ax.scatter(losses, range(len(rows)), color=COLOURS[0], s=60, zorder=3)

@@ -1,6 +1,7 @@
 """The families that `select` knows, in the order in which a portfolio runs them."""
 
 from collections.abc import Sequence
+from reprlib import repr as short
 from typing import Any
 
 from strategies.methods import (
@@ -85,11 +86,11 @@ def requested_family(method: Any) -> Family:
         return method
     if not isinstance(method, str):
         raise TypeError(
-            f"method={method!r}: expected 'auto', the name of a family, a Family, or a sequence "
-            f"of names and families."
+            f"method={short(method)}: expected 'auto', the name of a family, a Family, or a "
+            f"sequence of names and families."
         )
     if method not in known:
-        raise ValueError(f"method={method!r}: expected 'auto' or one of {', '.join(known)}.")
+        raise ValueError(f"method={short(method)}: expected 'auto' or one of {', '.join(known)}.")
     return known[method]
 
 

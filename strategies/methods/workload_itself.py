@@ -21,6 +21,7 @@ from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import (
     Array,
     Dense,
+    MemoryCapError,
     Norm,
     Operator,
     Product,
@@ -77,7 +78,7 @@ def distinct_rows(problem: Problem) -> DistinctRows:
     if merged is None:
         paths = path_rows(problem.workload)
         if paths is None:
-            raise ValueError("workload is too large to enumerate and has no 0/1 paths.")
+            raise MemoryCapError("workload is too large to enumerate and has no 0/1 paths.")
         rows, _, counts = paths.unique_rows()
         return DistinctRows(rows, counts.astype(float))
     if merged.prefers_sparse:

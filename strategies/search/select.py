@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from numbers import Real
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def select(
 def checked_time_limit(seconds: float) -> float:
     """Return the time limit as a positive float, or refuse."""
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds > 0:
-        raise ValueError(f"time_limit={seconds!r}: expected a positive number of seconds.")
+        raise ValueError(f"time_limit={short(seconds)}: expected a positive number of seconds.")
     return float(seconds)
 
 
@@ -103,6 +104,6 @@ def checked_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"random_state={random_state!r}: expected None, a non-negative integer or a "
+            f"random_state={short(random_state)}: expected None, a non-negative integer or a "
             f"numpy.random.Generator ({error})."
         ) from None

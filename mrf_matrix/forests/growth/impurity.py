@@ -18,8 +18,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
+
 Array = NDArray[np.float64]
 Criterion = Literal["gini", "entropy"]
+
 CRITERIA: tuple[str, ...] = get_args(Criterion)
 
 
@@ -47,7 +50,8 @@ class Impurity:
     def __post_init__(self) -> None:
         if self.criterion not in CRITERIA:
             raise ValueError(
-                f"criterion={self.criterion!r}: expected one of {', '.join(map(repr, CRITERIA))}."
+                f"criterion={shown(self.criterion)}: expected one of "
+                f"{', '.join(map(repr, CRITERIA))}."
             )
 
     def terms(self, counts: NDArray[Any]) -> Array:

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.forests.growth.choice import choose_rows
 from mrf_matrix.forests.growth.private_scores import GRID
@@ -77,7 +78,7 @@ def check_label_score(score: Any) -> None:
     """
     if score not in LABEL_SCORES:
         raise ValueError(
-            f"label_score={score!r}: expected one of {', '.join(map(repr, LABEL_SCORES))}."
+            f"label_score={shown(score)}: expected one of {', '.join(map(repr, LABEL_SCORES))}."
         )
 
 

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.forests.growth.parameters import check_probability, check_sharpness
 
 Longs = NDArray[np.int64]
@@ -61,6 +62,11 @@ class PoissonAttributes:
     """``min(1 + Poisson(mean), d)`` attributes (Denil, Matheson and de Freitas, 2014)."""
 
     mean: float = 10.0
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.mean, int | float | np.number) and not isinstance(self.mean, bool)
+        if not number or not 0 <= self.mean < np.inf:
+            raise ValueError(f"mean_features={shown(self.mean)}: expected a number of at least 0.")
 
     def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
         """Return a random subset of random size for each node."""

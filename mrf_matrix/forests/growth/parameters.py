@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.domain.shown import shown
+
 
 def check_sharpness(name: str, value: Any) -> float:
     """Return a number from 0 to infinity, or refuse by name."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name}={value!r}: expected a number from 0 to float('inf').")
+        raise TypeError(f"{name}={shown(value)}: expected a number from 0 to float('inf').")
     if isnan(value) or value < 0:
         raise ValueError(f"{name}={value}: expected a number from 0 to float('inf').")
     return float(value)
@@ -18,4 +20,4 @@ def check_sharpness(name: str, value: Any) -> float:
 def check_probability(name: str, value: Any) -> None:
     """Refuse what is no probability."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(f"{name}={value!r}: expected a probability from 0 to 1.")
+        raise ValueError(f"{name}={shown(value)}: expected a probability from 0 to 1.")

@@ -6,6 +6,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.domain.shown import shown
+
 Longs = NDArray[np.int64]
 Drawn = tuple[tuple[Longs, Longs], tuple[Longs, Longs]]
 """(tree, record) of the structure points, and of the estimation points; sorted by both."""
@@ -38,7 +40,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         if isinstance(self.rate, bool) or not isinstance(self.rate, int | float):
-            raise TypeError(f"partition_rate={self.rate!r}: expected a positive number.")
+            raise TypeError(f"partition_rate={shown(self.rate)}: expected a positive number.")
         if not 0 < self.rate < float("inf"):
             raise ValueError(f"partition_rate={self.rate}: expected a positive number.")
 

@@ -63,16 +63,13 @@ class Records:
         labels = np.asarray(labels)
         if labels.shape != (len(codes),) or labels.dtype.kind not in "iu":
             raise ValueError(
-                f"labels has shape {labels.shape} and type {labels.dtype}: expected "
-                f"({len(codes)},) integers, one class code a record."
+                f"labels has the wrong shape, or type {labels.dtype}: expected integers, one class "
+                f"code a record."
             )
         if not len(codes):
-            raise ValueError("codes holds 0 records: expected at least one to grow from.")
+            raise ValueError("codes holds no records: expected at least one to grow from.")
         if labels.min() < 0 or labels.max() >= domain.n_classes:
-            raise ValueError(
-                f"labels run from {labels.min()} to {labels.max()}: expected 0 to "
-                f"{domain.n_classes - 1}."
-            )
+            raise ValueError(f"labels leave the classes: expected 0 to {domain.n_classes - 1}.")
         order = np.argsort(labels, kind="stable")
         return cls(
             columns=np.ascontiguousarray(codes[order].T, dtype=np.int32),

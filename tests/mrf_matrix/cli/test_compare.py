@@ -64,7 +64,7 @@ def test_exact_noise_is_called_a_release(tmp_path):
         (["compare", "no_such_data"], "no_such_data"),
         (["compare", "monks_1", "--epsilons", "0"], "epsilon"),
         (["compare", "monks_1", "--epsilons", "one"], "numbers separated by commas"),
-        (["compare", "monks_1", "--depth", "9"], "depth"),
+        (["compare", "monks_1", "--depth", "-1"], "depth"),
         (["compare", "monks_1", "--trees", "0"], "trees"),
         (["compare", "monks_1", "--strategy", "magic"], "magic"),
         (["no-such-command"], "No such command"),

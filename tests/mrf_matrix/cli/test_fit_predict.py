@@ -293,7 +293,7 @@ def test_an_overdraft_is_refused_before_the_records_are_read(files):
         (["--target", "nothing"], "nothing"),
         (["--strategy", "magic"], "magic"),
         (["--ledger", "missing.json"], "does not exist"),
-        (["--depth", "99"], "depth"),
+        (["--depth", "-1"], "depth"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_spends_nothing(files, arguments, message):

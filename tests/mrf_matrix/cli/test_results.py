@@ -1,10 +1,7 @@
 """One function writes every record, with its pictures, and names what it wrote."""
 
-from fractions import Fraction
-
 import pytest
 
-from mrf_matrix.cli.options import epsilon_or_default
 from mrf_matrix.cli.results import write_results
 
 
@@ -43,11 +40,3 @@ def test_the_record_is_written_without_pictures(tmp_path, capsys, pictures):
     said = capsys.readouterr()
     assert said.out == f"Written: {tmp_path / 'tune.json'}\n"
     assert said.err == ("" if pictures is None else "No pictures: install it\n")
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "rho", "expected"),
-    [(None, None, 1), (None, 0.5, None), (Fraction(1, 3), None, Fraction(1, 3)), (2.0, 0.5, 2.0)],
-)
-def test_epsilon_is_one_only_where_no_budget_is_given(epsilon, rho, expected):
-    assert epsilon_or_default({"epsilon": epsilon, "rho": rho}) == expected

@@ -64,14 +64,14 @@ def test_no_array_of_records_by_trees_is_made():
 @pytest.mark.parametrize(
     ("codes", "labels", "n_classes", "message"),
     [
-        ([[0, 0]], [2], 2, "labels run from 2 to 2: expected 0 to 1"),
-        ([[0, 0]], [-1], 2, "labels run from -1"),
+        ([[0, 0]], [2], 2, "labels leave the classes: expected 0 to 1"),
+        ([[0, 0]], [-1], 2, "labels leave the classes"),
         ([[0, 0]], [0.0], 2, "float64"),
-        ([[0, 0]], [0, 1], 2, r"labels has shape \(2,\)"),
+        ([[0, 0]], [0, 1], 2, "labels has the wrong shape"),
         ([[0, 0]], [0], 0, "n_classes=0: expected a positive integer"),
         ([[0, 0]], [0], 2.0, "n_classes=2.0"),
-        ([[0, 2]], [0], 2, "'x1' run from 2 to 2"),
-        ([[0]], [0], 2, r"codes has shape \(1, 1\)"),
+        ([[0, 2]], [0], 2, "'x1' leave the domain"),
+        ([[0]], [0], 2, "codes has the wrong shape"),
     ],
 )
 def test_wrong_records(codes, labels, n_classes, message):

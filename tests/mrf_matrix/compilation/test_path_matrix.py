@@ -117,10 +117,10 @@ def test_masks_above_the_cap_are_refused_before_they_are_made():
 @pytest.mark.parametrize(
     ("paths", "sizes", "tree_id", "message"),
     [
-        ([[0, 1]], [2, 2, 2], None, r"paths has shape \(1, 2\)"),
+        ([[0, 1]], [2, 2, 2], None, "paths has the wrong shape"),
         ([[0.5, 1.0]], [2, 2], None, "float64"),
-        ([[0, 2]], [2, 2], None, "attribute 1 run from 2 to 2: expected -1 to 1"),
-        ([[-2, 0]], [2, 2], None, "attribute 0 run from -2"),
+        ([[0, 2]], [2, 2], None, "attribute 1 leave the domain: expected -1 to 1"),
+        ([[-2, 0]], [2, 2], None, "attribute 0 leave the domain"),
         ([[0, 0]], [2, 0], None, r"sizes=\(2, 0\): expected positive"),
         (np.zeros((1, 0), dtype=int), [], None, r"sizes=\(\): expected positive"),
         ([[0, -1], [-1, 0]], [2, 2], [0, 0], "share a cell"),

@@ -119,7 +119,7 @@ def test_records_with_missing_values_can_be_dropped(tmp_path: Path) -> None:
         ],
         Attribute("class", size=2),
     )
-    with pytest.raises(DomainError, match=r"'a': 1 missing.*row 1"):
+    with pytest.raises(DomainError, match="'a' has missing values"):
         load_dataset(path, domain=domain)
     data = load_dataset(path, domain=domain, drop_missing=True)
     assert data.codes.tolist() == [[0, 1, 0], [0, 0, 1]]
@@ -145,7 +145,7 @@ def test_a_built_in_set_under_another_domain() -> None:
     coarse = Domain([Attribute("petal_width", edges=[1], outside="open")], iris.target)
     data = load_dataset("iris", domain=coarse, extra="ignore")
     assert data.codes.shape == (150, 1)
-    with pytest.raises(DomainError, match=r"iris has columns.*'sepal_length'.*extra='ignore'"):
+    with pytest.raises(DomainError, match=r"iris has columns.*extra='ignore'"):
         load_dataset("iris", domain=coarse)
 
 
@@ -153,15 +153,30 @@ NEEDS = {"domain": DOMAIN}
 BAD_FILES: dict[str, tuple[Any, str]] = {
     "empty": ("", "distinct column names"),
     "repeated": ("a,a\n1,2\n", "distinct column names"),
-    "short record": (TEXT + "1,2\n", "record 6 has 2 fields; expected 6"),
-    "columns": ("age,work\n1,2\n", r"lacks the columns \['level', 'flag', 'doors', 'income'\]"),
-    "extra": ("age,work,level,flag,doors,income,id\n", r"not in the domain: \['id'\]"),
-    "not a number": (TEXT.replace("39,", "old,"), "'age' holds 'old' where numbers"),
-    "unknown": (TEXT.replace("5more", "6"), r"'doors'.*'6' not in"),
-    "label": (TEXT.replace(">50K", ">50K."), r"'income'.*'>50K\.'"),
+    "short record": (TEXT + "1,2\n", "more or fewer fields than the 6"),
+    "columns": ("age,work\n1,2\n", "lacks the columns 'level', 'flag', 'doors', 'income'"),
+    "extra": ("age,work,level,flag,doors,income,id\n", "not in the domain"),
+    "not a number": (TEXT.replace("39,", "old,"), "'age' holds text where numbers"),
+    "unknown": (TEXT.replace("5more", "6"), "'doors'.*not in"),
+    "label": (TEXT.replace(">50K", ">50K."), "'income'.*not in"),
     "latin": ("é,b\n".encode("latin-1"), "UTF-8"),
     "quote": ('a,b\n"1,2\n', "not a CSV file"),
+    "no header": ("secret,secret\n", "distinct column names"),
 }
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv.gz"])
+@pytest.mark.parametrize("content", [b"", b"secret", b"PAR1secretPAR1", gzip.compress(b"a")[:-9]])
+def test_a_broken_file_ends_in_one_line_without_its_bytes(
+    name: str, content: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DomainError) as caught:
+        load_dataset(path, domain=DOMAIN)
+    assert str(path) in str(caught.value)
+    assert "secret" not in str(caught.value).replace(str(path), "")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
@@ -180,7 +195,7 @@ BAD_CALLS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "number": (3, {}, "name=3"),
     "no domain": ("x.csv", {}, "needs a public domain.*from_data"),
     "no domain, OpenML": ("openml:adult", {}, "needs a public domain"),
-    "bad domain": ("x.csv", {"domain": 3}, "domain=3 of type int"),
+    "bad domain": ("x.csv", {"domain": 3}, "domain is of type int"),
     "no name": ("openml:", {"domain": "from_data"}, "openml:mushroom"),
     "bad version": ("openml:adult@x", {"domain": "from_data"}, "version 'x'"),
     "target": ("car", {"target": "safety"}, "comes with its own"),

@@ -100,10 +100,10 @@ def test_decoded_values() -> None:
     ("codes", "words"),
     [
         ([[0]], "expected .records, 8"),
-        ([0] * 8, "shape"),
+        ([0] * 8, "1 dimensions"),
         ([[0.0] * 8], "float64"),
-        ([[0, 3, 0, 0, 0, 0, 0, 0]], "'size': 3; expected 0 .. 2"),
-        ([[-1, 0, 0, 0, 0, 0, 0, 0]], "'text': -1"),
+        ([[0, 3, 0, 0, 0, 0, 0, 0]], "'size' are out of range; expected 0 .. 2"),
+        ([[-1, 0, 0, 0, 0, 0, 0, 0]], "'text' are out of range"),
     ],
 )
 def test_bad_codes_are_refused(codes: list[Any], words: str) -> None:

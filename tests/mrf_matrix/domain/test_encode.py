@@ -1,6 +1,9 @@
 """Encoding against a value-by-value oracle, over every kind of records."""
 
 import math
+import pickle
+import re
+import traceback
 from typing import Any
 
 import narwhals as nw
@@ -149,7 +152,7 @@ def test_infinities_are_outside_or_in_the_open_bins() -> None:
         [0],
         [2],
     ]
-    with pytest.raises(DomainError, match=r"-inf, inf outside \[0, 1\]"):
+    with pytest.raises(DomainError, match=r"values outside \[0, 1\]"):
         Domain([Attribute("c", edges=[0, 1])]).encode(values)
 
 
@@ -170,14 +173,14 @@ def test_frames_match_by_name_arrays_by_position() -> None:
 
 
 BAD_RECORDS: dict[str, tuple[Any, str]] = {
-    "absent": ({"age": [1]}, "lack the columns 'sex'.*they have 'age'"),
-    "unwanted": (GOOD | {"id": [1, 2]}, "not in the domain: 'id'.*extra='ignore'"),
-    "unwanted frame": (pl.DataFrame(GOOD | {"id": [1, 2]}), "not in the domain: 'id'"),
+    "absent": ({"age": [1]}, "lack the columns 'sex'.*rename"),
+    "unwanted": (GOOD | {"id": [1, 2]}, "not in the domain.*extra='ignore'"),
+    "unwanted frame": (pl.DataFrame(GOOD | {"id": [1, 2]}), "not in the domain"),
     "integer names": (pd.DataFrame([[1, "M"]]), "NumPy array"),
-    "repeated": (pd.DataFrame([[1, "M", 2]], columns=["age", "sex", "age"]), "repeat.*'age'"),
+    "repeated": (pd.DataFrame([[1, "M", 2]], columns=["age", "sex", "age"]), "repeat column names"),
     "too wide": (np.zeros((3, 3)), "3 columns; expected 2.*'age', 'sex'"),
     "one record": (np.zeros(2), "reshape"),
-    "three dimensions": (np.zeros((1, 2, 1)), "two dimensions"),
+    "three dimensions": (np.zeros((1, 2, 1)), "3 dimensions; expected two"),
     "lazy": (pl.DataFrame(GOOD).lazy(), "Collect lazy"),
     "text": ("age", "type str"),
     "number": (3, "type int"),
@@ -186,22 +189,28 @@ BAD_RECORDS: dict[str, tuple[Any, str]] = {
     "ragged": ([[1, "M"], [2]], "one length"),
     "flat list": ([1, 2], "one length"),
     "flat text": (["ab", "cd"], "one length"),
-    "lengths": ({"age": [1, 2], "sex": ["M"]}, r"\[1, 2\] rows"),
+    "lengths": ({"age": [1, 2], "sex": ["M"]}, "differ in length"),
     "scalar column": ({"age": 3, "sex": ["M"]}, "'age'.*array, series or list"),
-    "deep column": ({"age": np.zeros((2, 2)), "sex": ["M", "F"]}, "'age'.*one dimension"),
-    "unknown": (GOOD | {"sex": ["X", "x"]}, r"'sex'.*'X', 'x' not in.*'F', 'M'.*unknown='other'"),
-    "outside": (GOOD | {"age": [20, 101]}, r"'age', 1 values from row 1.*101 outside \[0, 100\]"),
-    "NaN": (GOOD | {"age": [math.nan, 1]}, "'age': 1 missing values, first at row 0"),
-    "None in text": (GOOD | {"sex": ["M", None]}, "'sex': 1 missing.*row 1.*missing='category'"),
-    "null": (pa.table({"age": [1, None], "sex": ["M", "F"]}), "'age': 1 missing"),
-    "all null": (pl.DataFrame({"age": [None], "sex": ["M"]}), "'age': 1 missing"),
-    "text for numbers": (GOOD | {"age": ["20", "70"]}, "'age'.*'20'.*numbers"),
-    "text array for numbers": (np.array([["20", "M"]]), "'age'.*'20'.*numbers"),
+    "deep column": (
+        {"age": np.zeros((2, 2)), "sex": ["M", "F"]},
+        "'age': 2 dimensions; expected one",
+    ),
+    "unknown": (GOOD | {"sex": ["X", "x"]}, "'sex'.*not in.*'F', 'M'.*unknown='other'"),
+    "outside": (GOOD | {"age": [20, 101]}, r"'age' .object. holds values outside \[0, 100\]"),
+    "NaN": (GOOD | {"age": [math.nan, 1]}, "'age' has missing values"),
+    "None in text": (GOOD | {"sex": ["M", None]}, "'sex' has missing.*missing='category'"),
+    "null": (pa.table({"age": [1, None], "sex": ["M", "F"]}), "'age' has missing"),
+    "all null": (pl.DataFrame({"age": [None], "sex": ["M"]}), "'age' has missing"),
+    "text for numbers": (GOOD | {"age": ["20", "70"]}, "'age'.*numbers"),
+    "text array for numbers": (np.array([["20", "M"]]), "'age'.*numbers"),
     "text frame for numbers": (pl.DataFrame(GOOD | {"age": ["20", "7"]}), "'age'.*numbers"),
     "booleans for numbers": (GOOD | {"age": np.array([True, False])}, "'age' .bool.*numbers"),
-    "a boolean among numbers": (GOOD | {"age": [20, True]}, "'age'.*True.*numbers"),
-    "numbers for text": (GOOD | {"sex": np.array([0, 1])}, r"'sex'.*int64\): 0, 1 not in"),
-    "a mixture": (GOOD | {"sex": ["M", 1]}, "'sex'.*: 1 not in"),
+    "a boolean among numbers": (GOOD | {"age": [20, True]}, "'age'.*numbers"),
+    "numbers for text": (
+        GOOD | {"sex": np.array([0, 1])},
+        r"'sex'.*int64\) holds values that are not in",
+    ),
+    "a mixture": (GOOD | {"sex": ["M", 1]}, "'sex'.*not in"),
     "lists in a column": (GOOD | {"sex": ["M", ["F"]]}, "'sex'.*not scalars"),
     "objects for numbers": (GOOD | {"age": [20, {"a": 1}]}, "'age'.*numbers"),
     "dates": (
@@ -209,7 +218,7 @@ BAD_RECORDS: dict[str, tuple[Any, str]] = {
         "'age'.*numbers",
     ),
     "complex": (GOOD | {"age": np.array([1j, 2])}, "'age' .complex128.*numbers"),
-    "bytes": (GOOD | {"sex": np.array([b"M", b"F"])}, "'sex'.*b'M'"),
+    "bytes": (GOOD | {"sex": np.array([b"M", b"F"])}, "'sex'.*not in"),
 }
 
 
@@ -232,14 +241,18 @@ def test_a_bad_extra_option() -> None:
         TWO.encode(GOOD, extra="drop")  # type: ignore[arg-type]
 
 
-def test_a_message_names_a_few_values_only() -> None:
+def test_values_are_for_their_owner_and_in_no_message_or_pickle() -> None:
     domain = Domain([Attribute("c", categories=["a"])])
     with pytest.raises(DomainError) as caught:
-        domain.encode({"c": [f"v{i}" for i in range(1000)] + ["v7"]})
-    message = str(caught.value)
-    assert "'v7' (2 times)" in message
-    assert "and 995 more" in message
-    assert len(message) < 400
+        domain.encode({"c": [f"secret{i}" for i in range(1000)] + ["secret0"]})
+    error = caught.value
+    assert error.values == ("secret0", "secret1", "secret2", "secret3", "secret4")
+    shown = "".join(traceback.format_exception_only(error)) + repr(error)
+    assert "secret" not in shown
+    assert not {"1000", "1001", "995", "996"} & set(re.findall(r"\d+", shown))
+    assert b"secret" not in pickle.dumps(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.values) == (DomainError, str(error), ())
 
 
 def test_booleans_and_integers_never_meet() -> None:
@@ -247,7 +260,7 @@ def test_booleans_and_integers_never_meet() -> None:
     ints = Domain([Attribute("c", categories=[0, 1])])
     for column in (np.array([True, False]), [True, False], pd.Series([True, False])):
         assert flags.encode({"c": column}).tolist() == [[1], [0]]
-        with pytest.raises(DomainError, match="True"):
+        with pytest.raises(DomainError, match="not in the categories 0, 1"):
             ints.encode({"c": column})
     for column in (np.array([1, 0]), [1, 0], pl.Series([1, 0])):
         assert ints.encode({"c": column}).tolist() == [[1], [0]]
@@ -303,7 +316,7 @@ def test_targets_in_every_form() -> None:
         pa.chunked_array([labels]),
     ):
         assert TWO.encode_target(form).tolist() == [1, 0]
-    with pytest.raises(DomainError, match=r"'income'.*'high\?' not in"):
+    with pytest.raises(DomainError, match=r"'income'.*not in"):
         TWO.encode_target(["high?"])
     with pytest.raises(DomainError, match="no target"):
         Domain.from_sizes([2]).encode_target([0])

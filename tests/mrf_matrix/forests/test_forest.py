@@ -125,11 +125,11 @@ def test_codes_of_any_integer_type_and_layout(car):
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
-        (np.zeros(3, dtype=int), r"shape \(3,\)"),
-        (np.zeros((2, 2), dtype=int), r"shape \(2, 2\)"),
+        (np.zeros(3, dtype=int), "wrong shape"),
+        (np.zeros((2, 2), dtype=int), "wrong shape"),
         (np.zeros((2, 3)), "float64"),
-        (np.array([[0, 4, 0]]), "'x1' run from 4 to 4: expected 0 to 3"),
-        (np.array([[0, 0, -1]]), "'x2' run from -1"),
+        (np.array([[0, 4, 0]]), "'x1' leave the domain: expected 0 to 3"),
+        (np.array([[0, 0, -1]]), "'x2' leave the domain"),
     ],
 )
 def test_codes_outside_the_domain_are_refused(car, codes, message):

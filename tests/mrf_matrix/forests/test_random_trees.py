@@ -167,8 +167,6 @@ def test_wrong_parameters(options, error, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"max_depth": 7}, ValueError, "max_depth=7.*6 attributes can be split.*Lower"),
-        ({"max_depth": 2, "attributes": [0]}, ValueError, "1 attribute can be split"),
         ({"attributes": ["colour"]}, ValueError, "names 'colour': expected one of 'x0'"),
         ({"attributes": [6]}, ValueError, "index 6: expected 0 to 5"),
         ({"attributes": [1.5]}, TypeError, "1.5"),
@@ -179,6 +177,12 @@ def test_wrong_parameters(options, error, message):
 def test_parameters_that_do_not_fit_the_domain(options, error, message):
     with pytest.raises(error, match=message):
         RandomTrees(**options).grow(CAR)
+
+
+def test_depth_is_at_most_what_the_attributes_allow():
+    assert RandomTrees(2, 9).grow(CAR, 0).max_depth == 6
+    assert RandomTrees(2, 2, attributes=[0]).grow(CAR, 0).max_depth == 1
+    assert RandomTrees(2, 3).grow(Domain.from_sizes([1, 1])).n_leaves == 2
 
 
 @pytest.mark.parametrize("splits", ["multiway", "binary"])

@@ -144,10 +144,10 @@ def test_the_seed_decides():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": np.zeros(3, int)}, r"labels has shape \(3,\).*expected \(400,\)"),
+        ({"labels": np.zeros(3, int)}, "labels has the wrong shape"),
         ({"labels": np.zeros(400)}, "type float64"),
         ({"codes": np.full((400, 3), 64)}, "expected 0 to 63"),
-        ({"codes": np.zeros((400, 2), int)}, r"shape \(400, 2\)"),
+        ({"codes": np.zeros((400, 2), int)}, "wrong shape"),
     ],
 )
 def test_records_are_checked(changes, message):

@@ -15,6 +15,7 @@ from mrf_matrix.mechanisms import (
     as_budget,
     zcdp_for,
 )
+from mrf_matrix.mechanisms.budget import budget_or_default, epsilon_or_default
 
 KINDS = [PureDP, ZCDP]
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000)
@@ -202,3 +203,17 @@ def test_impossible_delta(delta):
         ZCDP(1).epsilon(delta)
     with pytest.raises(BudgetError, match="delta"):
         zcdp_for(1.0, delta)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rho", "expected"),
+    [(None, None, 1), (None, 0.5, None), (Fraction(1, 3), None, Fraction(1, 3)), (2.0, 0.5, 2.0)],
+)
+def test_epsilon_is_one_only_where_no_budget_is_given(epsilon, rho, expected):
+    assert epsilon_or_default(epsilon, rho) == expected
+
+
+def test_two_budgets_are_refused_where_none_is_one():
+    assert budget_or_default() == PureDP(1)
+    with pytest.raises(BudgetError, match="exactly one"):
+        budget_or_default(1, 0.5)

@@ -133,13 +133,13 @@ def test_attributes_in_another_order_are_refused():
 
 GOOD = {"codes": np.array([[0, 1], [1, 2]]), "labels": np.array([0, 1]), "sizes": (2, 3)}
 BAD = {
-    "one dimension": ({"codes": np.array([0, 1])}, ValueError, "codes has shape"),
+    "one dimension": ({"codes": np.array([0, 1])}, ValueError, "codes has the wrong shape"),
     "too few columns": ({"codes": np.array([[0], [1]])}, ValueError, r"expected \(N, 2\)"),
     "float codes": ({"codes": np.array([[0.0, 1], [1, 2]])}, TypeError, "Domain.encode"),
     "text codes": ({"codes": np.array([["a", "b"]] * 2)}, TypeError, "integer codes"),
     "code too large": ({"codes": np.array([[0, 3], [1, 2]])}, ValueError, "attribute 1"),
     "free code": ({"codes": np.array([[-1, 1], [1, 2]])}, ValueError, "attribute 0"),
-    "labels too long": ({"labels": np.array([0, 1, 0])}, ValueError, "labels has shape"),
+    "labels too long": ({"labels": np.array([0, 1, 0])}, ValueError, "labels has the wrong shape"),
     "label too large": ({"labels": np.array([0, 2])}, ValueError, "expected 0 to 1"),
     "negative label": ({"labels": np.array([0, -1])}, ValueError, "expected 0 to 1"),
     "float labels": ({"labels": np.array([0.0, 1.0])}, TypeError, "encode_target"),

@@ -15,7 +15,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.privacy import LearnedStructureError
-from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, measure
+from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, plan
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from strategies import MemoryCapError, memory_cap
@@ -290,11 +290,16 @@ PRIVATE = PrivateMultinomialTrees
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "no budget"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": 1, "rho": 1}, "exactly one"),
         ({"epsilon": 1, "mode": "voting"}, "mode"),
-        ({"epsilon": 1, "max_depth": 9}, "depth"),
+        ({"max_depth": -1}, "max_depth"),
+        ({"max_depth": -1, "forest": RandomTrees(2, 1)}, "max_depth"),
+        ({"n_trees": 0, "forest": RandomTrees(2, 1)}, "n_trees"),
+        ({"n_records": -1}, "n_records"),
+        ({"mode": "posterior", "n_blocks": 99}, "n_blocks"),
+        ({"time_limit": None}, "time_limit"),
+        ({"time_limit": -1, "strategy": "identity"}, "time_limit"),
         ({"epsilon": 1, "max_features": 9}, "max_features"),
         ({"epsilon": 1, "n_ensembles": 3, "n_trees": 2}, "at least one tree"),
         ({"epsilon": 1, "feature_subsets": [[0, 7]]}, "7"),
@@ -312,7 +317,16 @@ PRIVATE = PrivateMultinomialTrees
 )
 def test_impossible_requests_say_what_to_change(arguments, message):
     with pytest.raises(ValueError, match=message):
-        plan(DOMAIN, time_limit=0.2, **arguments)
+        plan(DOMAIN, **{"time_limit": 0.2} | arguments)
+
+
+def test_without_a_budget_epsilon_is_one_and_depth_is_at_most_what_the_domain_allows():
+    made = plan(DOMAIN, max_depth=9, n_trees=4, strategy="identity", random_state=0)
+    deepest = plan(DOMAIN, epsilon=1, max_depth=4, n_trees=4, strategy="identity", random_state=0)
+    assert made.budget == deepest.budget == PureDP(1)
+    assert made.total == pytest.approx(deepest.total)
+    assert made.to_dict()["notes"] == ["max_depth=9: trees are 4 deep, all that attributes allow"]
+    assert "notes" not in deepest.to_dict()
 
 
 def test_structures_learned_from_records_are_refused():

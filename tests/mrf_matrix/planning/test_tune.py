@@ -147,14 +147,14 @@ def test_tables_and_front(found):
 
 
 def test_designs_that_cannot_be_are_refused_with_a_note():
-    tuned = tune(DOMAIN, **{**ASK, "space": {**SPACE, "max_depth": [1, 9]}})
+    tuned = tune(DOMAIN, **{**ASK, "space": {**SPACE, "max_depth": [1, -1]}})
     refused = [trial for trial in tuned.trials if trial.note]
     assert len(refused) == 4
     assert "max_depth" in refused[0].note
     tight = tune(DOMAIN, **ASK, max_bytes=3000)
     assert any("cap" in t.note or "max_bytes" in t.note for t in tight.trials)
     with pytest.raises(ValueError, match="no design was feasible"):
-        _ = tune(DOMAIN, **{**ASK, "space": {"max_depth": [9]}}).best
+        _ = tune(DOMAIN, **{**ASK, "space": {"max_depth": [-1]}}).best
 
 
 class Ticks:
@@ -215,7 +215,8 @@ def test_slow_releases_are_refused():
         ({"space": {"height": [1]}}, "height"),
         ({"space": {"max_depth": []}}, "list"),
         ({"n_records": None}, "n_records"),
-        ({"epsilon": None}, "no budget"),
+        ({"epsilon": 1, "rho": 1}, "exactly one"),
+        ({"time_limit": None}, "time_limit"),
         ({"n_forests": 0}, "n_forests"),
         ({"max_seconds": 0}, "max_seconds"),
         ({"max_seconds": "soon"}, "max_seconds"),

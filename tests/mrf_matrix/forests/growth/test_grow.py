@@ -208,9 +208,9 @@ def test_parameters_are_refused_by_name(make, message):
 @pytest.mark.parametrize(
     ("codes", "labels", "nominal", "message"),
     [
-        (np.zeros((0, 1), int), np.zeros(0, int), (), "0 records"),
-        (np.zeros((2, 1), int), np.zeros(3, int), (), "labels has shape"),
-        (np.zeros((2, 1), int), np.array([0, 2]), (), "labels run from 0 to 2"),
+        (np.zeros((0, 1), int), np.zeros(0, int), (), "no records"),
+        (np.zeros((2, 1), int), np.zeros(3, int), (), "labels has the wrong shape"),
+        (np.zeros((2, 1), int), np.array([0, 2]), (), "labels leave the classes"),
         (np.zeros((2, 1), int), np.array([0, 1]), ("y",), "nominal holds 'y'"),
         (np.zeros((2, 1), int), np.array([0, 1]), (1,), "nominal holds 1"),
     ],

@@ -1,0 +1,48 @@
+"""A public value in a message: short, on one line, and never a reason to fail."""
+
+from decimal import Decimal
+from fractions import Fraction
+from reprlib import Repr
+
+MOST = 100
+PLAIN = (str, bytes, int, float, complex, Fraction, Decimal, type(None), range, type)
+OURS = ("strategies", "mrf_matrix")
+"""Packages whose objects write themselves without their arrays."""
+
+
+class _Short(Repr):
+    """Shortened as `reprlib` does; foreign objects, which may hold records, by their type."""
+
+    def repr_instance(self, x: object, level: int) -> str:
+        if isinstance(x, PLAIN) or type(x).__module__.partition(".")[0] in OURS:
+            return repr(x)
+        item = getattr(x, "item", None) if getattr(x, "shape", None) == () else None
+        return repr(x) if item is not None else f"<{type(x).__name__}>"
+
+
+_SHORT = _Short()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST
+
+
+def shown(value: object) -> str:
+    """Return what a message shows of a public value: its repr, cut in the middle if it is long.
+
+    Frames, arrays and other objects that may hold records are shown by their type. A repr that
+    raises is too.
+
+    Parameters
+    ----------
+    value : object
+        A parameter that somebody gave; never a record's value.
+
+    Examples
+    --------
+    >>> shown("auto"), shown([1, 2]), len(shown("x" * 100_000)) <= 100
+    ("'auto'", '[1, 2]', True)
+    """
+    try:
+        text = " ".join(_SHORT.repr(value).split())
+    except Exception:  # whatever a stranger's repr does, the message comes first
+        text = f"<{type(value).__name__}>"
+    half = (MOST - 3) // 2
+    return text if len(text) <= MOST else f"{text[:half]}...{text[-half:]}"

@@ -1,0 +1,87 @@
+"""scikit-learn's checks of records and classes, in words that show neither values nor counts."""
+
+from typing import Any
+
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+SAID = {
+    "NaN": "Input contains NaN: expected no missing values in X or y.",
+    "infinity": "Input contains infinity (inf) or a number that is too large.",
+    "inconsistent numbers of samples": "X and y differ in length: expected a class a record.",
+    "Reshape your data": (
+        "Expected 2D array (records, features). Reshape your data: one record with "
+        "X.reshape(1, -1), one feature with X.reshape(-1, 1)."
+    ),
+    "0 sample(s)": "X is empty: 0 sample(s), while a minimum of 1 is required.",
+    # scikit-learn's own test of estimators asks for the shape, with or without a number of records
+    "0 feature(s)": "X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.",
+    "Complex data": "Complex data not supported: expected real numbers or text.",
+    "a 1d array": "y should be a 1d array: one class for each record.",
+    "Unknown label type": (
+        "Unknown label type: expected classes, neither continuous numbers nor several columns."
+    ),
+}
+"""What is said where scikit-learn's text, which quotes arrays and shapes, holds these words."""
+
+QUOTED = (
+    "features as input",
+    "feature names should match",
+    "argument must be a string",
+    "requires y to be passed",
+    "Sparse data",
+    "sparse",
+)
+"""What marks a text that tells of features and types only."""
+
+
+def validated_data(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    of_classes: bool = False,
+    dtype: Any = None,
+    **options: Any,
+) -> Any:
+    """Return what scikit-learn's ``validate_data`` returns by default for columns of any type.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Keeps number and names of the features.
+    X, y : array-like
+        Records, and with ``of_classes`` their classes.
+    of_classes : bool, default=False
+        Whether y is checked, as classes, and returned too.
+    dtype, options
+        Of ``validate_data``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where scikit-learn refuses, with a text that shows no value and no number of records.
+    """
+    said: str
+    try:
+        if not of_classes:
+            return validate_data(estimator, X, dtype=dtype, **options)
+        X, y = validate_data(estimator, X, y, dtype=dtype, **options)
+        check_classification_targets(y)
+        return X, y
+    except (ValueError, TypeError) as error:
+        kind, said = (TypeError if isinstance(error, TypeError) else ValueError), reworded(error)
+    raise kind(said)  # outside of the clause: the error that quotes records is not its context
+
+
+def reworded(error: Exception) -> str:
+    """Return scikit-learn's text where it tells of features only, our words otherwise."""
+    text = str(error)
+    if any(mark in text for mark in QUOTED):
+        return text
+    found = (words for mark, words in SAID.items() if mark in text)
+    return next(
+        found,
+        f"scikit-learn cannot take X or y: expected a table of records, not this "
+        f"({type(error).__name__}).",
+    )

@@ -1,0 +1,42 @@
+"""Families that cannot serve a workload are rows that say why; bugs are not rows."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mrf_matrix import Domain, RandomTrees, path_matrix
+from mrf_matrix.estimators import strategy_table
+from mrf_matrix.estimators.strategy_table import strategy_rows
+from strategies import MemoryCapError, RowSpaceError, select
+
+WORKLOAD = path_matrix(RandomTrees(4, 2).grow(Domain.from_sizes([3, 3, 2]), 0))
+SELECTED = select(WORKLOAD, method="identity")
+
+
+def refusing(error):
+    def refuse(workload, method):
+        if method == "identity":
+            raise error
+        return select(workload, method=method)
+
+    return refuse
+
+
+@pytest.mark.parametrize("kind", [MemoryCapError, RowSpaceError])
+def test_a_refusal_is_a_row_that_says_why(kind, monkeypatch):
+    monkeypatch.setattr(strategy_table, "select", refusing(kind("too many\n  cells")))
+    rows = strategy_rows(WORKLOAD, SELECTED, [1.0, 2.0], "add_remove")
+    (refused,) = [row for row in rows if row.note is not None]
+    assert refused.note == "too many cells"
+    assert refused.name.startswith("identity")
+    assert np.isnan(refused.loss)
+    assert json.loads(json.dumps(refused.to_dict()))["loss"] is None
+    assert len(rows) == 4
+
+
+@pytest.mark.parametrize("bug", [ValueError("x"), TypeError("x"), KeyError("x")])
+def test_a_bug_surfaces(bug, monkeypatch):
+    monkeypatch.setattr(strategy_table, "select", refusing(bug))
+    with pytest.raises(type(bug)):
+        strategy_rows(WORKLOAD, SELECTED, [1.0], "add_remove")
