@@ -174,7 +174,8 @@ def test_the_message_names_both_values():
 
 def test_a_mutated_list_is_noticed_and_an_equal_value_is_no_change():
     shares = [1.0, 3.0]
-    model = MatrixForestClassifier(DOMAIN, n_ensembles=2, budget_shares=shares, **CELLS).fit(X, Y)
+    given = {"epsilon": 1, "n_ensembles": 2, "budget_shares": shares}
+    model = MatrixForestClassifier(DOMAIN, **given, **CELLS).fit(X, Y)
     model.set_params(budget_shares=np.array([1.0, 3.0]), epsilon=Fraction(1)).predict(X)
     model.set_params(domain=Domain.from_sizes([2, 3], n_classes=2)).predict(X)
     model.set_params(budget_shares=shares).predict(X)
