@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from mrf_matrix.mechanisms.noise import DiscreteGaussian, NoNoise
+from mrf_matrix.mechanisms.noise import DiscreteGaussian, NoNoise, SharedDiscreteGaussian
 from mrf_matrix.planning.noise_sums import NoiseSum, NoiseTerm, combined
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ def half_widths(
     laws = [one.release.law for one in ensembles]
     variances = [one.vote_variances(codes) for one in ensembles]
     deviations: Array = np.sqrt(2 * np.sum(variances, axis=0))
-    gaussian = all(isinstance(law, DiscreteGaussian | NoNoise) for law in laws)
+    gaussian = all(isinstance(law, DiscreteGaussian | SharedDiscreteGaussian | NoNoise) for law in laws)
     continuous = margin_quantile(level, n_classes, gaussian=gaussian) * deviations
     heaviest = np.zeros(len(codes))
     for law, variance in zip(laws, variances, strict=True):

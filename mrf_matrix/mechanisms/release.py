@@ -11,10 +11,13 @@ from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.mechanism import Mechanism
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from mrf_matrix.mechanisms.provenance import Provenance, PublicDomain
+from mrf_matrix.mechanisms.quorum import Quorum
 from strategies.operators import Operator
 
-Noise = Literal["exact", "research", "none"]
+Noise = Literal["exact", "shares", "research", "none"]
 NOISE_KINDS: tuple[str, ...] = get_args(Noise)
+PRIVATE_NOISE = ("exact", "shares")
+"""Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,14 +33,16 @@ class Release:
         The public part: integer strategy, noise law, budget, neighbouring relation.
     answers : ndarray of int64, shape (m, k)
         Noisy answers, a column for each class.
-    noise : {"exact", "research", "none"}
-        Only "exact" noise makes a private release.
+    noise : {"exact", "shares", "research", "none"}
+        Only "exact" noise, or exact "shares" of it from several parties, makes a private release.
     sizes : tuple of int
         Attribute sizes of the public domain.
     provenance : Provenance, optional
         Which program measured, when, and what drew the noise; None where it is unknown.
     domain : Domain, optional
         The public domain with its classes, for whoever has the release alone.
+    quorum : Quorum, optional
+        With "shares": on how many honest parties the claim rests. Given with no other noise.
 
     Examples
     --------
@@ -55,6 +60,7 @@ class Release:
     sizes: tuple[int, ...]
     provenance: Provenance | None = None
     domain: PublicDomain | None = None
+    quorum: Quorum | None = None
 
     def __post_init__(self) -> None:
         answers = np.asarray(self.answers)
@@ -67,6 +73,11 @@ class Release:
             raise TypeError(f"answers has type {answers.dtype}: expected int64.")
         if self.noise not in NOISE_KINDS:
             raise ValueError(f"noise={self.noise!r}: expected one of {NOISE_KINDS}.")
+        if (self.noise == "shares") != (self.quorum is not None):
+            raise ValueError(
+                f"noise={self.noise!r}, quorum={self.quorum!r}: expected a Quorum with noise "
+                f"'shares', which says on whom the claim rests, and with no other noise."
+            )
         if self.provenance is not None:
             self.provenance.check_noise(self.noise)
         self._check_domain(answers.shape[1])
@@ -184,8 +195,8 @@ class Release:
 
     @property
     def is_private(self) -> bool:
-        """Whether this is a private release: exact noise of a finite budget."""
-        return self.noise == "exact"
+        """Whether this is a private release: exact noise, or shares of it, of a finite budget."""
+        return self.noise in PRIVATE_NOISE
 
     @property
     def statement(self) -> str:
@@ -197,9 +208,10 @@ class Release:
                 f"NOT A PRIVATE RELEASE: {self.law} from a seedable generator (research noise), "
                 f"with the error of {self.budget!r} under {self.neighboring} neighbours."
             )
+        rests = "" if self.quorum is None else f", {self.quorum.condition}"
         return (
             f"Private release: {self.budget!r} under {self.neighboring} neighbours, exact "
-            f"{self.law}."
+            f"{self.law}{rests}."
         )
 
     def __repr__(self) -> str:

@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw
+from mrf_matrix.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    SharedDiscreteGaussian,
+    SharedDiscreteLaplace,
+)
 
 Array = NDArray[np.float64]
 
@@ -29,6 +35,10 @@ def log_transform(law: NoiseLaw, angles: NDArray[Any]) -> Array:
     law : NoiseLaw
     angles : ndarray of shape (f,)
     """
+    if isinstance(law, SharedDiscreteLaplace):
+        return law.log_transform(angles)
+    if isinstance(law, SharedDiscreteGaussian):
+        return law.parties * log_transform(DiscreteGaussian(law.scale), angles)
     scale = float(law.scale)
     if isinstance(law, DiscreteLaplace):
         p = np.exp(-1 / scale)
@@ -50,6 +60,10 @@ def log_transform(law: NoiseLaw, angles: NDArray[Any]) -> Array:
 
 def fourth_cumulant(law: NoiseLaw) -> float:
     """Return the fourth cumulant of one draw."""
+    if isinstance(law, SharedDiscreteLaplace):
+        return law.fourth_cumulant
+    if isinstance(law, SharedDiscreteGaussian):
+        return law.parties * fourth_cumulant(DiscreteGaussian(law.scale))
     scale = float(law.scale)
     if isinstance(law, DiscreteLaplace):  # difference of two geometric laws
         p = np.exp(-1 / scale)

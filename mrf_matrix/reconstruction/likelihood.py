@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
+from mrf_matrix.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    Release,
+    SharedDiscreteGaussian,
+    SharedDiscreteLaplace,
+)
 from mrf_matrix.mechanisms.containment import (
     check_determined,
     checked_workload,
@@ -141,7 +148,7 @@ def maximum_likelihood(
     )
 
 
-def _common_law(releases: Sequence[Release]) -> type:
+def _common_law(releases: Sequence[Release]) -> type[NoiseLaw]:
     laws = {type(release.law) for release in releases}
     if len(laws) > 1:
         raise ValueError(
@@ -149,6 +156,11 @@ def _common_law(releases: Sequence[Release]) -> type:
             "combine(...) takes both."
         )
     law = laws.pop()
+    if law in (SharedDiscreteLaplace, SharedDiscreteGaussian):
+        raise ValueError(
+            f"releases have {law.name}, whose likelihood is not maximised here: expected one "
+            f"party's noise, or combine(...)."
+        )
     if law not in (DiscreteLaplace, DiscreteGaussian):
         raise ValueError(
             "releases have no noise, so every other count has probability 0: expected a finite "
