@@ -152,7 +152,7 @@ def _decay(scale: Fraction, bits: int) -> tuple[int, int]:
 
 
 def whole_root(number: int, degree: int, above: int) -> int:
-    """Return the floor of a root of a whole number, by Newton's steps from a bound above it."""
+    """Return the floor of a root of a positive number, by Newton's steps from a bound above it."""
     guess = above
     while True:
         better = ((degree - 1) * guess + number // guess ** (degree - 1)) // degree

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
+from functools import lru_cache
+from math import exp, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, hyp2f1
 
 from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
 from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
@@ -64,15 +64,16 @@ class SharedDiscreteLaplace(NoiseLaw):
         return float(self.shape) * self.whole.variance
 
     def log_pmf(self, values: NDArray[Any]) -> Floats:
-        """Return the logarithm of the probabilities, by Gauss's hypergeometric series.
+        """Return the logarithm of the probabilities, from a table of ratios.
 
-        ``P(x) = Σ_g P_r(g) P_r(g + |x|) = (1-q)^2r q^|x| (r)_|x| / |x|! F(r, r+|x|; |x|+1; q²)``.
+        Beyond 60 scales the tail is ``x^(r-1) exp(-x/t)``, to three digits of the probability.
         """
-        r, decay = float(self.shape), 1 / float(self.scale)
+        table = _log_probabilities(self.scale, self.shape)
         x = np.abs(np.asarray(values, dtype=np.float64))
-        series = np.log(hyp2f1(r, r + x, x + 1, np.exp(-2 * decay)))
-        ways = gammaln(r + x) - gammaln(r) - gammaln(x + 1)
-        return np.asarray(2 * r * log(-np.expm1(-decay)) - x * decay + ways + series)
+        end = len(table) - 1
+        beyond = np.maximum(x, end)
+        tail = (float(self.shape) - 1) * np.log(beyond / end) - (beyond - end) / float(self.scale)
+        return np.asarray(table[np.minimum(x, end).astype(np.int64)] + tail)
 
     def log_transform(self, angles: NDArray[Any]) -> Floats:
         """Return the logarithm of the characteristic function, r times that at shape 1."""
@@ -105,6 +106,26 @@ class SharedDiscreteLaplace(NoiseLaw):
 
     def __str__(self) -> str:
         return f"{super().__str__()} and shape {self.shape}"
+
+
+@lru_cache(maxsize=64)
+def _log_probabilities(scale: Fraction, shape: Fraction) -> Floats:
+    r"""Return ``log P(x)`` of differences of negative binomials, x = 0 to 60 t.
+
+    Their characteristic function is :math:`(1 + q^2 - 2 q \cos\theta)^{-r}` and a constant. Its
+    derivative gives :math:`(x+1-r) q P_{x+1} = (1+q^2) x P_x - (x-1+r) q P_{x-1}`, of which P is
+    the decaying solution, so ratios are found from far out inwards (Miller's method).
+    """
+    t, r = float(scale), float(shape)
+    square, end = exp(-2 / t), int(60 * t) + 100
+    ratio, ratios = 1.0, []
+    for x in range(end + int(30 * t) + 30, 0, -1):  # P(x) / P(x - 1) is q times this
+        ratio = (x - 1 + r) / ((1 + square) * x - (x + 1 - r) * square * ratio)
+        if x <= end:
+            ratios.append(ratio)
+    steps = np.log(ratios[::-1]) - 1 / t
+    relative = np.concatenate([np.zeros(1), np.cumsum(steps)])
+    return np.asarray(relative - np.log(2 * np.exp(relative).sum() - 1))
 
 
 @dataclass(frozen=True)
