@@ -79,7 +79,9 @@ def half_widths(
     laws = [one.release.law for one in ensembles]
     variances = [one.vote_variances(codes) for one in ensembles]
     deviations: Array = np.sqrt(2 * np.sum(variances, axis=0))
-    gaussian = all(isinstance(law, DiscreteGaussian | SharedDiscreteGaussian | NoNoise) for law in laws)
+    gaussian = all(
+        isinstance(law, DiscreteGaussian | SharedDiscreteGaussian | NoNoise) for law in laws
+    )
     continuous = margin_quantile(level, n_classes, gaussian=gaussian) * deviations
     heaviest = np.zeros(len(codes))
     for law, variance in zip(laws, variances, strict=True):

@@ -123,7 +123,7 @@ def capacity(design: FederatedDesign) -> int:
     release, it is passed with a probability below ``2**-40``.
     """
     law = design.law()
-    room = 2 ** (MODULUS_BITS - 1) - 1 - tail(law, design.length)
+    room = (1 << (MODULUS_BITS - 1)) - 1 - tail(law, design.length)
     return max(0, room // design.quorum.parties)
 
 

@@ -258,6 +258,4 @@ def _gaussian(mechanism: Mechanism, quorum: Quorum, n_classes: int) -> Federated
             sensitivity=rounded.sensitivity * multiple**2,
             recovery=recovery,
         )
-    return FederatedDesign(
-        replace(mechanism, rounded=rounded), quorum, n_classes, (share.law,)
-    )
+    return FederatedDesign(replace(mechanism, rounded=rounded), quorum, n_classes, (share.law,))

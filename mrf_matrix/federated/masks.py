@@ -75,7 +75,9 @@ def commitment(seed: bytes) -> bytes:
     return hashlib.sha256(b"self mask" + seed).digest()
 
 
-def pair_mask(private: bytes, public: bytes, ends: tuple[int, int], session: bytes, n: int) -> Words:
+def pair_mask(
+    private: bytes, public: bytes, ends: tuple[int, int], session: bytes, n: int
+) -> Words:
     """Return what party ``ends[0]`` adds for its pair with ``ends[1]``: opposite for the two.
 
     Parameters

@@ -114,9 +114,17 @@ class _Run:
     late: int = 0
 
     def round(self, stage: str) -> None:
-        """Play one round: ask, answer, count in."""
+        """Play one round."""
+        self.collect(stage, self.ask())
+
+    def ask(self) -> dict[int, Message]:
+        """Close the round before, and return what is asked of whom; nothing is sent yet."""
         self.server, asked = server_next(self.server)
-        for message in self.waiting:  # yesterday's answers come now, and are refused
+        return asked
+
+    def collect(self, stage: str, asked: Mapping[int, Message]) -> None:
+        """Have parties answer, and count their answers in."""
+        for message in self.waiting:  # answers of the round before come now, and are refused
             try:
                 self.server = server_receive(self.server, message)
             except ReplayedMessageError:
@@ -200,12 +208,13 @@ def run_federation(
     run = _started(session, keys, net)
     run.round("keys")
     run.round("shares")
+    asked = run.ask()
     if server_ledger is not None:
         mechanism = design.mechanism
         kind = noise_kind(design, noise)
         server_ledger.charge(mechanism.budget, label, mechanism.neighboring, noise=kind)
     kept: dict[int, NDArray[np.int64]] = {}
-    for number in sorted(run.server.answers):
+    for number in asked:
         if net.answers(number, "masked"):
             ledger = None if ledgers is None else ledgers[number]
             made: Contribution = contribution(
@@ -218,7 +227,7 @@ def run_federation(
             )
             run.parties[number] = supplied(run.parties[number], made.values)
             kept[number] = made.layers
-    run.round("masked")
+    run.collect("masked", asked)
     run.round("unmask")
     total = opened_sum(run.server)
     survivors = run.server.survivors

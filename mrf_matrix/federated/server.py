@@ -1,4 +1,4 @@
-"""The server of a secure sum: it counts messages in, asks for the next round, opens only the sum."""
+"""The server of a secure sum: it counts answers in, asks on, and opens nothing but the sum."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -39,8 +39,8 @@ class SharedDiscreteLaplace(NoiseLaw):
 
     Examples
     --------
-    >>> whole, half = DiscreteLaplace(Fraction(5)), SharedDiscreteLaplace(Fraction(5), Fraction(1, 2))
-    >>> bool(np.isclose(2 * half.variance, whole.variance))
+    >>> half = SharedDiscreteLaplace(Fraction(5), Fraction(1, 2))
+    >>> bool(np.isclose(2 * half.variance, DiscreteLaplace(Fraction(5)).variance))
     True
     """
 

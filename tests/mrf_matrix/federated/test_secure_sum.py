@@ -123,7 +123,7 @@ def test_server_refuses_altered_replayed_late_and_early_answers(play):
     asked = made.ask()
     reply = made.answer(asked[0])
     for name, value in (("payload", reply.payload + b" "), ("sender", 1), ("signature", bytes(64))):
-        with pytest.raises(AlteredMessageError, match="altered|does not fit"):
+        with pytest.raises(AlteredMessageError, match=r"does not fit"):
             server_receive(made.server, replace(reply, **{name: value}))
     with pytest.raises(AlteredMessageError, match="not asked"):
         server_receive(made.server, replace(reply, sender=17))

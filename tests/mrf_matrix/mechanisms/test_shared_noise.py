@@ -26,7 +26,11 @@ from mrf_matrix.mechanisms.noise.negative_binomial import (
 from mrf_matrix.planning.draw_transforms import fourth_cumulant, log_transform
 from strategies.operators import Identity
 
-LAWS = [(Fraction(1, 2), Fraction(1, 3)), (Fraction(1), Fraction(1, 10)), (Fraction(5), Fraction(1))]
+LAWS = [
+    (Fraction(1, 2), Fraction(1, 3)),
+    (Fraction(1), Fraction(1, 10)),
+    (Fraction(5), Fraction(1)),
+]
 
 
 def counter(values):
