@@ -129,6 +129,17 @@ def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message
     BelowThresholdError
         If too few parties are left: no answer is given.
     """
+    check_request(state, message)
+    answer = {"keys": _keys, "shares": _shares, "masked": _masked, "unmask": _unmask}
+    after, payload = answer[message.round](state, message.payload)
+    order = (*ROUNDS, None)
+    done = replace(after, now=order[order.index(message.round) + 1])
+    reply = Message(state.session.digest, message.round, state.number, SERVER, payload)
+    return done, sign(reply, state.identity)
+
+
+def check_request(state: PartyState, message: Message) -> None:
+    """Refuse a message that is not the server's next one to this party."""
     check_round(message, state.session.digest, state.now)
     check_signature(message, state.session.server)
     if message.sender != SERVER or message.receiver != state.number:
@@ -136,12 +147,6 @@ def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message
             f"message for party {message.receiver}: expected one from the server for party "
             f"{state.number}."
         )
-    answer = {"keys": _keys, "shares": _shares, "masked": _masked, "unmask": _unmask}
-    after, payload = answer[message.round](state, message.payload)
-    order = (*ROUNDS, None)
-    done = replace(after, now=order[order.index(message.round) + 1])
-    reply = Message(state.session.digest, message.round, state.number, SERVER, payload)
-    return done, sign(reply, state.identity)
 
 
 def _keys(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
