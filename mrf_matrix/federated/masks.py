@@ -6,11 +6,12 @@ off, so that masks of pairs vanish from the sum.
 """
 
 import hashlib
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.messages import AlteredMessageError, name_of, pack_numbers
+from mrf_matrix.federated.messages import AlteredMessageError, name_of
 
 try:
     from cryptography.exceptions import InvalidTag
@@ -27,14 +28,18 @@ except ModuleNotFoundError as error:
 Words = NDArray[np.uint64]
 
 SEED_BYTES = 32
-FIXED_NONCE = bytes(12)
-"""Each key is derived for one use, so its nonce may be fixed."""
+NONCE_BYTES = 12
 
 
 def stream(seed: bytes, count: int) -> Words:
     """Return ChaCha20's key stream of a 32-byte seed as integers mod 2**64, shape (count,)."""
     encryptor = Cipher(algorithms.ChaCha20(seed, bytes(16)), mode=None).encryptor()
-    return np.frombuffer(encryptor.update(bytes(8 * count)), dtype="<u8")
+    return np.frombuffer(encryptor.update(_zeros(8 * count)), dtype="<u8")
+
+
+@lru_cache(maxsize=2)
+def _zeros(count: int) -> bytes:
+    return bytes(count)
 
 
 def random_bytes(seed: bytes, count: int) -> bytes:
@@ -47,12 +52,17 @@ def derived(secret: bytes, session: bytes, purpose: bytes) -> bytes:
     return HKDF(hashes.SHA256(), SEED_BYTES, salt=session, info=purpose).derive(secret)
 
 
-def public_key(private: bytes) -> bytes:
-    """Return the X25519 public key of 32 private bytes."""
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+def private_key(secret: bytes) -> X25519PrivateKey:
+    """Return the X25519 private key of 32 secret bytes."""
+    return X25519PrivateKey.from_private_bytes(secret)
 
 
-def agreed(private: bytes, public: bytes, session: bytes, purpose: bytes) -> bytes:
+def public_key(secret: bytes) -> bytes:
+    """Return the X25519 public key of 32 secret bytes."""
+    return private_key(secret).public_key().public_bytes_raw()
+
+
+def agreed(private: X25519PrivateKey, public: bytes, session: bytes, purpose: bytes) -> bytes:
     """Return what two parties derive alike, each from its private and the other's public key.
 
     Raises
@@ -60,9 +70,8 @@ def agreed(private: bytes, public: bytes, session: bytes, purpose: bytes) -> byt
     AlteredMessageError
         If the public key is of low order, so that nothing secret would come out.
     """
-    mine = X25519PrivateKey.from_private_bytes(private)
     try:
-        shared = mine.exchange(X25519PublicKey.from_public_bytes(public))
+        shared = private.exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
         raise AlteredMessageError(
             "a public key gives no shared secret: expected an X25519 key of 32 bytes."
@@ -75,35 +84,39 @@ def commitment(seed: bytes) -> bytes:
     return hashlib.sha256(b"self mask" + seed).digest()
 
 
-def pair_mask(
-    private: bytes, public: bytes, ends: tuple[int, int], session: bytes, n: int
-) -> Words:
-    """Return what party ``ends[0]`` adds for its pair with ``ends[1]``: opposite for the two.
+def add_pair_mask(
+    total: Words, private: X25519PrivateKey, public: bytes, ends: tuple[int, int], session: bytes
+) -> None:
+    """Add to a vector, in place, what ``ends[0]`` adds for its pair with ``ends[1]``.
+
+    The other end adds the opposite.
 
     Parameters
     ----------
-    private : bytes
+    total : ndarray of uint64
+    private : X25519PrivateKey
         Of one end.
     public : bytes
         Of the other.
     ends : tuple of int
         The party that adds it, and the other. Whose key is the private one does not matter.
     session : bytes
-    n : int
-        Length of the vector.
     """
-    mask = stream(agreed(private, public, session, b"pair mask"), n)
-    return mask if ends[0] < ends[1] else np.uint64(0) - mask
+    mask = stream(agreed(private, public, session, b"pair mask"), len(total))
+    if ends[0] < ends[1]:
+        total += mask
+    else:
+        total -= mask
 
 
-def box_key(private: bytes, public: bytes, session: bytes, ends: tuple[int, int]) -> bytes:
-    """Return the key of what the first end sends to the second, once in a session."""
-    return agreed(private, public, session, b"box" + pack_numbers(ends))
+def box_key(private: X25519PrivateKey, public: bytes, session: bytes) -> bytes:
+    """Return the key of what two parties send each other, once each in a session."""
+    return agreed(private, public, session, b"box")
 
 
-def seal(key: bytes, content: bytes) -> bytes:
-    """Encrypt and authenticate once with a key."""
-    return ChaCha20Poly1305(key).encrypt(FIXED_NONCE, content, None)
+def seal(key: bytes, content: bytes, sender: int) -> bytes:
+    """Encrypt and authenticate one content of a sender: its number is the nonce."""
+    return ChaCha20Poly1305(key).encrypt(sender.to_bytes(NONCE_BYTES, "little"), content, None)
 
 
 def opened(key: bytes, box: bytes, sender: int) -> bytes:
@@ -115,7 +128,7 @@ def opened(key: bytes, box: bytes, sender: int) -> bytes:
         If it was altered or is not from that sender.
     """
     try:
-        return ChaCha20Poly1305(key).decrypt(FIXED_NONCE, box, None)
+        return ChaCha20Poly1305(key).decrypt(sender.to_bytes(NONCE_BYTES, "little"), box, None)
     except InvalidTag:
         raise AlteredMessageError(
             f"the share from {name_of(sender)} was altered on its way: expected it as it was "

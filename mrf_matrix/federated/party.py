@@ -65,7 +65,7 @@ class PartyState:
     values : ndarray of uint64, shape (session.length,), or None
         What is added to the sum, mod 2**64. Noise is in it already. See `supplied`.
     keys : mapping
-        Public keys of the other parties: number to (mask key, channel key).
+        Of the other parties: number to (public key of masks, key of sealed boxes).
     received : mapping
         Sealed shares, by who sent them.
     """
@@ -158,20 +158,22 @@ def _keys(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
 
 def _shares(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
     """Check all keys, and seal a share of both secrets for every other party."""
-    keys = {}
+    publics = {}
     for number, piece in unpack_by_party(payload).items():
         content, signature = unpack(piece, 2)
         signed = Message(state.session.digest, "keys", number, SERVER, content, signature)
         check_signature(signed, state.session.identity(number))
         mask, channel, _ = unpack(content, 3)
-        keys[number] = (mask, channel)
-    _check_enough(state, list(keys))
-    both = _split_secrets(state, sorted(keys))
-    sealed = {}
-    for other in sorted(set(keys) - {state.number}):
-        ends = (state.number, other)
-        key = masks.box_key(state.secrets.channel, keys[other][1], state.session.digest, ends)
-        sealed[other] = masks.seal(key, both[other])
+        publics[number] = (mask, channel)
+    _check_enough(state, list(publics))
+    both = _split_secrets(state, sorted(publics))
+    private, digest = masks.private_key(state.secrets.channel), state.session.digest
+    keys = {
+        other: (mask, masks.box_key(private, channel, digest))
+        for other, (mask, channel) in publics.items()
+        if other != state.number
+    }
+    sealed = {other: masks.seal(key, both[other], state.number) for other, (_, key) in keys.items()}
     after = replace(state, keys=keys, received={state.number: both[state.number]})
     return after, pack_by_party(sealed)
 
@@ -194,20 +196,14 @@ def _masked(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
     for sender, box in unpack_by_party(payload).items():
         if sender not in state.keys:
             raise AlteredMessageError(f"a share from party {sender}, whose keys did not come.")
-        ends = (sender, state.number)
-        public = state.keys[sender][1]
-        key = masks.box_key(state.secrets.channel, public, state.session.digest, ends)
-        received[sender] = masks.opened(key, box, sender)
+        received[sender] = masks.opened(state.keys[sender][1], box, sender)
     _check_enough(state, list(received))
     total = state.values + masks.stream(state.secrets.self_mask, state.session.length)
+    private = masks.private_key(state.secrets.mask)
     for other in sorted(set(received) - {state.number}):
-        total += masks.pair_mask(
-            state.secrets.mask,
-            state.keys[other][0],
-            (state.number, other),
-            state.session.digest,
-            state.session.length,
-        )
+        ends = (state.number, other)
+        public, _ = state.keys[other]
+        masks.add_pair_mask(total, private, public, ends, state.session.digest)
     return replace(state, received=received, values=None), total.astype("<u8").tobytes()
 
 

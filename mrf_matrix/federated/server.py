@@ -216,8 +216,8 @@ def _left_over(state: ServerState, owner: int, secret: bytes | None) -> NDArray[
         )
     if stays:
         return masks.stream(secret, session.length)
-    total = np.zeros(session.length, dtype=np.uint64)
+    total, private = np.zeros(session.length, dtype=np.uint64), masks.private_key(secret)
     for other in state.survivors:
         public = unpack(state.keys[other].payload, 3)[0]
-        total += masks.pair_mask(secret, public, (other, owner), session.digest, session.length)
+        masks.add_pair_mask(total, private, public, (other, owner), session.digest)
     return total

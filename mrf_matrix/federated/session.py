@@ -87,6 +87,10 @@ class Session:
         """
         if number == SERVER:
             return self.server
-        if number not in self.members:
+        if number not in self._by_number:
             raise ProtocolError(f"party {number} is no member of this session.")
-        return self.identities[self.members.index(number)]
+        return self._by_number[number]
+
+    @cached_property
+    def _by_number(self) -> dict[int, bytes]:
+        return dict(zip(self.members, self.identities, strict=True))

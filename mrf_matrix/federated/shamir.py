@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 PRIME = 2**521 - 1
 """A Mersenne prime: any secret of 64 bytes is below it."""
 
+UNREDUCED = 32
+"""Steps between two reductions mod the prime."""
+
 SHARE_BYTES = 66
 SECRET_BYTES = 32
 
@@ -55,8 +58,10 @@ def split(
 def _value(polynomial: Sequence[int], point: int) -> bytes:
     """Return the value of a polynomial, highest coefficient first, by Horner's rule."""
     value = 0
-    for coefficient in polynomial:
-        value = (value * point + coefficient) % PRIME
+    for start in range(0, len(polynomial), UNREDUCED):  # points are short, so values grow slowly
+        for coefficient in polynomial[start : start + UNREDUCED]:
+            value = value * point + coefficient
+        value %= PRIME
     return value.to_bytes(SHARE_BYTES, "little")
 
 
