@@ -163,7 +163,7 @@ def designed(
 
 def vanishing(parties: int, settings: dict[str, Any]) -> Any:
     """Return the network in which so many parties vanish before they send their vector."""
-    from mrf_matrix.federated.runner import Network
+    from mrf_matrix.federated import Network
 
     if not 0 <= settings["vanish"] <= parties:
         raise click.ClickException(f"--vanish {settings['vanish']}: expected 0 to {parties}.")

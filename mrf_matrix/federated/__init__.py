@@ -16,6 +16,7 @@ from mrf_matrix.federated.messages import (
     ProtocolError,
     ReplayedMessageError,
 )
+from mrf_matrix.federated.network import Network
 from mrf_matrix.federated.opening import release_of, session_of
 from mrf_matrix.federated.session import Session
 from mrf_matrix.mechanisms import Quorum
@@ -28,6 +29,7 @@ __all__ = [
     "Contribution",
     "FederatedDesign",
     "Message",
+    "Network",
     "OutOfOrderError",
     "ProtocolError",
     "Quorum",

@@ -9,13 +9,14 @@ from mrf_matrix import RandomTrees, from_release, load_dataset
 from mrf_matrix.federated import (
     BelowThresholdError,
     CapacityError,
+    Network,
     ProtocolError,
     contribution,
     federate,
     message_bytes,
 )
 from mrf_matrix.federated.contribution import capacity, tail
-from mrf_matrix.federated.runner import Network, run_federation
+from mrf_matrix.federated.runner import run_federation
 from mrf_matrix.mechanisms import (
     ZCDP,
     BudgetError,

@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from mrf_matrix.federated import (
@@ -15,7 +17,14 @@ from mrf_matrix.federated import (
     ProtocolError,
     ReplayedMessageError,
 )
-from mrf_matrix.federated.messages import pack, pack_numbers, sign, unpack, unpack_by_party
+from mrf_matrix.federated.messages import (
+    pack,
+    pack_by_party,
+    pack_numbers,
+    sign,
+    unpack,
+    unpack_by_party,
+)
 from mrf_matrix.federated.party import party_step, supplied
 from mrf_matrix.federated.server import opened_sum, server_receive
 from mrf_matrix.federated.shamir import SHARE_BYTES, recover, split
@@ -243,3 +252,19 @@ def test_fewer_shares_than_the_threshold_say_nothing():
     assert secret not in found
     with pytest.raises(ValueError, match="threshold"):
         split(secret, range(2), 3, stream)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(st.binary(max_size=80), st.lists(st.binary(max_size=9), max_size=4).map(pack)))
+def test_payloads_come_back_as_they_were_or_are_refused(data):
+    """Whatever bytes come, nothing but the named refusal is raised."""
+    try:
+        parts = unpack(data)
+    except AlteredMessageError:
+        return
+    assert pack(parts) == data
+    try:
+        by_party = unpack_by_party(data)
+    except AlteredMessageError:
+        return
+    assert pack_by_party(by_party) == data
