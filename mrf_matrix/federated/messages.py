@@ -211,8 +211,8 @@ def unpack_by_party(data: bytes) -> dict[int, bytes]:
     AlteredMessageError
         If there are not as many byte strings as numbers.
     """
-    numbers, *content = unpack(data) or [b""]
-    parties = unpack_numbers(numbers)
-    if len(parties) != len(content):
+    parts = unpack(data)
+    parties, content = unpack_numbers(parts[0]) if parts else [], parts[1:]
+    if not parts or len(parties) != len(content):
         raise AlteredMessageError("a payload by party: expected one part for each number.")
     return dict(zip(parties, content, strict=True))
