@@ -85,10 +85,12 @@ ONLY_IN = {
     "opendp": {"mrf_matrix.mechanisms"},
     "dp_accounting": {"mrf_matrix.mechanisms"},
     "click": {"mrf_matrix.cli"},
+    "cryptography": {"mrf_matrix.federated"},
+    "flwr": {"mrf_matrix.federated"},
     "pandas": set(),
 }
 # imported inside functions only, so that loading a package stays light
-LAZY = {"matplotlib", "cvxpy", "opendp", "dp_accounting"}
+LAZY = {"matplotlib", "cvxpy", "opendp", "dp_accounting", "flwr"}
 
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
@@ -283,6 +285,11 @@ def test_importing_strategies_is_light() -> None:
 def test_importing_mrf_matrix_is_light() -> None:
     loaded = loaded_by("import mrf_matrix")
     assert loaded.isdisjoint({"sklearn", "cvxpy", "opendp", "dp_accounting", "matplotlib"})
+
+
+def test_planning_a_federation_needs_no_cryptography() -> None:
+    loaded = loaded_by("import mrf_matrix.federated")
+    assert loaded.isdisjoint({"cryptography", "flwr", "sklearn", "opendp"})
 
 
 def test_every_public_name_loads() -> None:

@@ -8,6 +8,7 @@ from mrf_matrix.forests import Forest
 
 WARNINGS = {
     "exact": "",
+    "shares": "",
     "research": "; NOT A PRIVATE RELEASE: research noise",
     "none": "; NOT PRIVATE: no noise, infinite budget",
 }

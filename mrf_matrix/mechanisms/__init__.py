@@ -5,20 +5,24 @@ from mrf_matrix.mechanisms.conversion import approximate_epsilon, zcdp_for
 from mrf_matrix.mechanisms.counting import count_cells
 from mrf_matrix.mechanisms.counts import CellCounts, PrivateDataError
 from mrf_matrix.mechanisms.exact_number import BudgetError
+from mrf_matrix.mechanisms.integer_form import integer_form
 from mrf_matrix.mechanisms.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger_charge import Charge
 from mrf_matrix.mechanisms.ledger_record import LedgerError
 from mrf_matrix.mechanisms.measure import measure
 from mrf_matrix.mechanisms.mechanism import Mechanism, calibrate
-from mrf_matrix.mechanisms.neighboring import NEIGHBORING, neighboring_factor
+from mrf_matrix.mechanisms.neighboring import NEIGHBORING, neighboring_factor, squared_factor
 from mrf_matrix.mechanisms.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     NoiseLaw,
     NoiseProcessError,
     NoNoise,
+    SharedDiscreteGaussian,
+    SharedDiscreteLaplace,
 )
 from mrf_matrix.mechanisms.provenance import Provenance
+from mrf_matrix.mechanisms.quorum import Quorum
 from mrf_matrix.mechanisms.reconstruct import reconstruct
 from mrf_matrix.mechanisms.release import Release
 from mrf_matrix.mechanisms.release_claims import ReleaseFileError
@@ -41,16 +45,21 @@ __all__ = [
     "PrivateDataError",
     "Provenance",
     "PureDP",
+    "Quorum",
     "Release",
     "ReleaseFileError",
     "RoundedStrategy",
+    "SharedDiscreteGaussian",
+    "SharedDiscreteLaplace",
     "approximate_epsilon",
     "as_budget",
     "calibrate",
     "count_cells",
+    "integer_form",
     "measure",
     "neighboring_factor",
     "reconstruct",
     "round_strategy",
+    "squared_factor",
     "zcdp_for",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.exact_number import BudgetError, readable
 from mrf_matrix.mechanisms.neighboring import Neighboring
-from mrf_matrix.mechanisms.release import Noise
+from mrf_matrix.mechanisms.release import PRIVATE_NOISE, Noise
 
 FINEST_BITS = 4096
 """Denominators of sums may grow this long: exact sums stay fast, whatever is charged."""
@@ -32,8 +32,8 @@ class Charge:
         The same in the unit of the ledger (ε, or ρ), exact; infinite where nothing is protected.
     neighboring : {"add_remove", "replace_one"}
         The neighbouring relation of the claim.
-    noise : {"exact", "research", "none"}
-        Only "exact" noise makes a private release.
+    noise : {"exact", "shares", "research", "none"}
+        Only "exact" noise and "shares" make a private release.
     when : datetime
         In UTC, to the second.
     """
@@ -49,7 +49,7 @@ class Charge:
     @property
     def is_private(self) -> bool:
         """Whether it paid for a private release: exact noise of a finite budget."""
-        return self.noise == "exact" and not self.budget.is_infinite
+        return self.noise in PRIVATE_NOISE and not self.budget.is_infinite
 
     def to_dict(self) -> dict[str, Any]:
         """Return the charge as plain values, ready for JSON; fractions as exact text."""

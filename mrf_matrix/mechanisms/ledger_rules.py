@@ -10,7 +10,7 @@ from mrf_matrix.mechanisms.ledger_charge import Account, Amount, Charge, written
 from mrf_matrix.mechanisms.mechanism import checked_budget
 from mrf_matrix.mechanisms.neighboring import Neighboring, checked_neighboring
 from mrf_matrix.mechanisms.noise.process import check_parent_process
-from mrf_matrix.mechanisms.release import NOISE_KINDS, Noise
+from mrf_matrix.mechanisms.release import NOISE_KINDS, PRIVATE_NOISE, Noise
 
 LONGEST_WHAT = 500
 
@@ -62,7 +62,7 @@ def next_charge(
         )
     if amount > account.left(terms.budget):
         raise BudgetError(_overdraws(terms, account, charge))
-    if charge.noise == "exact":
+    if charge.noise in PRIVATE_NOISE:
         check_parent_process()
     return charge
 

@@ -46,7 +46,7 @@ class Mechanism:
     def __post_init__(self) -> None:
         """Refuse a law of another kind than the budget's: what it protects is not known."""
         needed = noise_for(self.rounded.column_sum, self.squared_factor, self.budget)
-        if type(self.law) is not type(needed):
+        if self.law.guards_as is not type(needed):
             raise ValueError(
                 f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "
                 f"{needed}. Expected the mechanism as calibrate(...) returns it: what another law "

@@ -10,7 +10,7 @@ from mrf_matrix.files import is_plain_line
 
 LONGEST = 200
 
-SAMPLERS = {"exact": "opendp", "research": "numpy", "none": "nothing"}
+SAMPLERS = {"exact": "opendp", "shares": "parties", "research": "numpy", "none": "nothing"}
 """What draws each kind of noise."""
 
 
@@ -81,7 +81,8 @@ class Provenance:
     def today(cls, noise: str) -> "Provenance":
         """Return the provenance of a measurement that is made now with a kind of noise."""
         drawn = SAMPLERS[noise]
-        sampler = drawn if noise == "none" else f"{drawn} {installed(drawn)}"
+        named = noise in ("none", "shares")  # each party draws its own, with its own program
+        sampler = drawn if named else f"{drawn} {installed(drawn)}"
         return cls(installed("mrf-matrix"), datetime.now(UTC).date(), sampler)
 
     def check_noise(self, noise: str) -> None:

@@ -11,10 +11,13 @@ from mrf_matrix.mechanisms.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.mechanism import Mechanism
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from mrf_matrix.mechanisms.provenance import Provenance, PublicDomain
+from mrf_matrix.mechanisms.quorum import Quorum
 from strategies.operators import Operator
 
-Noise = Literal["exact", "research", "none"]
+Noise = Literal["exact", "shares", "research", "none"]
 NOISE_KINDS: tuple[str, ...] = get_args(Noise)
+PRIVATE_NOISE = ("exact", "shares")
+"""Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
 
 READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
 
@@ -32,8 +35,8 @@ class Release:
         The public part: integer strategy, noise law, budget, neighbouring relation.
     answers : ndarray of int64, shape (m, k)
         Noisy answers, a column for each class.
-    noise : {"exact", "research", "none"}
-        Only "exact" noise makes a private release.
+    noise : {"exact", "shares", "research", "none"}
+        Only "exact" noise, or exact "shares" of it from several parties, makes a private release.
     sizes : tuple of int
         Attribute sizes of the public domain.
     provenance : Provenance, optional
@@ -43,6 +46,8 @@ class Release:
     domain_read_off : bool, default=False
         Whether the domain was read off the records, which leaks them: then the release is not
         private, whatever its noise, and nothing made of it is.
+    quorum : Quorum, optional
+        With "shares": on how many honest parties the claim rests. Given with no other noise.
 
     Examples
     --------
@@ -61,6 +66,7 @@ class Release:
     provenance: Provenance | None = None
     domain: PublicDomain | None = None
     domain_read_off: bool = False
+    quorum: Quorum | None = None
 
     def __post_init__(self) -> None:
         answers = np.asarray(self.answers)
@@ -73,6 +79,11 @@ class Release:
             raise TypeError(f"answers has type {answers.dtype}: expected int64.")
         if self.noise not in NOISE_KINDS:
             raise ValueError(f"noise={self.noise!r}: expected one of {NOISE_KINDS}.")
+        if (self.noise == "shares") != (self.quorum is not None):
+            raise ValueError(
+                f"noise={self.noise!r}, quorum={self.quorum!r}: expected a Quorum with noise "
+                f"'shares', which says on whom the claim rests, and with no other noise."
+            )
         if self.provenance is not None:
             self.provenance.check_noise(self.noise)
         self._check_domain(answers.shape[1])
@@ -194,8 +205,8 @@ class Release:
 
     @property
     def is_private(self) -> bool:
-        """Whether this is a private release: exact noise, a finite budget, a public domain."""
-        return self.noise == "exact" and not self.domain_read_off
+        """Whether this is a private release: exact noise or shares of it, a public domain."""
+        return self.noise in PRIVATE_NOISE and not self.domain_read_off
 
     @property
     def statement(self) -> str:
@@ -212,9 +223,10 @@ class Release:
                 f"NOT A PRIVATE RELEASE: {self.law} from a seedable generator (research noise), "
                 f"with the error of {self.budget!r} under {self.neighboring} neighbours."
             )
+        rests = "" if self.quorum is None else f", {self.quorum.condition}"
         return (
             f"Private release: {self.budget!r} under {self.neighboring} neighbours, exact "
-            f"{self.law}."
+            f"{self.law}{rests}."
         )
 
     def __repr__(self) -> str:

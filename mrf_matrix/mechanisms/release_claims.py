@@ -20,6 +20,8 @@ from mrf_matrix.mechanisms.integer_form import integer_form
 from mrf_matrix.mechanisms.mechanism import Mechanism, noise_for
 from mrf_matrix.mechanisms.neighboring import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.quorum import Quorum
+from mrf_matrix.mechanisms.release_shares import check_scale
 from mrf_matrix.mechanisms.rounding import RoundedStrategy
 from strategies.operator_files import encode
 from strategies.operators import Operator, Scaled
@@ -50,6 +52,8 @@ class Claims:
         What the selected strategy was multiplied by.
     is_lossy : bool
     method : str
+    shares : (Quorum, NoiseLaw), optional
+        Of noise that several parties shared.
     """
 
     budget: PureDP | ZCDP
@@ -59,6 +63,7 @@ class Claims:
     scale: Fraction
     is_lossy: bool
     method: str
+    shares: tuple[Quorum, NoiseLaw] | None = None
 
 
 def verified(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mechanism:
@@ -132,6 +137,10 @@ def _law(claims: Claims, factor: int) -> NoiseLaw:
         if claims.noise_scale:
             raise ReleaseFileError("noise of an infinite budget: expected a scale of 0.")
         return needed
+    if claims.shares is not None:
+        quorum, law = claims.shares
+        check_scale(law, quorum, needed)
+        return law
     if claims.noise_scale < needed.scale:
         raise ReleaseFileError(
             f"noise of scale {float(claims.noise_scale):.6g}: {claims.budget!r} under "

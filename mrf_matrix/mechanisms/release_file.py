@@ -1,5 +1,6 @@
 """A release as JSON and arrays, and back: everything is checked before it is believed."""
 
+from dataclasses import replace
 from datetime import date
 from typing import Any, cast
 
@@ -20,8 +21,9 @@ from mrf_matrix.mechanisms.files import (
 )
 from mrf_matrix.mechanisms.neighboring import NEIGHBORING
 from mrf_matrix.mechanisms.provenance import Provenance
-from mrf_matrix.mechanisms.release import NOISE_KINDS, Noise, Release
+from mrf_matrix.mechanisms.release import NOISE_KINDS, PRIVATE_NOISE, Noise, Release
 from mrf_matrix.mechanisms.release_claims import Claims, ReleaseFileError, verified
+from mrf_matrix.mechanisms.release_shares import shares_content, shares_of
 from strategies.operator_files import decode, encode
 
 FORMAT = "mrf_matrix.release"
@@ -47,6 +49,10 @@ KEYS = {
 }
 READ_OFF_KEY = "domain_read_off"
 """True where the domain was read off the records; missing elsewhere."""
+
+
+SHARES = {"shares"}
+"""The key of releases whose noise several parties shared; no other has it."""
 
 
 def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -93,6 +99,7 @@ def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     }
     if release.domain_read_off:
         data[READ_OFF_KEY] = True
+    data |= shares_content(release)
     return data, arrays | {"answers": release.answers.astype("<i8", copy=False)}
 
 
@@ -106,19 +113,20 @@ def release_of(container: Container) -> tuple[Release, Any]:
     ValueError, TypeError, KeyError, ArithmeticError
         If something is missing, of another type, too large, or does not agree.
     """
-    data = checked_object(container.data, _keys(container.data), "release.json")
+    keys = _keys(container.data) | SHARES.intersection(container.data)
+    data = checked_object(container.data, keys, "release.json")
     if data.get(READ_OFF_KEY, True) is not True:
         raise ReleaseFileError(f"{READ_OFF_KEY}: expected true, or nothing.")
     checked_version(data, FORMAT, SCHEMA_VERSION)
     noise = cast(Noise, one_of(data["noise"], NOISE_KINDS, "noise"))
     budget = budget_of(data["budget"])
     read_off = READ_OFF_KEY in data
-    private = noise == "exact" and not read_off
+    private = noise in PRIVATE_NOISE and not read_off
     if budget.is_infinite != (noise == "none") or data["is_private"] is not private:
         raise ReleaseFileError(
             f"noise={noise!r}, {budget!r}, is_private={str(data['is_private'])[:10]}: expected an "
-            f"infinite budget with noise 'none' only, and a private release with 'exact' only, "
-            f"over a domain that was not read off the records."
+            f"infinite budget with noise 'none' only, and a private release with 'exact' or "
+            f"'shares' only, over a domain that was not read off the records."
         )
     strategy = checked_object(data["strategy"], STRATEGY_KEYS, "strategy")
     matrix, names = decode(strategy["matrix"], container.array, "strategy/")
@@ -131,7 +139,11 @@ def release_of(container: Container) -> tuple[Release, Any]:
     sizes = _sizes(data["sizes"])
     check_columns(matrix, sizes)
     answers = container.array("answers", "<i8", (matrix.shape[0], _classes(data["n_classes"])))
-    mechanism = verified(matrix, recovery, _claims(data, strategy, budget))
+    claims, quorum = _claims(data, strategy, budget), None
+    if "shares" in data:
+        quorum, law = shares_of(data["shares"], budget, claims.noise_scale)
+        claims = replace(claims, shares=(quorum, law))
+    mechanism = verified(matrix, recovery, claims)
     native = answers.astype(np.int64)
     release = Release(
         mechanism,
@@ -140,6 +152,7 @@ def release_of(container: Container) -> tuple[Release, Any]:
         sizes,
         _provenance(data["provenance"]),
         domain_read_off=read_off,
+        quorum=quorum,
     )
     return release, data["domain"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise, Release
+from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise, Release
 from mrf_matrix.mechanisms.containment import (
     check_determined,
     checked_workload,
@@ -141,7 +141,7 @@ def maximum_likelihood(
     )
 
 
-def _common_law(releases: Sequence[Release]) -> type:
+def _common_law(releases: Sequence[Release]) -> type[NoiseLaw]:
     laws = {type(release.law) for release in releases}
     if len(laws) > 1:
         raise ValueError(

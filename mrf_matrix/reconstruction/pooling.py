@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.release import Noise
+from mrf_matrix.mechanisms.release import PRIVATE_NOISE, Noise
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 from strategies.problem.merging import can_merge, merge_columns
 
@@ -156,10 +156,10 @@ def _stacked(blocks: Sequence[Operator], roots: tuple[float, ...]) -> Operator:
 
 
 def noise_of(releases: Sequence[Release]) -> Noise:
-    """Return the noise behind answers from several releases: "exact" only where all have it."""
+    """Return the noise behind answers from several releases: private only where all have it."""
     kinds = {release.noise for release in releases}
-    if kinds == {"exact"}:
-        return "exact"
+    if kinds <= set(PRIVATE_NOISE):
+        return "shares" if "shares" in kinds else "exact"
     return "none" if kinds == {"none"} else "research"
 
 

@@ -80,6 +80,11 @@ def save_model(
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
+    if model.privacy_report_.noise == "shares":
+        raise ModelFileError(
+            "model is made from noise that several parties shared, a claim that model files do not "
+            "hold: expected save_release(release, path), and from_release(...) after loading it."
+        )
     doubt = None if allow_nonprivate else doubt_of(model)
     if doubt is not None:
         raise ModelFileError(

@@ -4,6 +4,7 @@ from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
 from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise
 from mrf_matrix.mechanisms.noise.process import NoiseProcessError
+from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
 
 __all__ = [
     "DiscreteGaussian",
@@ -11,4 +12,6 @@ __all__ = [
     "NoNoise",
     "NoiseLaw",
     "NoiseProcessError",
+    "SharedDiscreteGaussian",
+    "SharedDiscreteLaplace",
 ]

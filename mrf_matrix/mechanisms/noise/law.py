@@ -63,6 +63,11 @@ class NoiseLaw(ABC):
     def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
         """Return independent draws from NumPy: seedable, for studies only."""
 
+    @property
+    def guards_as(self) -> type["NoiseLaw"]:
+        """The law whose guarantee it has: its own, unless it is made of others' shares."""
+        return type(self)
+
     def pmf(self, values: NDArray[Any]) -> Floats:
         """Return the probability of each integer."""
         return np.asarray(np.exp(self.log_pmf(values)), dtype=np.float64)

@@ -1,0 +1,189 @@
+"""`mrf-matrix federate`: several parties, their noise in shares and their sums under masks."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.fit import domain_of
+from mrf_matrix.cli.options import (
+    budget_options,
+    neighboring_option,
+    seed_option,
+    splits_option,
+    strategy_option,
+    time_limit_option,
+    trees_option,
+)
+from mrf_matrix.cli.paid_release import check_output
+from mrf_matrix.cli.screen import console, table
+
+if TYPE_CHECKING:
+    from mrf_matrix.datasets import Dataset
+    from mrf_matrix.federated import FederatedDesign
+    from mrf_matrix.federated.runner import Federation
+    from mrf_matrix.mechanisms import CellCounts
+
+SIMULATED = (
+    "Simulated in one process, which sees every party's records: the release is private, the "
+    "rehearsal is not. Deploy as docs/federated.md says."
+)
+
+
+@click.group(name="federate")
+def command() -> None:
+    """Several parties: noise in shares, sums under masks."""
+
+
+@command.command(name="simulate")
+@click.argument("data")
+@click.option(
+    "--domain",
+    "domain_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Domain file (JSON) of a CSV or Parquet file. Required for files.",
+)
+@click.option("--target", help="Column of the classes, if the domain file does not say it.")
+@click.option("--by", required=True, help="Attribute whose every category is a party's records.")
+@click.option("--dropouts", default=0, show_default=True, help="Parties that may vanish.")
+@click.option("--colluders", default=0, show_default=True, help="Parties that may collude.")
+@click.option("--vanish", default=0, show_default=True, help="Parties that do vanish, at random.")
+@click.option("--remove-excess", is_flag=True, help="Take noise that nobody needs off again.")
+@budget_options()
+@trees_option()
+@click.option("--depth", default=3, show_default=True, help="Depth of a tree.")
+@splits_option()
+@strategy_option()
+@neighboring_option()
+@seed_option("Seed of forest and drop-outs; noise has none.")
+@time_limit_option(4.0, "Seconds to search for a strategy.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Release file to write."
+)
+@click.option("--overwrite", is_flag=True, help="Replace a release that is there already.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@user_errors
+def simulate(
+    data: str,
+    domain_file: Path | None,
+    target: str | None,
+    by: str,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Rehearse a federation on DATA, split among parties by an attribute, in this process.
+
+    DATA is a CSV or Parquet file with its --domain file, or a name from `mrf-matrix datasets`. The
+    attribute's public categories are the parties, also those without a record. Everything of the
+    protocol is played: keys, shares, masks, drop-outs. The noise is exact.
+    """
+    from mrf_matrix.datasets import load_dataset
+    from mrf_matrix.estimators import save_release
+    from mrf_matrix.federated.runner import run_federation
+
+    if output is not None:
+        check_output(output, overwrite=overwrite, reads=(data, domain_file))
+    records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
+    parts, names = split_by(records, by)
+    design, workload = designed(records, len(parts), settings)
+    found = run_federation(
+        design, parts, network=vanishing(len(parts), settings), domain=records.domain
+    )
+    if output is not None:
+        save_release(found.release, output)
+    report = report_of(design, found, workload)
+    if as_json:
+        click.echo(json.dumps(report | {"parties": names}, indent=2))
+        return
+    screen = console()
+    screen.print(report.pop("claim"), markup=False)
+    listing = table(f"{len(names)} parties by {by}", "what", "figure")
+    for name, figure in report.items():
+        listing.add_row(name.replace("_", " "), str(figure))
+    screen.print(listing)
+    screen.print(SIMULATED)
+    if output is not None:
+        screen.print(f"Written: {output}", markup=False, soft_wrap=True)
+
+
+def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]":
+    """Return each party's counts, and the parties' names: the attribute's categories."""
+    from mrf_matrix.mechanisms import count_cells
+
+    domain = records.domain
+    if by not in domain.names:
+        raise click.ClickException(f"--by {by}: expected an attribute, one of {domain.names}.")
+    place = domain.names.index(by)
+    codes, labels = domain.encode(records.X), domain.encode_target(records.y)
+    parts = [
+        count_cells(codes[mine], labels[mine], domain.sizes, domain.n_classes)
+        for mine in (codes[:, place] == party for party in range(domain.sizes[place]))
+    ]
+    return parts, [f"{by}={label}" for label in domain.attributes[place].labels]
+
+
+def designed(
+    records: "Dataset", parties: int, settings: dict[str, Any]
+) -> "tuple[FederatedDesign, Any]":
+    """Return the design of the options, and what it answers: every path of a random forest."""
+    from mrf_matrix.compilation import path_matrix
+    from mrf_matrix.federated import federate
+    from mrf_matrix.forests import RandomTrees
+    from mrf_matrix.mechanisms.budget import budget_or_default
+    from strategies import select
+
+    budget = budget_or_default(epsilon=settings["epsilon"], rho=settings["rho"])
+    source = RandomTrees(settings["trees"], settings["depth"], splits=settings["splits"])
+    workload = path_matrix(source.grow(records.domain, random_state=settings["seed"]))
+    strategy = select(
+        workload,
+        budget.norm,
+        settings["strategy"],
+        settings["seed"],
+        time_limit=settings["time_limit"],
+    )
+    design = federate(
+        strategy,
+        budget,
+        parties=parties,
+        dropouts=settings["dropouts"],
+        colluders=settings["colluders"],
+        n_classes=records.domain.n_classes,
+        neighboring=settings["neighboring"],
+        workload=workload,
+        remove_excess=settings["remove_excess"],
+    )
+    return design, workload
+
+
+def vanishing(parties: int, settings: dict[str, Any]) -> Any:
+    """Return the network in which so many parties vanish before they send their vector."""
+    from mrf_matrix.federated import Network
+
+    if not 0 <= settings["vanish"] <= parties:
+        raise click.ClickException(f"--vanish {settings['vanish']}: expected 0 to {parties}.")
+    generator = np.random.default_rng(settings["seed"])
+    gone = generator.choice(parties, settings["vanish"], replace=False).tolist()
+    return Network(dict.fromkeys(gone, "masked"))
+
+
+def report_of(design: "FederatedDesign", found: "Federation", workload: Any) -> dict[str, Any]:
+    """Return what is public of a run: no count, and nothing of one party."""
+    rows = workload.shape[0] * design.n_classes
+    planned = design.expected_error(workload, len(found.contributors))
+    return {
+        "claim": found.release.statement,
+        "strategy": found.release.method,
+        "loss_of_coarse_integers": round(design.ratio, 4),
+        "contributors": len(found.contributors),
+        "excess_noise_taken_off_of": len(found.revealing),
+        "expected_rms_error_of_a_leaf": round(float(np.sqrt(planned / rows)), 4),
+        "bytes_sent_by_a_party": sum(found.bytes_up.values()),
+        "bytes_sent_to_a_party": sum(found.bytes_down.values()),
+        "seconds": round(found.seconds, 3),
+    }

@@ -1,0 +1,44 @@
+"""Parties that do not trust each other: shares of noise, secure sums, and the release of both.
+
+Each party adds a share of the noise to its own exact answers and sends the sum under masks; the
+server opens nothing but the total, which is a `Release` like any other. See docs/federated.md.
+"""
+
+from mrf_matrix.federated.coarse import CoarseStrategyError
+from mrf_matrix.federated.contribution import CapacityError, Contribution, contribution
+from mrf_matrix.federated.design import FederatedDesign, federate
+from mrf_matrix.federated.message_bytes import RoundBytes, message_bytes
+from mrf_matrix.federated.messages import (
+    AlteredMessageError,
+    BelowThresholdError,
+    Message,
+    OutOfOrderError,
+    ProtocolError,
+    ReplayedMessageError,
+)
+from mrf_matrix.federated.network import Network
+from mrf_matrix.federated.opening import release_of, session_of
+from mrf_matrix.federated.session import Session
+from mrf_matrix.mechanisms import Quorum
+
+__all__ = [
+    "AlteredMessageError",
+    "BelowThresholdError",
+    "CapacityError",
+    "CoarseStrategyError",
+    "Contribution",
+    "FederatedDesign",
+    "Message",
+    "Network",
+    "OutOfOrderError",
+    "ProtocolError",
+    "Quorum",
+    "ReplayedMessageError",
+    "RoundBytes",
+    "Session",
+    "contribution",
+    "federate",
+    "message_bytes",
+    "release_of",
+    "session_of",
+]

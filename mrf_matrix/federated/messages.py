@@ -1,0 +1,218 @@
+"""Signed messages: who says what, to whom, in which round of which session."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+ROUNDS = ("keys", "shares", "masked", "unmask")
+"""The four rounds, in order. In each the server asks and the parties answer."""
+
+SERVER = -1
+"""The server's number as sender or receiver; parties are 0 to k - 1."""
+
+PREFIX = b"mrf_matrix.federated/1"
+PIECES = 2**20
+SHORT = 4096
+
+
+class ProtocolError(ValueError):
+    """A message or a state that the protocol does not allow. Nothing was opened or sent by it."""
+
+
+class AlteredMessageError(ProtocolError):
+    """A message that is not what its sender signed, or that cannot be read."""
+
+
+class ReplayedMessageError(ProtocolError):
+    """A message of another session, or one that was answered or counted before."""
+
+
+class OutOfOrderError(ProtocolError):
+    """A message of a round that has not begun, or is over."""
+
+
+class BelowThresholdError(ProtocolError):
+    """Too few parties are left: the sum must not be opened, and is not."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One signed message.
+
+    Attributes
+    ----------
+    session : bytes
+        Digest of the public configuration of the sum, 32 bytes.
+    round : str
+        One of `ROUNDS`.
+    sender, receiver : int
+        A party's number, or `SERVER`.
+    payload : bytes
+    signature : bytes
+        Ed25519, over all of the above.
+    """
+
+    session: bytes
+    round: str
+    sender: int
+    receiver: int
+    payload: bytes
+    signature: bytes = b""
+
+    @property
+    def signed(self) -> bytes:
+        """The bytes that are signed."""
+        ends = struct.pack("<qq", self.sender, self.receiver)
+        return pack([PREFIX, self.session, self.round.encode(), ends, self.payload])
+
+    @property
+    def size(self) -> int:
+        """Bytes of everything that is sent."""
+        return len(self.signed) + len(self.signature)
+
+
+def sign(message: Message, identity: "Ed25519PrivateKey") -> Message:
+    """Return a message with its sender's signature."""
+    signature = identity.sign(message.signed)
+    return Message(
+        message.session,
+        message.round,
+        message.sender,
+        message.receiver,
+        message.payload,
+        signature,
+    )
+
+
+def check_signature(message: Message, public: bytes) -> None:
+    """Refuse a message that the holder of a public key did not sign.
+
+    Raises
+    ------
+    AlteredMessageError
+    """
+    # of a large message anew each time: kept answers hold on to what they were given
+    fits = _fits if len(message.payload) <= SHORT else _fits.__wrapped__
+    if not fits(public, message.signature, message.signed):
+        raise AlteredMessageError(
+            f"message of {name_of(message.sender)} in round {message.round[:20]!r}: its signature "
+            f"does not fit, so it was altered or is not theirs. Expected it as it was sent."
+        )
+
+
+@lru_cache(maxsize=4096)
+def _fits(public: bytes, signature: bytes, signed: bytes) -> bool:
+    """Tell whether a signature fits; the parties of one process check the same keys."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, signed)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def check_round(message: Message, session: bytes, now: str | None) -> None:
+    """Refuse a message of another session or another round.
+
+    Parameters
+    ----------
+    message : Message
+    session : bytes
+        The session's digest.
+    now : str or None
+        The round that is on; None after the last.
+
+    Raises
+    ------
+    ReplayedMessageError, OutOfOrderError
+    """
+    who = name_of(message.sender)
+    if message.session != session:
+        raise ReplayedMessageError(
+            f"message of {who} in round {message.round[:20]!r} belongs to another session: "
+            f"expected one of this session, whose configuration it signs."
+        )
+    if message.round == now:
+        return
+    told = f"message of {who} is of round {message.round[:20]!r}"
+    if message.round not in ROUNDS:
+        raise OutOfOrderError(f"{told}: expected one of {ROUNDS}.")
+    over = now is None or ROUNDS.index(message.round) < ROUNDS.index(now)
+    if over:
+        raise ReplayedMessageError(f"{told}, which is over: it is late or was sent before.")
+    raise OutOfOrderError(f"{told}, which has not begun: expected round {now!r}.")
+
+
+def name_of(number: int) -> str:
+    """Return whom a number stands for."""
+    return "the server" if number == SERVER else f"party {number}"
+
+
+def pack(parts: Sequence[bytes]) -> bytes:
+    """Join byte strings so that they can be told apart again."""
+    lengths = struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts))
+    return b"".join([lengths, *parts])
+
+
+def unpack(data: bytes, count: int | None = None) -> list[bytes]:
+    """Return the byte strings of `pack`, of which there must be ``count`` if it is given.
+
+    Raises
+    ------
+    AlteredMessageError
+        If the data are not those of `pack`.
+    """
+    number = int.from_bytes(data[:8], "little") if len(data) >= 8 else -1
+    head = 8 * (number + 1)
+    if 0 <= number <= PIECES and len(data) >= head and count in (None, number):
+        lengths = struct.unpack(f"<{number}Q", data[8:head])
+        if sum(lengths) == len(data) - head:
+            parts, start = [], head
+            for length in lengths:
+                parts.append(data[start : start + length])
+                start += length
+            return parts
+    raise AlteredMessageError(f"payload of {len(data)} bytes: expected parts as they were packed.")
+
+
+def pack_numbers(numbers: Sequence[int]) -> bytes:
+    """Return the numbers of parties as bytes."""
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+def unpack_numbers(data: bytes) -> list[int]:
+    """Return the numbers of parties, which must be distinct and in order."""
+    if len(data) % 8:
+        raise AlteredMessageError(f"{len(data)} bytes: expected whole numbers of 8 bytes.")
+    numbers = [number for (number,) in struct.iter_unpack("<q", data)]
+    if sorted(set(numbers)) != numbers:
+        raise AlteredMessageError("numbers of parties: expected each once, in order.")
+    return numbers
+
+
+def pack_by_party(content: Mapping[int, bytes]) -> bytes:
+    """Return one byte string a party as bytes."""
+    numbers = sorted(content)
+    return pack([pack_numbers(numbers), *(content[number] for number in numbers)])
+
+
+def unpack_by_party(data: bytes) -> dict[int, bytes]:
+    """Return what `pack_by_party` packed.
+
+    Raises
+    ------
+    AlteredMessageError
+        If there are not as many byte strings as numbers.
+    """
+    parts = unpack(data)
+    parties, content = unpack_numbers(parts[0]) if parts else [], parts[1:]
+    if not parts or len(parties) != len(content):
+        raise AlteredMessageError("a payload by party: expected one part for each number.")
+    return dict(zip(parties, content, strict=True))

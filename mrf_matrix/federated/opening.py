@@ -1,0 +1,117 @@
+"""From an opened sum to a `Release`, like any other but for its law and on whom it rests."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.federated.contribution import noise_kind
+from mrf_matrix.federated.design import FederatedDesign
+from mrf_matrix.federated.messages import ProtocolError
+from mrf_matrix.federated.session import Session
+from mrf_matrix.mechanisms import Provenance, Release
+
+
+def release_of(
+    design: FederatedDesign,
+    total: NDArray[np.int64],
+    sizes: Sequence[int],
+    *,
+    contributors: int,
+    excess: NDArray[np.int64] | None = None,
+    revealing: int = 0,
+    noise: str = "exact",
+    domain: Any = None,
+) -> Release:
+    """Return the release of an opened sum.
+
+    Parameters
+    ----------
+    design : FederatedDesign
+    total : ndarray of int64, shape (design.length,)
+        From `opened_sum`.
+    sizes : sequence of int
+        Attribute sizes of the public domain.
+    contributors : int
+        Parties whose vectors are in the sum.
+    excess : ndarray of int64, shape (design.length,), optional
+        The opened sum of layers that are taken off.
+    revealing : int, default=0
+        Parties whose layers are in it.
+    noise : {"exact", "research"}, default="exact"
+        What the parties drew.
+    domain : Domain, optional
+        Kept in the release.
+
+    Raises
+    ------
+    ProtocolError
+        If a sum has another length than the design.
+    ValueError
+        If so few contributions may not be opened.
+    """
+    parts = [total] if excess is None else [total, excess]
+    for part in parts:
+        if part.shape != (design.length,):
+            raise ProtocolError(
+                f"a sum of shape {part.shape}: expected ({design.length},), the design's."
+            )
+    answers = total if excess is None else total - excess
+    kind = noise_kind(design, noise)
+    return Release(
+        design.released(contributors, revealing),
+        answers.reshape(design.shape),
+        kind,
+        tuple(sizes),
+        Provenance.today(kind),
+        domain,
+        quorum=design.quorum if kind == "shares" else None,
+    )
+
+
+def session_of(
+    design: FederatedDesign, label: str, identities: Sequence[bytes], server: bytes
+) -> Session:
+    """Return the public configuration of a design's sum.
+
+    Parameters
+    ----------
+    design : FederatedDesign
+    label : str
+        A name that is used once.
+    identities : sequence of bytes
+        Ed25519 public key of each party, in order.
+    server : bytes
+        Ed25519 public key of the server.
+    """
+    return Session(
+        label=label,
+        members=tuple(range(design.quorum.parties)),
+        identities=tuple(identities),
+        server=server,
+        threshold=design.quorum.threshold,
+        length=design.length,
+        design=design.digest,
+    )
+
+
+def excess_session(session: Session, survivors: Sequence[int]) -> Session:
+    """Return the configuration of the second sum, among those whose vectors are in the first."""
+    return Session(
+        label=f"{session.label}, excess noise",
+        members=tuple(survivors),
+        identities=tuple(session.identity(number) for number in survivors),
+        server=session.server,
+        threshold=session.threshold,
+        length=session.length,
+        design=session.digest,
+    )
+
+
+def revealed(
+    design: FederatedDesign, layers: NDArray[np.int64], contributors: int
+) -> NDArray[np.int64]:
+    """Return the sum of a party's layers that are taken off when so many contributed."""
+    part = design.revealed_layers(contributors)
+    return np.asarray(layers[part.start - 1 :].sum(axis=0, dtype=np.int64))

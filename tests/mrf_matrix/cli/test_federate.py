@@ -1,0 +1,57 @@
+"""`mrf-matrix federate simulate`: a whole rehearsal from the command line."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("cryptography")
+
+from mrf_matrix import load_release
+from mrf_matrix.cli.main import main
+
+QUICK = ["--trees", "8", "--depth", "2", "--strategy", "identity"]
+
+
+def simulated(*options):
+    return CliRunner().invoke(main, ["federate", "simulate", "car", *QUICK, *options])
+
+
+def test_a_rehearsal_reports_and_writes_its_release(tmp_path):
+    file = tmp_path / "car.mrf"
+    done = simulated(
+        "--by", "doors", "--dropouts", "1", "--vanish", "1", "--json", "--output", str(file)
+    )
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["contributors"] == 3
+    assert report["parties"] == ["doors=2", "doors=3", "doors=4", "doors=5more"]
+    release = load_release(file)
+    assert release.statement == report["claim"]
+    assert release.quorum.parties == 4
+    again = simulated("--by", "doors", "--output", str(file))
+    assert again.exit_code == 1
+    assert "is there already" in again.output
+
+
+def test_people_read_a_table():
+    done = simulated("--by", "buying", "--rho", "1")
+    assert done.exit_code == 0, done.output
+    assert "conditional on every party of 4 contributing" in " ".join(done.output.split())
+    assert "the rehearsal is not" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--by", "colour"], "expected an attribute"),
+        (["--by", "doors", "--dropouts", "4"], "nobody's noise"),
+        (["--by", "doors", "--vanish", "5"], "expected 0 to 4"),
+        (["--by", "doors", "--dropouts", "1", "--vanish", "2"], "Nothing was opened"),
+        (["--by", "doors", "--epsilon", "1", "--rho", "1"], "exactly one"),
+    ],
+)
+def test_bad_input_ends_in_one_line(options, told):
+    done = simulated(*options)
+    assert done.exit_code == 1
+    assert told in done.output
