@@ -241,7 +241,7 @@ def test_what_cannot_be_scored_is_refused_by_name():
         choose_forest(release, DOMAIN)
     for name, value in {
         "gamma": 0, "caution": -1, "n_draws": 0, "n_records": 0, "votings": ["loud"],
-        "shrinkages": ["all"], "forests": [], "depths": [9],
+        "shrinkages": ["all"], "forests": [], "depths": [-1],
     }.items():  # fmt: skip
         with pytest.raises(
             ValueError, match=r"gamma|caution|n_draws|n_records|voting|shrink|forest|depth"

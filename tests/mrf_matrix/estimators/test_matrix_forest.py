@@ -149,14 +149,14 @@ def test_accuracy_on_car_is_what_was_measured_on_the_published_code(car):
 
 
 BAD = {
-    "epsilon": [0, -1, float("nan"), "1", None, True],
+    "epsilon": [0, -1, float("nan"), "1", True],
     "voting": ["soft"],
     "allocation": ["everywhere"],
     "strategy": ["no_such_family"],
     "neighboring": ["bounded"],
     "noise": ["float"],
     "n_trees": [0],
-    "max_depth": [7, -1],
+    "max_depth": [-1, 1.5],
     "splits": ["ternary"],
 }
 
@@ -185,11 +185,11 @@ def test_bad_records_are_refused(car):
     model = research(car)
     with pytest.raises(ValueError, match="records"):
         model.fit(car.codes[:0], car.y[:0])
-    with pytest.raises(ValueError, match="labels"):
+    with pytest.raises(ValueError, match="differ in length"):
         model.fit(car.X, car.y[:-1])
     wrong = car.y.copy().astype(object)
     wrong[3] = "excellent"
-    with pytest.raises(ValueError, match="excellent"):
+    with pytest.raises(ValueError, match="not in the categories"):
         model.fit(car.X, wrong)
 
 

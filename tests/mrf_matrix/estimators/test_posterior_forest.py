@@ -96,7 +96,7 @@ def test_tables_of_a_release_without_noise_are_the_contingency_tables():
     )
     codes = rng.integers(0, domain.sizes, size=(80, 4)).astype(np.int32)
     labels = rng.integers(0, 3, size=80)
-    for n_blocks in (1, 2, 3, 9):
+    for n_blocks in (1, 2, 3):
         plan = planned_measurement(
             domain,
             PureDP(INFINITE),
@@ -222,10 +222,10 @@ def test_the_ledger_is_charged_once_and_refuses_before_records_are_read(car, mon
 
 
 BAD = {
-    "epsilon": [0, -1, float("nan"), "1", None, True],
+    "epsilon": [0, -1, float("nan"), "1", True],
     "neighboring": ["bounded"],
     "noise": ["float"],
-    "n_blocks": [0, -1, 1.5, "many", True, None],
+    "n_blocks": [0, -1, 1.5, "many", True, None, 99],
     "n_records": [-1, 2.5, True, "all"],
 }
 
@@ -252,7 +252,7 @@ def test_what_cannot_be_predicted_from_is_refused_before_it_is_paid():
         many.fit(np.zeros((3, 14), int), [0, 1, 2])
     wrong = PosteriorForestClassifier(Domain.from_sizes([2, 2], n_classes=2), ledger=ledger)
     for X, y in (([[0, 2]], [0]), ([[0, 1]], [2]), (np.zeros((0, 2), int), [])):
-        with pytest.raises(ValueError, match=r"2|records"):
+        with pytest.raises(ValueError, match=r"not in the categories|no records"):
             wrong.fit(X, y)
     assert not ledger.charges
 
@@ -314,7 +314,8 @@ def test_counting_that_fails_costs_nothing(car, monkeypatch):
 def test_every_budget_gives_probabilities(sizes, k, epsilon):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, sizes, size=(60, len(sizes))), rng.integers(0, max(k - 1, 1), size=60)
-    for settings in ({"n_blocks": 9}, {"n_records": 1}, {"n_blocks": 1, "n_records": 10**7}):
+    most = sum(size > 1 for size in sizes)
+    for settings in ({"n_blocks": most}, {"n_records": 1}, {"n_blocks": 1, "n_records": 10**7}):
         model = PosteriorForestClassifier(
             Domain.from_sizes(sizes, n_classes=k), epsilon=epsilon, random_state=0, **settings
         )
