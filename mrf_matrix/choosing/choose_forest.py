@@ -11,8 +11,7 @@ from mrf_matrix.choosing.cell_recovery import CellRecovery
 from mrf_matrix.choosing.coupled_bootstrap import recovery_of
 from mrf_matrix.choosing.forest_choice import ForestChoice
 from mrf_matrix.choosing.forest_contest import ForestContest, Rule
-from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.schema import required_domain
+from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.forests import Forest, RandomTrees
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.voting.leaf_noise import SHRINKAGES, check_shrinkage

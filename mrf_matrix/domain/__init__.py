@@ -3,5 +3,6 @@
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
+from mrf_matrix.domain.required import required_domain
 
-__all__ = ["Attribute", "Domain", "DomainError", "PrivacyLeakWarning"]
+__all__ = ["Attribute", "Domain", "DomainError", "PrivacyLeakWarning", "required_domain"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import AnsweredIntervals
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
 from mrf_matrix.estimators.prediction.prediction_terms import (

@@ -8,14 +8,13 @@ import numpy as np
 
 from mrf_matrix.choosing.forest_choice import ForestChoice
 from mrf_matrix.compilation import path_matrix
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.released.released_forest import (
     ReleasedEnsemble,
     ReleasedForestClassifier,
 )
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.ensembles import structure_generator, structure_notes
-from mrf_matrix.estimators.shared.schema import required_domain
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release

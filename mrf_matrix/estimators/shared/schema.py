@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.shared.fixed_claim import check_claim
 from mrf_matrix.estimators.shared.sklearn_checks import validated_data
@@ -52,33 +51,6 @@ def with_provenance(release: Release, domain: Any) -> Release:
         As `fit` read it.
     """
     return replace(release, domain_read_off=isinstance(domain, str))
-
-
-def required_domain(domain: Any) -> Domain:
-    """Return a public domain with classes, or refuse.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or it names no target classes.
-    TypeError
-        If it is something else.
-    """
-    if domain is None:
-        raise ValueError(
-            "domain=None: a private forest needs a public domain (attributes, their codes, the "
-            "classes). Pass domain=Domain([...], target=Attribute(...)), or domain='from_data' "
-            "for non-private work on public records."
-        )
-    if not isinstance(domain, Domain):
-        what = shown(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
-        raise TypeError(f"domain={what}: expected a Domain or 'from_data'.")
-    if domain.target is None:
-        raise ValueError(
-            "domain has no target: the classes are public and must be named. Pass "
-            "Domain(attributes, target=Attribute('class', categories=[...]))."
-        )
-    return domain
 
 
 def encode(domain: Domain, X: Any, y: Any) -> tuple[Codes, Codes]:
