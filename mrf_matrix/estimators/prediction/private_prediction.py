@@ -27,7 +27,6 @@ from mrf_matrix.estimators.shared.ensembles import structure_generator
 from mrf_matrix.estimators.shared.schema import (
     encode,
     encode_queries,
-    required_domain,
     resolve_domain,
 )
 from mrf_matrix.estimators.shared.spending import Budget, noise_stream
