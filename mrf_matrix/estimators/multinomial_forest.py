@@ -9,7 +9,7 @@ from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.spending import bill_of, check_no_ledger
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
-from mrf_matrix.forests.growth.labels import check_label_score, private_labels
+from mrf_matrix.forests.growth.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private_scores import SCORES
 from mrf_matrix.mechanisms import BudgetError, PureDP
@@ -164,11 +164,12 @@ class MultinomialForestClassifier(GrownForestClassifier):
                 "domain. Pass domain=Domain([...], target=Attribute(...))."
             )
         codes, labels, _ = self._encode_training(X, y)
+        trees.check(self.domain_)
+        label_rate(trees.tree_epsilon, self.label_score)  # type: ignore[arg-type]
         bill.charge()
         grown = trees.grow(self.domain_, codes, labels, bits=bits)
-        counts = grown.leaf_counts(codes, labels, self.domain_.n_classes)
         leaf_labels = private_labels(
-            counts,
+            grown.leaf_counts,
             trees.tree_epsilon,
             self.label_score,  # type: ignore[arg-type]
             bits,
