@@ -4,14 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.components import Bools, Components, components, mask_rows
+from strategies.operators.components import (
+    Bools,
+    Components,
+    MaskRows,
+    components,
+    mask_rows,
+    unique_rows,
+)
+from strategies.operators.marginal_checks import checked_set, checked_sizes, checked_weights
 from strategies.operators.memory import check_allocation, fits
 from strategies.operators.operator import Array, Norm, Operator
 from strategies.operators.pseudo_inverse import RowSpaceError, numbered
@@ -58,14 +65,14 @@ class Marginals(Operator):
         attribute_sets: Sequence[Sequence[int]],
         weights: Sequence[float],
     ) -> None:
-        object.__setattr__(self, "sizes", _checked_sizes(sizes))
-        sets = tuple(_checked_set(chosen, len(sizes)) for chosen in attribute_sets)
+        object.__setattr__(self, "sizes", checked_sizes(sizes))
+        sets = tuple(checked_set(chosen, len(sizes)) for chosen in attribute_sets)
         if len(set(sets)) != len(sets) or not sets:
             raise ValueError(
                 f"attribute_sets={list(attribute_sets)!r}: expected at least one set, each once."
             )
         object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", _checked_weights(weights, len(sets)))
+        object.__setattr__(self, "weights", checked_weights(weights, len(sets)))
 
     @property
     def domain_sizes(self) -> tuple[int, ...]:
@@ -237,7 +244,7 @@ class Marginals(Operator):
         rows = mask_rows(workload)
         if rows is None or rows.sizes != self.domain_sizes:
             return None
-        self._spanned(components(rows))
+        self._check_masks(rows)
         answers = np.asarray(answers, dtype=np.float64)
         result = answer_rows(rows, self.residuals(answers))
         return result[:, 0] if answers.ndim == 1 else result
@@ -252,6 +259,25 @@ class Marginals(Operator):
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         return np.asarray(parts.energies @ inverse, dtype=np.float64)
 
+    def check_rows(self, workload: Operator) -> bool:
+        """Refuse rows of masks outside the row space, by the attributes that they restrict."""
+        rows = mask_rows(workload)
+        if rows is None or rows.sizes != self.domain_sizes:
+            return False
+        self._check_masks(rows)
+        return True
+
+    def _check_masks(self, rows: MaskRows) -> None:
+        """Refuse rows outside the row space: no marginal measured holds all they restrict.
+
+        A row depends on the attributes that it restricts only, so a marginal on a superset
+        determines it: attribute sets decide, and nothing has the length of the domain. Where no
+        set does, the row's energy tells whether anything is lost.
+        """
+        fixed = rows.fixed
+        if not (self.eigenvalues(fixed[unique_rows(fixed)[0]]) > 0).all():
+            self._spanned(components(rows))
+
     def _spanned(self, parts: Components) -> Array:
         """Return the eigenvalues on the components, refusing a row outside the row space."""
         values = self.eigenvalues(parts.sets)
@@ -265,32 +291,6 @@ class Marginals(Operator):
                 f"that contains every attribute those rows restrict."
             )
         return values
-
-
-def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
-        raise ValueError(f"sizes={sizes!r}: expected one positive integer for each attribute.")
-    return tuple(int(size) for size in sizes)
-
-
-def _checked_set(chosen: Sequence[int], d: int) -> tuple[int, ...]:
-    ordered = tuple(sorted(int(i) for i in chosen))
-    if len(set(ordered)) != len(ordered) or any(not 0 <= i < d for i in ordered):
-        raise ValueError(
-            f"attribute set {tuple(chosen)!r}: expected distinct attribute numbers from 0 to "
-            f"{d - 1}."
-        )
-    return ordered
-
-
-def _checked_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    exact = tuple(int(w) if isinstance(w, Integral) else float(w) for w in weights)
-    if len(exact) != count or not all(np.isfinite(float(w)) and w >= 0 for w in exact):
-        raise ValueError(
-            f"weights={weights!r}: expected {count} finite numbers, one for each attribute set, "
-            f"none negative."
-        )
-    return exact
 
 
 def _few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
