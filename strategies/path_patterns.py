@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators import Array
-from strategies.operators.components import Bools, MaskRows, unique_rows
+from strategies.operators.components import Bools, MaskRows
+from strategies.operators.distinct_rows import unique_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from strategies.operators import Array, check_allocation
-from strategies.operators.components import Bools, unique_rows
+from strategies.operators.components import Bools
+from strategies.operators.distinct_rows import unique_rows
 from strategies.path_patterns import PatternRows
 
 NEGLIGIBLE = 1e-10

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.components import Bools, unique_rows
+from strategies.operators.components import Bools
+from strategies.operators.distinct_rows import unique_rows
 from strategies.operators.memory import current_cap
 from strategies.operators.operator import Array
 
@@ -67,7 +68,9 @@ def contracted(picked: Sequence[tuple[DistinctMasks, Ints]], table: Array) -> Ar
     """
     k = table.shape[1]
     if not picked:
-        return np.asarray(table)  # one number for all rows
+        return np.asarray(table)  # one row for all
+    if not (k and len(picked[0][1])):
+        return np.zeros((len(picked[0][1]), k))
     sizes = [masks.matrix.shape[1] for masks, _ in picked]
     order = sorted(range(len(picked)), key=lambda i: picked[i][0].spread)
     turned = table.reshape(*sizes, k).transpose(*order, len(sizes))

@@ -16,8 +16,8 @@ from strategies.operators.components import (
     MaskRows,
     components,
     mask_rows,
-    unique_rows,
 )
+from strategies.operators.distinct_rows import unique_rows
 from strategies.operators.marginal_checks import checked_set, checked_sizes, checked_weights
 from strategies.operators.memory import check_allocation, fits
 from strategies.operators.operator import Array, Norm, Operator
