@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from mrf_matrix.estimators.choice_report import ChoiceReport, choice_report
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
+from mrf_matrix.estimators.growth_memory import check_growth_memory
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.spending import bill_of, check_no_ledger
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
@@ -164,7 +165,7 @@ class MultinomialForestClassifier(GrownForestClassifier):
                 "domain. Pass domain=Domain([...], target=Attribute(...))."
             )
         codes, labels, _ = self._encode_training(X, y)
-        trees.check(self.domain_)
+        check_growth_memory(trees, self.domain_)
         label_rate(trees.tree_epsilon, self.label_score)  # type: ignore[arg-type]
         bill.charge()
         grown = trees.grow(self.domain_, codes, labels, bits=bits)

@@ -157,14 +157,14 @@ class PrivateMultinomialTrees:
         Raises
         ------
         ValueError
-            If a parameter or record is invalid, or the trees could outgrow the memory cap.
+            If a parameter or record is invalid, or the trees could outgrow the limit on nodes.
 
         Notes
         -----
         Trees are grown a few at a time, so that memory is that of the records once and of the
-        public numbers in `check`, never of records times trees.
+        public numbers in `sizes`, never of records times trees.
         """
-        self.check(domain)
+        self.sizes(domain).check()
         bits = bits or Bits.of(noise, noise_state)
         if len(codes):  # a part of the records may be empty
             Records.of(domain, codes, labels)
@@ -186,19 +186,9 @@ class PrivateMultinomialTrees:
         b1, b2 = self.budgets
         return PrivateGrowth(self.max_depth, score, score.rate(b1), score.rate(b2))
 
-    def check(self, domain: Domain) -> None:
-        """Refuse trees that could not be grown, whatever the records are.
-
-        Parameters
-        ----------
-        domain : Domain
-
-        Raises
-        ------
-        ValueError
-            If the trees could outgrow the memory cap, or the limit on the nodes of a forest.
-        """
-        GrowthSizes(domain, self.n_trees, self.max_depth).check()
+    def sizes(self, domain: Domain) -> GrowthSizes:
+        """Return the most that the trees can come to over a domain, whatever the records are."""
+        return GrowthSizes(domain, self.n_trees, self.max_depth)
 
     def _forest(self, domain: Domain, levels: Sequence[Level], bits: Bits) -> Forest:
         attributes, patterns = zip(*levels, strict=True)
@@ -224,7 +214,7 @@ class PrivateMultinomialTrees:
             record = np.argsort(tree, kind="stable")
             yield self.n_trees, *self._coins(tree[record], record, bits)
             return
-        step = GrowthSizes(domain, self.n_trees, self.max_depth).trees_at_once(n_records)
+        step = self.sizes(domain).trees_at_once(n_records)
         for first in range(0, self.n_trees, step):
             count = min(step, self.n_trees - first)
             tree, record = np.divmod(np.arange(count * n_records), max(1, n_records))

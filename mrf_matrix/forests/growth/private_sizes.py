@@ -9,7 +9,6 @@ from math import prod
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth
-from strategies.operators import check_allocation
 
 POINTS = 1 << 20
 """Records of all trees that are grown together, unless one tree has more."""
@@ -50,22 +49,25 @@ class GrowthSizes:
         """Leaves of all trees."""
         return self.n_trees * self.leaves_of_a_tree
 
-    def check(self) -> None:
-        """Refuse trees that could outgrow the memory cap or the limit on nodes.
+    @property
+    def arrays(self) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        """The largest arrays: what each is, its shape, and bytes an entry with its copies."""
+        sizes, k = self.domain.sizes, self.domain.n_classes
+        return (
+            ("bounds of a tree's nodes", (self.leaves_of_a_tree, len(sizes)), 32),
+            ("class counts of a node's candidates", (sum(sizes), k), 48),
+            ("class counts of all leaves", (self.leaves, k), 48),
+        )
 
-        The largest arrays are the bounds of one tree's nodes, the class counts of one node's
-        candidates, and those of all leaves with what their labels are drawn from.
+    def check(self) -> None:
+        """Refuse trees that could outgrow the limit on a forest's nodes.
 
         Raises
         ------
         ValueError
             With the public numbers that are too large; nothing was allocated.
         """
-        sizes, k = self.domain.sizes, self.domain.n_classes
         check_growth(self.n_trees * (2 * self.leaves_of_a_tree - 1), _SMALLER)
-        check_allocation("bounds of a tree's nodes", (self.leaves_of_a_tree, len(sizes)), 32)
-        check_allocation("class counts of a node's candidates", (sum(sizes), k), 48)
-        check_allocation("class counts of all leaves", (self.leaves, k), 48)
 
     def trees_at_once(self, n_records: int) -> int:
         """Return how many trees to grow together: few when there are many records or nodes."""
