@@ -112,11 +112,13 @@ class Marginals(Operator):
     # Action ---------------------------------------------------------------------------------
 
     def _matmat(self, right: Array) -> Array:
-        tensor = right.reshape(*self.domain_sizes, -1)
+        tensor, k = right.reshape(*self.domain_sizes, right.shape[1]), right.shape[1]
         blocks = []
-        for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
+        for chosen, weight, cells in zip(
+            self.attribute_sets, self.weights, self.cells, strict=True
+        ):
             rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
-            blocks.append(weight * tensor.sum(axis=rest).reshape(-1, right.shape[1]))
+            blocks.append(weight * tensor.sum(axis=rest).reshape(cells, k))
         return np.concatenate(blocks)
 
     def _rmatmat(self, left: Array) -> Array:
