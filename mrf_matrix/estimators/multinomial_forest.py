@@ -7,11 +7,12 @@ from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.choice_report import choice_report
 from mrf_matrix.estimators.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.grown_forest import GrownForestClassifier
+from mrf_matrix.estimators.growth_memory import check_growth_memory
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.spending import bill_of, check_no_ledger
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
-from mrf_matrix.forests.growth.labels import check_label_score, private_labels
+from mrf_matrix.forests.growth.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private_scores import SCORES
 from mrf_matrix.mechanisms import BudgetError, PureDP
@@ -169,11 +170,12 @@ class MultinomialForestClassifier(GrownForestClassifier):
                 "domain. Pass domain=Domain([...], target=Attribute(...))."
             )
         codes, labels, _ = self._encode_training(X, y)
+        check_growth_memory(trees, self.domain_)
+        label_rate(trees.tree_epsilon, self.label_score)  # type: ignore[arg-type]
         bill.charge()
         grown = trees.grow(self.domain_, codes, labels, bits=bits)
-        counts = grown.leaf_counts(codes, labels, self.domain_.n_classes)
         leaf_labels = private_labels(
-            counts,
+            grown.leaf_counts,
             trees.tree_epsilon,
             self.label_score,  # type: ignore[arg-type]
             bits,

@@ -12,18 +12,24 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.answering import check_strategy_names, choose_strategies
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.choice_report import two_stage_report
+from mrf_matrix.estimators.growth_memory import check_growth_memory
+from mrf_matrix.estimators.kept_release import keeping
+from mrf_matrix.estimators.kept_structure import keeping_structure
 from mrf_matrix.estimators.matrix_forest import structure_generator
 from mrf_matrix.estimators.multinomial_forest import check_structure_score
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain, with_provenance
 from mrf_matrix.estimators.spending import bill_of
+from mrf_matrix.estimators.stage_two_checks import check_given_strategy
 from mrf_matrix.estimators.two_stage_plan import TwoStagePlan
 from mrf_matrix.estimators.voting import check_voting, forest_votes, leaf_votes
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
-from mrf_matrix.planning.strategy_choice import given_matrix
 from strategies import Strategy
 from strategies.search.select import checked_time_limit
+
+FITTED = ("strategy_", "release_", "leaf_values_", "privacy_report_", "domain_", "classes_")
+"""What a fit leaves besides the structure."""
 
 
 class MultinomialMatrixForestClassifier(ForestClassifier):
@@ -57,7 +63,9 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
     ----------
     plan_ : TwoStagePlan
     privacy_report_ : TwoStageReport
-    forest_, strategy_, release_, leaf_values_, domain_, classes_
+    forest_ : Forest
+        The structure, grown privately. Kept where stage 2 fails, for it was paid for.
+    strategy_, release_, leaf_values_, domain_, classes_
         See `MatrixForestClassifier`.
     """
 
@@ -116,8 +124,15 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         Raises
         ------
         ValueError
-            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            If a parameter, the domain or a record is invalid, the trees could outgrow the memory
+            cap, a given strategy would not serve every structure, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
+
+        Notes
+        -----
+        Whether a strategy can be found for the leaves is known only once there is a structure. If
+        stage 2 fails, the structure is kept as ``forest_``, and the error notes what was spent
+        and how to go on from it.
         """
         check_voting(self.voting)
         check_strategy_names(self.strategy)
@@ -131,21 +146,20 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         structure_noise, count_noise = self._noise_states(bill.noise_state)
         bits = Bits.of(self.noise, structure_noise)
         domain, X, y = resolve_domain(self, self.domain, X, y)
-        if not isinstance(self.strategy, str | Strategy):
-            given_matrix(self.strategy, domain.size)  # whether it determines the leaves comes later
+        check_growth_memory(trees, domain)
+        check_given_strategy(self.strategy, domain, trees.max_depth, plan.counts, self.neighboring)
         codes, labels = encode(domain, X, y)
         bill.charge()
         seen, measured = plan.assign(len(codes), bits)
         forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
-        release, strategy = self._measure(
-            forest, domain, codes[measured], labels[measured], plan, structure, count_noise
-        )
-        self.domain_ = domain
-        self.classes_, order = sorted_classes(domain)
-        self.plan_, self.forest_, self.strategy_ = plan, forest, strategy
-        self.release_ = release
-        self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
-        self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
+        with keeping_structure(self, plan, forest, FITTED):
+            release, self.strategy_ = self._measure(
+                forest, domain, codes[measured], labels[measured], plan, structure, count_noise
+            )
+        with keeping(self, "release_", release, (), forest="forest_"):
+            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
+            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
+            self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
         return self
 
     def _measure(
@@ -171,7 +185,7 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         return with_provenance(release, self.domain), strategy
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        check_is_fitted(self, "leaf_values_")
         codes = encode_queries(self, self.domain_, X)
         votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
         return forest_votes(self.forest_, codes, votes_of_leaf)
