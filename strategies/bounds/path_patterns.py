@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators import Array
-from strategies.operators.masks.components import Bools, MaskRows, unique_rows
+from strategies.operators.masks.components import Bools, MaskRows
+from strategies.operators.masks.distinct_rows import unique_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ from scipy import linalg, sparse
 
 from strategies.bounds.path_patterns import PatternRows
 from strategies.operators import Array, check_allocation
-from strategies.operators.masks.components import Bools, unique_rows
+from strategies.operators.masks.components import Bools
+from strategies.operators.masks.distinct_rows import unique_rows
 
 NEGLIGIBLE = 1e-10
 """Eigenvalues of a block below this share of its largest are left to the rest."""

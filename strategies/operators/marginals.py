@@ -17,6 +17,7 @@ from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
 from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
 from strategies.operators.marginal_rows import marginal_rows, split_cheaply
 from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
+from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.residuals import Residuals, answer_rows, residual_answers
 
 TOLERANCE = 1e-12
@@ -107,11 +108,13 @@ class Marginals(Operator):
     # Action ---------------------------------------------------------------------------------
 
     def _matmat(self, right: Array) -> Array:
-        tensor = right.reshape(*self.domain_sizes, -1)
+        tensor, k = right.reshape(*self.domain_sizes, right.shape[1]), right.shape[1]
         blocks = []
-        for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
+        for chosen, weight, cells in zip(
+            self.attribute_sets, self.weights, self.cells, strict=True
+        ):
             rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
-            blocks.append(weight * tensor.sum(axis=rest).reshape(-1, right.shape[1]))
+            blocks.append(weight * tensor.sum(axis=rest).reshape(cells, k))
         return np.concatenate(blocks)
 
     def _rmatmat(self, left: Array) -> Array:
@@ -241,7 +244,7 @@ class Marginals(Operator):
         rows = mask_rows(workload)
         if rows is None or rows.sizes != self.domain_sizes:
             return None
-        self._spanned(components(rows))
+        self._check_masks(rows)
         answers = np.asarray(answers, dtype=np.float64)
         result = answer_rows(rows, self.residuals(answers))
         return result[:, 0] if answers.ndim == 1 else result
@@ -255,6 +258,25 @@ class Marginals(Operator):
         values = self._spanned(parts)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         return np.asarray(parts.energies @ inverse, dtype=np.float64)
+
+    def check_rows(self, workload: Operator) -> bool:
+        """Refuse rows of masks outside the row space, by the attributes that they restrict."""
+        rows = mask_rows(workload)
+        if rows is None or rows.sizes != self.domain_sizes:
+            return False
+        self._check_masks(rows)
+        return True
+
+    def _check_masks(self, rows: MaskRows) -> None:
+        """Refuse rows outside the row space: no marginal measured holds all they restrict.
+
+        A row depends on the attributes that it restricts only, so a marginal on a superset
+        determines it: attribute sets decide, and nothing has the length of the domain. Where no
+        set does, the row's energy tells whether anything is lost.
+        """
+        fixed = rows.fixed
+        if not (self.eigenvalues(fixed[unique_rows(fixed)[0]]) > 0).all():
+            self._spanned(components(rows))
 
     def _spanned(self, parts: Components) -> Array:
         """Return the eigenvalues on the components, refusing a row outside the row space."""

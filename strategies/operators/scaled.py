@@ -147,6 +147,10 @@ class Scaled(Operator):
         values = self.inner.estimate(workload, answers)
         return None if values is None else self._inverse_weight * values
 
+    def check_rows(self, workload: Operator) -> bool:
+        """Ask the inner rule, for a weight that is not zero."""
+        return self.weight != 0 and self.inner.check_rows(workload)
+
     @property
     def _inverse_weight(self) -> float:
         if self.weight == 0:

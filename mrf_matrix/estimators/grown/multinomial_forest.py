@@ -5,13 +5,14 @@ from typing import Any, Self
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.grown.grown_forest import GrownForestClassifier
+from mrf_matrix.estimators.grown.growth_memory import check_growth_memory
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.spending import bill_of, check_no_ledger
 from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.labels import check_label_score, private_labels
+from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.private.scores import SCORES
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.reports.choice_report import choice_report
@@ -169,11 +170,12 @@ class MultinomialForestClassifier(GrownForestClassifier):
                 "domain. Pass domain=Domain([...], target=Attribute(...))."
             )
         codes, labels, _ = self._encode_training(X, y)
+        check_growth_memory(trees, self.domain_)
+        label_rate(trees.tree_epsilon, self.label_score)  # type: ignore[arg-type]
         bill.charge()
         grown = trees.grow(self.domain_, codes, labels, bits=bits)
-        counts = grown.leaf_counts(codes, labels, self.domain_.n_classes)
         leaf_labels = private_labels(
-            counts,
+            grown.leaf_counts,
             trees.tree_epsilon,
             self.label_score,  # type: ignore[arg-type]
             bits,

@@ -9,8 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.grown.growth_memory import check_growth_memory
+from mrf_matrix.estimators.grown.kept_structure import keeping_structure
 from mrf_matrix.estimators.grown.multinomial_forest import check_structure_score
+from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
 from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.kept_release import keeping
 from mrf_matrix.estimators.shared.schema import (
     encode,
     encode_queries,
@@ -24,11 +28,13 @@ from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
 from mrf_matrix.planning.plans.answering import check_strategy_names, choose_strategies
-from mrf_matrix.planning.plans.strategy_choice import given_matrix
 from mrf_matrix.reports.choice_report import two_stage_report
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 from strategies import Strategy
 from strategies.search.select import checked_time_limit
+
+FITTED = ("strategy_", "release_", "leaf_values_", "privacy_report_", "domain_", "classes_")
+"""What a fit leaves besides the structure."""
 
 
 class MultinomialMatrixForestClassifier(ForestClassifier):
@@ -62,7 +68,9 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
     ----------
     plan_ : TwoStagePlan
     privacy_report_ : TwoStageReport
-    forest_, strategy_, release_, leaf_values_, domain_, classes_
+    forest_ : Forest
+        The structure, grown privately. Kept where stage 2 fails, for it was paid for.
+    strategy_, release_, leaf_values_, domain_, classes_
         See `MatrixForestClassifier`.
     """
 
@@ -121,8 +129,15 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         Raises
         ------
         ValueError
-            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            If a parameter, the domain or a record is invalid, the trees could outgrow the memory
+            cap, a given strategy would not serve every structure, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
+
+        Notes
+        -----
+        Whether a strategy can be found for the leaves is known only once there is a structure. If
+        stage 2 fails, the structure is kept as ``forest_``, and the error notes what was spent
+        and how to go on from it.
         """
         check_voting(self.voting)
         check_strategy_names(self.strategy)
@@ -136,21 +151,20 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         structure_noise, count_noise = self._noise_states(bill.noise_state)
         bits = Bits.of(self.noise, structure_noise)
         domain, X, y = resolve_domain(self, self.domain, X, y)
-        if not isinstance(self.strategy, str | Strategy):
-            given_matrix(self.strategy, domain.size)  # whether it determines the leaves comes later
+        check_growth_memory(trees, domain)
+        check_given_strategy(self.strategy, domain, trees.max_depth, plan.counts, self.neighboring)
         codes, labels = encode(domain, X, y)
         bill.charge()
         seen, measured = plan.assign(len(codes), bits)
         forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
-        release, strategy = self._measure(
-            forest, domain, codes[measured], labels[measured], plan, structure, count_noise
-        )
-        self.domain_ = domain
-        self.classes_, order = sorted_classes(domain)
-        self.plan_, self.forest_, self.strategy_ = plan, forest, strategy
-        self.release_ = release
-        self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
-        self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
+        with keeping_structure(self, plan, forest, FITTED):
+            release, self.strategy_ = self._measure(
+                forest, domain, codes[measured], labels[measured], plan, structure, count_noise
+            )
+        with keeping(self, "release_", release, (), forest="forest_"):
+            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
+            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
+            self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
         return self
 
     def _measure(
@@ -176,7 +190,7 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         return with_provenance(release, self.domain), strategy
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        check_is_fitted(self, "leaf_values_")
         codes = encode_queries(self, self.domain_, X)
         votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
         return forest_votes(self.forest_, codes, votes_of_leaf)

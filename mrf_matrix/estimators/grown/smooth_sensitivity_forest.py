@@ -6,16 +6,18 @@ from typing import Any, Self
 import numpy as np
 
 from mrf_matrix.estimators.grown.grown_forest import GrownForestClassifier
+from mrf_matrix.estimators.shared.disjoint import leaves_in_trees
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.spending import bill_of, check_no_ledger
 from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests import GrownTrees, RandomTrees
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.labels import private_labels
+from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
 from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.reports.choice_report import claim
+from strategies.operators import check_allocation
 
 
 class SmoothSensitivityForestClassifier(GrownForestClassifier):
@@ -119,10 +121,13 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
             depth = -(-self.domain_.n_attributes // 2)
         trees = RandomTrees(self.n_trees, depth, self.splits)
         forest = trees.grow(self.domain_, generator)
+        k = self.domain_.n_classes
+        check_allocation("class counts of all leaves", (forest.n_leaves, k), 48)
+        if self.label_rule == "count":
+            label_rate(budget.epsilon, "count")
         bill.charge()
         tree = bits.below(np.full(len(codes), self.n_trees))
-        leaf = forest.apply(codes)[np.arange(len(codes)), tree].astype(np.int64)
-        k = self.domain_.n_classes
+        leaf = leaves_in_trees(forest, codes, tree).astype(np.int64)
         counts = np.bincount(leaf * k + labels, minlength=forest.n_leaves * k).reshape(-1, k)
         if self.label_rule == "count":
             drawn = private_labels(counts, budget.epsilon, "count", bits)

@@ -34,12 +34,21 @@ class VotePlan:
         Workload, strategy and mechanism of each ensemble.
     n_classes : int
         Number of classes k.
+
+    Raises
+    ------
+    MemoryCapError
+        If releasing the batch would need an array above the memory cap: known before the charge.
     """
 
     queries: Codes
     multiplicity: NDArray[np.int64]
     answerings: tuple[Answering, ...]
     n_classes: int
+
+    def __post_init__(self) -> None:
+        for answering in self.answerings:
+            answering.check_memory(self.n_classes)
 
     @property
     def budget(self) -> PureDP | ZCDP:

@@ -25,11 +25,15 @@ def record_coins(noise: Any, budget: Budget, seed: Any) -> np.random.Generator:
 
 
 def one_leaf_each(forest: Forest, codes: Codes, coins: np.random.Generator) -> Codes:
-    """Route each record through one tree, drawn by its coin; return its leaf, shape (N,).
+    """Route each record through one tree, drawn by its coin; return its leaf, shape (N,)."""
+    return leaves_in_trees(forest, codes, coins.integers(forest.n_trees, size=len(codes)))
+
+
+def leaves_in_trees(forest: Forest, codes: Codes, tree: NDArray[np.int64]) -> Codes:
+    """Return each record's leaf in its own tree, shape (N,).
 
     The largest array is that of the leaf numbers of one block of records in all trees.
     """
-    tree = coins.integers(forest.n_trees, size=len(codes))
     leaves = np.empty(len(codes), dtype=np.int32)
     for block in record_blocks(len(codes), forest.n_trees):
         routed = forest.apply(codes[block])

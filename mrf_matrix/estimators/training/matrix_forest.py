@@ -237,9 +237,11 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         private = not bill.budget.is_infinite
         ensembles = self._design().grow(domain, structure, use="release" if private else "study")
         trainings = self._train(ensembles, structure)
+        for training in trainings:
+            training.answering.check_memory(domain.n_classes)
         codes, labels = encode(domain, X, y)
-        bill.charge()
         stream = noise_stream(self.noise, bill.noise_state)
+        bill.charge()
         self._release(trainings, domain, codes, labels, structure, stream)
         return self
 
@@ -266,6 +268,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             strategy=self.strategy,
             n_records=records,
         )
+        design.mechanism.check_memory(domain.n_classes)
         codes, labels = encode(domain, X, y)
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         stream = noise_stream(self.noise, bill.noise_state)

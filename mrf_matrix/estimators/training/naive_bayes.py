@@ -147,6 +147,7 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
         trainings = allocate(
             [whole], "per_tree", [bill.budget], no_choice, neighboring=self.neighboring
         )
+        trainings[0].answering.check_memory(domain.n_classes)
         codes, labels = encode(domain, X, y)
         bill.charge()
         table = trainings[0].table(codes, labels, domain.n_classes, no_choice)

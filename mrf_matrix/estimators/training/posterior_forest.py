@@ -184,6 +184,7 @@ class PosteriorForestClassifier(PosteriorVotes):
             blocks=self.blocks,
             neighboring=self.neighboring,
         )
+        plan.mechanism.check_memory(domain.n_classes)
         codes, labels = encode(domain, X, y)
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         stream = noise_stream(self.noise, bill.noise_state)

@@ -172,7 +172,7 @@ def _by_runs(items: Items, codes: NDArray[Any], size: int, least: int) -> _Runs:
     key = np.sort(run << bits | np.arange(len(items)))
     order, run = key & ((1 << bits) - 1), key >> bits
     is_class = None if items.is_class is None else items.is_class[order]
-    if is_class is not None and not is_class.all():
+    if is_class is not None:
         return _runs_with_estimation(items, order, run, is_class, size, least)
     last = np.flatnonzero(np.diff(run, append=-1))
     n_moved = last + 1

@@ -1,5 +1,6 @@
 """The multinomial random forest, private: public depth, public candidates, exact choices."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,46 +10,42 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests.assembly import forest_from_levels
+from mrf_matrix.forests.branches import branch_pool
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
 from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.forests.growth.private.bits import Bits, Noise
-from mrf_matrix.forests.growth.private.private import PrivateGrowth, grow_private
+from mrf_matrix.forests.growth.private.private import (
+    Level,
+    PrivateGrowth,
+    joined_levels,
+    private_levels,
+)
+from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
 from mrf_matrix.forests.growth.private.scores import PrivateScore, Score
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.mechanisms import PureDP
 
 Longs = NDArray[np.int64]
+Pairs = tuple[Longs, Longs]
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateGrown:
-    """A privately grown forest, and the records that its structure has not seen.
+    """A privately grown forest, and the class counts that its structure has not seen.
 
     Attributes
     ----------
     forest : Forest
         Safe to release: data-dependent, with its `budget_spent`.
-    tree, record : ndarray of int
-        Estimation points as (tree, record) pairs. **Not to be released.**
+    leaf_counts : ndarray of int64, shape (o, k)
+        Class counts of the estimation points in every leaf. **Not to be released.**
     """
 
     forest: Forest
-    tree: Longs
-    record: Longs
-
-    def leaf_counts(self, codes: NDArray[Any], labels: NDArray[Any], n_classes: int) -> Longs:
-        """Count the estimation points of each class in every leaf; not to be released."""
-        node = self.forest.roots[self.tree].astype(np.int64)
-        for _ in range(self.forest.max_depth):
-            attribute = self.forest.attribute[node]
-            code = codes[self.record, np.maximum(attribute, 0)]
-            branch = self.forest.branches[self.forest.pattern[node] + code]
-            node = np.where(attribute < 0, node, self.forest.first_child[node] + branch)
-        key = self.forest.leaf_index[node].astype(np.int64) * n_classes + labels[self.record]
-        size = self.forest.n_leaves * n_classes
-        return np.bincount(key, minlength=size).reshape(-1, n_classes)
+    leaf_counts: Longs
 
 
 @dataclass(frozen=True)
@@ -105,11 +102,11 @@ class PrivateMultinomialTrees:
         check_integer("max_depth", self.max_depth, 0)
         check_probability("attribute_share", self.attribute_share)
         check_probability("structure_share", self.structure_share)
-        PrivateScore(self.score, Impurity(self.criterion))
         if self.neighboring not in ("add_remove", "replace_one"):
             raise ValueError(
                 f"neighboring={shown(self.neighboring)}: expected 'add_remove' or 'replace_one'."
             )
+        _ = self.growth  # refuses unknown scores, and rates that cannot be drawn at
 
     @property
     def tree_epsilon(self) -> Fraction | float:
@@ -157,44 +154,91 @@ class PrivateMultinomialTrees:
         Returns
         -------
         PrivateGrown
+
+        Raises
+        ------
+        ValueError
+            If a parameter or record is invalid, or the trees could outgrow the limit on nodes.
+
+        Notes
+        -----
+        Trees are grown a few at a time, so that memory is that of the records once and of the
+        public numbers in `sizes`, never of records times trees.
         """
+        self.sizes(domain).check()
         bits = bits or Bits.of(noise, noise_state)
         if len(codes):  # a part of the records may be empty
             Records.of(domain, codes, labels)
         codes, labels = np.asarray(codes), np.asarray(labels)
-        structure, estimation = self._assign(len(codes), bits)
+        levels, counts = [], []
+        for n_trees, structure, estimation in self._points(domain, len(codes), bits):
+            grown = private_levels(domain, codes, labels, *structure, n_trees, self.growth, bits)
+            part = self._forest(domain, grown, bits)
+            levels.append(grown)
+            counts.append(_leaf_counts(part, codes, labels, *estimation))
+        return PrivateGrown(
+            self._forest(domain, joined_levels(levels), bits), np.concatenate(counts)
+        )
+
+    @property
+    def growth(self) -> PrivateGrowth:
+        """What every node may look at and spend."""
         score = PrivateScore(self.score, Impurity(self.criterion))
         b1, b2 = self.budgets
-        growth = PrivateGrowth(self.max_depth, score, score.rate(b1), score.rate(b2))
-        forest = grow_private(
+        return PrivateGrowth(self.max_depth, score, score.rate(b1), score.rate(b2))
+
+    def sizes(self, domain: Domain) -> GrowthSizes:
+        """Return the most that the trees can come to over a domain, whatever the records are."""
+        return GrowthSizes(domain, self.n_trees, self.max_depth)
+
+    def _forest(self, domain: Domain, levels: Sequence[Level], bits: Bits) -> Forest:
+        attributes, patterns = zip(*levels, strict=True)
+        return forest_from_levels(
             domain,
-            codes,
-            labels,
-            *structure,
-            self.n_trees,
-            growth,
-            bits,
+            attributes,
+            patterns,
+            branch_pool(domain.sizes),
+            data_dependent=True,
             budget_spent=PureDP(self.epsilon),
             source=f"private multinomial trees{bits.remark}",
         )
-        return PrivateGrown(forest, *estimation)
 
-    def _assign(
-        self, n_records: int, bits: Bits
-    ) -> tuple[tuple[Longs, Longs], tuple[Longs, Longs]]:
-        """Throw every record's coins: structure and estimation points as (tree, record)."""
+    def _points(
+        self, domain: Domain, n_records: int, bits: Bits
+    ) -> Iterator[tuple[int, Pairs, Pairs]]:
+        """Throw every record's coins, some trees at a time.
+
+        Yields the number of trees, and structure and estimation points as (tree, record).
+        """
         if self.disjoint:
             tree = bits.below(np.full(n_records, self.n_trees))
             record = np.argsort(tree, kind="stable")
-            tree = tree[record]
-        else:
-            tree = np.repeat(np.arange(self.n_trees), n_records)
-            record = np.tile(np.arange(n_records), self.n_trees)
+            yield self.n_trees, *self._coins(tree[record], record, bits)
+            return
+        step = self.sizes(domain).trees_at_once(n_records)
+        for first in range(0, self.n_trees, step):
+            count = min(step, self.n_trees - first)
+            tree, record = np.divmod(np.arange(count * n_records), max(1, n_records))
+            yield count, *self._coins(tree, record, bits)
+
+    def _coins(self, tree: Longs, record: Longs, bits: Bits) -> tuple[Pairs, Pairs]:
         if self.structure_share == 1:
-            is_structure = np.ones(len(tree), dtype=np.bool_)
-        else:
-            is_structure = bits.coins(len(tree), self.structure_share)
-        return (tree[is_structure], record[is_structure]), (
-            tree[~is_structure],
-            record[~is_structure],
-        )
+            return (tree, record), (tree[:0], record[:0])
+        is_structure = bits.coins(len(tree), self.structure_share)
+        structure, estimation = np.flatnonzero(is_structure), np.flatnonzero(~is_structure)
+        return (tree[structure], record[structure]), (tree[estimation], record[estimation])
+
+
+def _leaf_counts(
+    forest: Forest, codes: NDArray[Any], labels: NDArray[Any], tree: Longs, record: Longs
+) -> Longs:
+    """Count the points of each class in every leaf; not to be released."""
+    k = forest.domain.n_classes
+    node = forest.roots[tree].astype(np.int64)
+    for _ in range(forest.max_depth):
+        attribute = forest.attribute[node]
+        code = codes[record, np.maximum(attribute, 0)]
+        branch = forest.branches[forest.pattern[node] + code]
+        node = np.where(attribute < 0, node, forest.first_child[node] + branch)
+    key = forest.leaf_index[node].astype(np.int64) * k + labels[record]
+    return np.bincount(key, minlength=forest.n_leaves * k).reshape(-1, k)

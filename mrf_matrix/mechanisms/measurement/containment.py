@@ -44,9 +44,16 @@ def check_determined(workload: Operator, matrix: Operator) -> None:
     ------
     RowSpaceError
         If ``w_r A⁺ A`` is not ``w_r`` for some row r.
+
+    Notes
+    -----
+    A structure that decides it by a rule of its own (marginals: by attribute sets) estimates
+    nothing, so its price does not depend on the cells.
     """
-    nothing = np.zeros((matrix.shape[0], 0))
-    determined_estimate(workload, matrix, nothing)
+    _check_columns(workload, matrix)
+    if not matrix.check_rows(workload):
+        nothing = np.zeros((matrix.shape[0], 0))
+        determined_estimate(workload, matrix, nothing)
 
 
 def determined_estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
@@ -55,7 +62,8 @@ def determined_estimate(workload: Operator, matrix: Operator, answers: Array) ->
     A row is inside if ``w A⁺ A z = w z`` for random vectors z, carried along as more answers. For
     a row at a relative distance δ from the row space the difference is normal with deviation
     ``δ |w|`` for each of `PROBES` vectors, so a distance of 1000 times the tolerance passes with
-    a probability below 1e-11. Where n is out of reach, the structure's own rule checks.
+    a probability below 1e-11. A structure's own rule goes first; where n is out of reach and
+    there is none, its estimate checks.
 
     Raises
     ------
@@ -64,19 +72,24 @@ def determined_estimate(workload: Operator, matrix: Operator, answers: Array) ->
     ValueError
         If workload and matrix have different columns.
     """
-    if workload.shape[1] != matrix.shape[1]:
-        raise ValueError(
-            f"workload has {workload.shape[1]} columns: expected {matrix.shape[1]}, the cells "
-            f"of the strategy's domain."
-        )
+    _check_columns(workload, matrix)
     check_allocation("answers to the workload", (workload.shape[0], answers.shape[1] + PROBES))
     n = matrix.shape[1]
-    if isinstance(matrix, Identity) or not fits((n, 4 * PROBES)):
+    ruled = isinstance(matrix, Identity) or not fits((n, 4 * PROBES))
+    if ruled or matrix.check_rows(workload):
         return _estimate(workload, matrix, answers)
     probes = np.random.default_rng(0).standard_normal((n, PROBES))
     results = _estimate(workload, matrix, np.hstack([answers, matrix.matmat(probes)]))
     _check_rows(workload, results[:, answers.shape[1] :] - workload.matmat(probes))
     return results[:, : answers.shape[1]]
+
+
+def _check_columns(workload: Operator, matrix: Operator) -> None:
+    if workload.shape[1] != matrix.shape[1]:
+        raise ValueError(
+            f"workload has {workload.shape[1]} columns: expected {matrix.shape[1]}, the cells "
+            f"of the strategy's domain."
+        )
 
 
 def _estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:

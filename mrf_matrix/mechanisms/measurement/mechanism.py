@@ -17,7 +17,7 @@ from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strategy
 from strategies import Strategy
-from strategies.operators import Operator, RowSpaceError, as_operator
+from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,18 @@ class Mechanism:
         if self.rounded.norm == "l2":
             norm = sqrt(norm)
         return norm * sqrt(self.squared_factor) / float(self.rounded.scale)
+
+    def check_memory(self, n_classes: int) -> None:
+        """Refuse a measurement whose answers would not fit, before anything is spent on it.
+
+        The largest array depends on public numbers alone: a row for each row of the strategy, a
+        column for each class.
+
+        Raises
+        ------
+        MemoryCapError
+        """
+        check_allocation("answers of the strategy", (self.rounded.matrix.shape[0], n_classes))
 
 
 def calibrate(

@@ -18,6 +18,7 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
+from mrf_matrix.mechanisms.measurement.containment import PROBES
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.planning.plans.strategy_choice import (
     Calibrated,
@@ -26,7 +27,7 @@ from mrf_matrix.planning.plans.strategy_choice import (
     selected,
 )
 from strategies import Strategy, families
-from strategies.operators import Norm, Operator
+from strategies.operators import Norm, Operator, check_allocation
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,17 @@ class Answering:
     workload: Operator
     strategy: Strategy | None
     mechanism: Mechanism
+
+    def check_memory(self, n_classes: int) -> None:
+        """Refuse, before anything is spent, a release or answers that would not fit in memory.
+
+        Raises
+        ------
+        MemoryCapError
+            By public numbers: rows of the strategy and of the workload, and classes.
+        """
+        self.mechanism.check_memory(n_classes)
+        check_allocation("answers to the workload", (self.workload.shape[0], n_classes + PROBES))
 
     def release(
         self, counts: CellCounts, *, noise: str, noise_state: Any = None

@@ -248,6 +248,20 @@ class Operator(ABC):
         """Return ``||(W A⁺)_r||²`` of every row by a rule of the structure, None without one."""
         return None
 
+    def check_rows(self, workload: "Operator") -> bool:
+        """Refuse a workload with rows outside the row space, by a rule of the structure.
+
+        Returns
+        -------
+        bool
+            Whether there is such a rule; without one nothing was checked.
+
+        Raises
+        ------
+        RowSpaceError
+        """
+        return False
+
     def estimate(self, workload: "Operator", answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
         return None

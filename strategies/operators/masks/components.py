@@ -20,6 +20,7 @@ from scipy import sparse
 
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Operator
+from strategies.operators.masks.distinct_rows import combinations, unique_rows
 
 Bools = NDArray[np.bool_]
 MAX_FIXED = 20
@@ -125,16 +126,6 @@ def _stacked_groups(parts: Sequence[MaskRows]) -> NDArray[np.int64] | None:
     return np.concatenate(groups)
 
 
-def unique_rows(table: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (first index of each distinct row, number of every row's distinct row)."""
-    flat = np.ascontiguousarray(np.packbits(table, axis=1) if table.dtype == bool else table)
-    if flat.shape[1] == 0:
-        return np.zeros(min(len(flat), 1), np.int64), np.zeros(len(flat), np.int64)
-    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return first.astype(np.int64), inverse.ravel().astype(np.int64)
-
-
 def components(rows: MaskRows) -> Components:
     """Return the energies of every row on every component that it reaches.
 
@@ -192,6 +183,20 @@ def subsets_of_fixed(rows: MaskRows) -> list[tuple[NDArray[np.int64], Any, Any]]
 
 
 def _plain(rows: MaskRows) -> Components:
+    """Return the energies of rows that are not mixed; they depend on the masks' means alone.
+
+    A forest has far fewer combinations of widths than leaves, so each is expanded once.
+    """
+    first, number = combinations(rows.means)
+    if len(first) == len(number):
+        return _expanded(rows)
+    few = _expanded(MaskRows(tuple(mask[first] for mask in rows.masks)))
+    longest = int(np.diff(few.energies.indptr).max(initial=0))
+    check_allocation("components of every row", (len(number), longest), 12)
+    return Components(few.sets, sparse.csr_array(few.energies[number]))
+
+
+def _expanded(rows: MaskRows) -> Components:
     means, d = rows.means, len(rows.masks)
     row, values, tables = [], [], []
     for chosen, attributes, subsets in subsets_of_fixed(rows):

@@ -1,17 +1,19 @@
-"""Answers of marginals, split into components, and rows of masks answered from them."""
+"""Answers of marginals, split into components, and rows of masks answered from them.
+
+Time is the price of `strategies.operators.masks.contraction`: for each component, what its table
+and the rows' codes have in numbers, not their product.
+"""
 
 from collections.abc import Sequence
 from itertools import product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from strategies.operators.base.memory import current_cap
 from strategies.operators.base.operator import Array
 from strategies.operators.masks.components import MaskRows
+from strategies.operators.masks.contraction import DistinctMasks, contracted
 
-Ints = NDArray[np.int64]
 Residuals = dict[tuple[bool, ...], Array]
 """Attribute set (one flag for each attribute) -> table over its cells, shape (cells, k)."""
 
@@ -66,23 +68,12 @@ def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
     """
     k = next(iter(residuals.values())).shape[1] if residuals else 1
     means, fixed = rows.means, rows.fixed
+    masks = [DistinctMasks.of(mask) for mask in rows.masks]
     answers = np.zeros((len(means), k))
     for key, table in residuals.items():
         used = np.flatnonzero(key)
         chosen = np.flatnonzero(fixed[:, used].all(axis=1))
         rest = means[np.ix_(chosen, np.flatnonzero(~np.asarray(key)))].prod(axis=1)
-        step = max(1, current_cap() // (32 * max(1, len(table))))
-        for start in range(0, len(chosen), step):
-            part = chosen[start : start + step]
-            shares = rest[start : start + step, None]
-            answers[part] += shares * _contract(rows, used, part, table)
+        picked = [(masks[i], masks[i].number[chosen]) for i in used]
+        answers[chosen] += rest[:, None] * contracted(picked, table)
     return answers if rows.mix is None else np.asarray(rows.mix @ answers)
-
-
-def _contract(rows: MaskRows, used: Ints, part: Ints, table: Array) -> Array:
-    """Return ``<⊗ mask_i / n_i, table>`` for some rows: Kronecker products row by row."""
-    weights = np.ones((len(part), 1))
-    for i in used:
-        mask = rows.masks[i][part] / rows.masks[i].shape[1]
-        weights = (weights[:, :, None] * mask[:, None, :]).reshape(len(part), -1)
-    return np.asarray(weights @ table)

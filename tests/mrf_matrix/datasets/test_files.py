@@ -63,7 +63,7 @@ def test_chunks_make_no_difference(csv_file: Path, monkeypatch: pytest.MonkeyPat
 
 def test_compressed_and_marked_files(tmp_path: Path) -> None:
     packed = tmp_path / "adult.csv.gz"
-    packed.write_bytes(gzip.compress(TEXT.encode("utf-8-sig", mtime=0)))
+    packed.write_bytes(gzip.compress(TEXT.encode("utf-8-sig"), mtime=0))
     data = load_dataset(packed, domain=DOMAIN)
     assert data.codes.tolist() == CODES
     assert data.name == "adult"
@@ -166,7 +166,9 @@ BAD_FILES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.csv.gz"])
-@pytest.mark.parametrize("content", [b"", b"secret", b"PAR1secretPAR1", gzip.compress(b"a", mtime=0)[:-9]])
+@pytest.mark.parametrize(
+    "content", [b"", b"secret", b"PAR1secretPAR1", gzip.compress(b"a", mtime=0)[:-9]]
+)
 def test_a_broken_file_ends_in_one_line_without_its_bytes(
     name: str, content: bytes, tmp_path: Path
 ) -> None:

@@ -200,7 +200,7 @@ def test_the_record_survives_pickling_and_a_clone_has_none():
     assert clone(again).set_params(epsilon=0.5).fit(X, Y).privacy_report_.budget == (
         "PureDP(epsilon=0.5)"
     )
-    with pytest.raises(ValueError, match=r"epsilon was changed from 1\.0 to 5"):
+    with pytest.raises(ValueError, match="epsilon was changed from None to 5"):
         pickle.loads(pickle.dumps(model.set_params(epsilon=5))).predict(X)
 
 
@@ -217,11 +217,11 @@ def test_cross_validation_and_search_go_on():
 
 def test_a_failed_fit_leaves_the_claim_that_stands():
     model = MADE["posterior"]().fit(X, Y)
-    with pytest.raises(ValueError, match="labels"):
+    with pytest.raises(ValueError, match="differ in length"):
         model.set_params(epsilon=7).fit(X, Y[:2])
-    with pytest.raises(ValueError, match=r"epsilon was changed from 1\.0 to 7"):
+    with pytest.raises(ValueError, match="epsilon was changed from None to 7"):
         _ = model.privacy_report_
-    assert model.set_params(epsilon=1.0).privacy_report_.budget == "PureDP(epsilon=1)"
+    assert model.set_params(epsilon=None).privacy_report_.budget == "PureDP(epsilon=1)"
 
 
 @pytest.mark.parametrize("name", ["multinomial", "Breiman", "label choices", "midpoints"])

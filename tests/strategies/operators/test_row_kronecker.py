@@ -216,3 +216,19 @@ def test_kronecker_strategy_over_a_huge_domain() -> None:
     both = np.sum((np.array([1.0, 1.0]) @ inverse) ** 2)
     assert_allclose(ops.row_errors(forest, strategy), np.full(8, one**2 * both**58))
     assert strategy.sensitivity("l1") == 2.0**60
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("largest", [2**24, 2**27])
+def test_weighted_rows_are_summed_exactly_without_their_entries(norm, largest):
+    rng = np.random.default_rng(0)
+    rows = RowKronecker.from_masks([rng.uniform(size=(60, size)) < 0.8 for size in (6, 5, 7)])
+    weights = rng.integers(-largest, largest, 60)
+    entries = abs(weights[:, None] * rows.to_dense().astype(int).astype(object))
+    exact = (entries ** (1 if norm == "l1" else 2)).sum(axis=0)
+    scaled = ops.RowScaled(weights, rows)
+    assert scaled.integer_column_sums(norm).tolist() == exact.tolist()
+    assert scaled.integer_sensitivity(norm) == max(exact)
+    if norm == "l1":
+        with ops.memory_cap(40_000):
+            assert scaled.integer_sensitivity(norm) == max(exact)

@@ -1,11 +1,11 @@
 """Grow trees privately: public depth, public candidates, the exponential mechanism at every node.
 
-All nodes of all trees at one depth are handled together. What may be chosen depends on the domain
-and on earlier choices only: the codes that remain of each attribute in the node's box. No record
-decides whether a node is split, so empty nodes are split too, at random.
+All nodes at one depth of the trees at hand are handled together. What may be chosen depends on
+the domain and on earlier choices only: the codes that remain of each attribute in the node's box.
+No record decides whether a node is split, so empty nodes are split too, at random.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth, forest_from_levels
-from mrf_matrix.forests.branches import branch_pool, threshold_pattern
-from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.branches import threshold_pattern
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.scores import PrivateScore
 from mrf_matrix.forests.growth.private.selection import Rate, select
@@ -24,11 +22,10 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Level = tuple[Ints, Ints]
 
 TABLE = 1 << 21
 """Class counts (candidates x nodes x classes) held at once: 16 MB."""
-
-_SMALLER = "lower n_trees or max_depth"
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def candidate_scores(
     return np.concatenate(rows)
 
 
-def grow_private(
+def private_levels(
     domain: Domain,
     codes: NDArray[Any],
     labels: NDArray[Any],
@@ -156,30 +153,29 @@ def grow_private(
     n_trees: int,
     growth: PrivateGrowth,
     bits: Bits,
-    budget_spent: object | None,
-    source: str,
-) -> Forest:
+) -> list[Level]:
     """Grow trees from the structure points, given as sorted (tree, record) pairs.
 
     Every level of a tree spends ``attribute + cut`` once, for its nodes hold different records.
-    Memory: 12 bytes a point, 8 bytes a node and attribute, and tables of `TABLE` numbers.
+    Memory: about 40 bytes a point, 16 bytes a node and attribute, and tables of `TABLE` numbers.
+
+    Returns
+    -------
+    list of (attribute, pattern)
+        As `forest_from_levels` takes them: each level's nodes in the order of their parents.
     """
     candidates = Candidates.of(domain.sizes)
     boxes = Boxes.whole(domain.sizes, n_trees)
     node = np.asarray(tree, dtype=np.int64)
-    attributes: list[Ints] = []
-    patterns: list[Ints] = []
-    total = n_trees
+    levels: list[Level] = []
     for _ in range(growth.max_depth if len(candidates.cut) else 0):
         if not len(boxes.low):
             break
         chosen = _choose_level(domain, codes, labels, node, record, boxes, candidates, growth, bits)
         split = np.flatnonzero(chosen >= 0)
         attribute, cut = candidates.attribute[chosen], candidates.cut[chosen]
-        attributes.append(np.where(chosen >= 0, attribute, -1).astype(np.int32))
-        patterns.append(threshold_pattern(domain.sizes, cut))
-        total += 2 * len(split)
-        check_growth(total, _SMALLER)
+        kinds = np.where(chosen >= 0, attribute, -1).astype(np.int32)
+        levels.append((kinds, threshold_pattern(domain.sizes, cut)))
         boxes = boxes.halves(split, attribute[split], cut[split])
         kept = np.flatnonzero(chosen[node] >= 0)
         node, record = node[kept], record[kept]
@@ -187,17 +183,23 @@ def grow_private(
         node = 2 * (np.cumsum(chosen >= 0) - 1)[node] + right
         order = np.argsort(node, kind="stable")
         node, record = node[order], record[order]
-    attributes.append(np.full(len(boxes.low), -1, dtype=np.int32))
-    patterns.append(np.zeros(len(boxes.low), dtype=np.int32))
-    return forest_from_levels(
-        domain,
-        attributes,
-        patterns,
-        branch_pool(domain.sizes),
-        data_dependent=True,
-        budget_spent=budget_spent,
-        source=source,
-    )
+    leaves = np.full(len(boxes.low), -1, dtype=np.int32)
+    return [*levels, (leaves, np.zeros_like(leaves))]
+
+
+def joined_levels(parts: Sequence[list[Level]]) -> list[Level]:
+    """Return the levels of all trees from those of some trees each.
+
+    The layout is that of growing all trees at once: how many were grown together depends on the
+    number of records, which is private, so the forest must not tell.
+    """
+    deepest = max(map(len, parts))
+    nothing = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+    same = [[*part, *[nothing] * (deepest - len(part))] for part in parts]
+    return [
+        (np.concatenate([one[0] for one in level]), np.concatenate([one[1] for one in level]))
+        for level in zip(*same, strict=True)
+    ]
 
 
 def _choose_level(

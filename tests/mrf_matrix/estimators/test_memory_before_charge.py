@@ -1,0 +1,73 @@
+"""What would not fit in memory is refused before budget is spent, by public numbers alone."""
+
+import numpy as np
+import pytest
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators import (
+    BatchPredictionClassifier,
+    MatrixForestClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivateNaiveBayesClassifier,
+    SmoothSensitivityForestClassifier,
+    SubsampleAggregateClassifier,
+)
+from mrf_matrix.mechanisms import PrivacyLedger
+from strategies.operators import MemoryCapError, memory_cap
+
+SIZES = (6, 5, 4)
+FEW = {"n_trees": 4, "max_depth": 2}
+SPENDERS = {
+    "matrix": (MatrixForestClassifier, FEW | {"strategy": "identity"}),
+    "auto": (MatrixForestClassifier, {"max_depth": "auto", "n_trees": 4}),
+    "disjoint": (MatrixForestClassifier, FEW | {"allocation": "disjoint"}),
+    "per tree": (MatrixForestClassifier, FEW | {"allocation": "per_tree"}),
+    "naive Bayes": (PrivateNaiveBayesClassifier, {}),
+    "posterior": (PosteriorForestClassifier, {}),
+    "multinomial": (MultinomialForestClassifier, FEW),
+    "two stages": (MultinomialMatrixForestClassifier, FEW | {"strategy": "identity"}),
+    "labels by counts": (SmoothSensitivityForestClassifier, FEW | {"label_rule": "count"}),
+}
+CLASSES = 400
+CAP = 20_000
+
+
+@pytest.mark.parametrize("name", SPENDERS)
+def test_classes_that_do_not_fit_are_refused_before_the_charge(name):
+    make, given = SPENDERS[name]
+    domain, ledger = Domain.from_sizes(SIZES, CLASSES), PrivacyLedger(epsilon=1)
+    said = []
+    for n in (3, 77):
+        codes = np.zeros((n, len(SIZES)), dtype=int)
+        model = make(domain, epsilon=1, ledger=ledger, random_state=0, **given) if (
+            name != "naive Bayes"
+        ) else make(domain, epsilon=1, ledger=ledger)  # fmt: skip
+        with memory_cap(CAP), pytest.raises(MemoryCapError) as error:
+            model.fit(codes, np.zeros(n, dtype=int))
+        said.append(str(error.value))
+    assert ledger.spent == 0
+    assert said[0] == said[1]  # whatever the number of records
+
+
+@pytest.mark.parametrize("name", SPENDERS)
+def test_what_fits_is_charged(name):
+    make, given = SPENDERS[name]
+    domain, ledger = Domain.from_sizes(SIZES, 2), PrivacyLedger(epsilon=1)
+    codes = np.zeros((5, len(SIZES)), dtype=int)
+    make(domain, epsilon=1, ledger=ledger, **given).fit(codes, np.array([0, 1, 0, 1, 0]))
+    assert ledger.spent == 1
+
+
+@pytest.mark.parametrize("make", [BatchPredictionClassifier, SubsampleAggregateClassifier])
+def test_batches_that_do_not_fit_are_refused_before_the_charge(make):
+    domain, ledger = Domain.from_sizes(SIZES, CLASSES), PrivacyLedger(epsilon=1)
+    codes = np.stack(np.unravel_index(np.arange(50), SIZES), axis=1)
+    model = make(domain, epsilon=1, ledger=ledger, random_state=0, strategy="identity", **FEW)
+    model.fit(codes, np.arange(50))
+    with memory_cap(CAP), pytest.raises(MemoryCapError, match="answers"):
+        model.predict(codes)
+    assert ledger.spent == 0
+    assert len(model.predict(codes)) == 50
+    assert ledger.spent == 1
