@@ -30,6 +30,7 @@ from mrf_matrix.estimators.pure_forest import (
     SimplifiedBreimanForestClassifier,
 )
 from mrf_matrix.estimators.release_files import load_release, save_release
+from mrf_matrix.estimators.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.rival_forests import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
@@ -58,6 +59,7 @@ __all__ = [
     "ReleasedForestClassifier",
     "ReleasedPosteriorForestClassifier",
     "Reliability",
+    "ResidualForestClassifier",
     "Score",
     "SimplifiedBreimanForestClassifier",
     "SmoothSensitivityForestClassifier",
