@@ -1,5 +1,6 @@
 """A forest of tables measured one after another, each on what earlier ones leave unexplained."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ Array = NDArray[np.float64]
 
 FITTED = ("domain_", "classes_", "plan_", "releases_", "posterior_", "privacy_report_")
 """What a fit leaves."""
+
+_gaussian_budget = lru_cache(zcdp_for)
+"""The conversion searches, a third of a second long."""
 
 
 class ResidualForestClassifier(ForestClassifier):
@@ -150,7 +154,7 @@ class ResidualForestClassifier(ForestClassifier):
                 f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
             )
         pure = PureDP(self.epsilon)
-        gaussian = zcdp_for(self.epsilon, self.delta)
+        gaussian = _gaussian_budget(self.epsilon, self.delta)
         return residual_budget(pure, gaussian, n_attributes, self._public_records())
 
     def _is_pure(self) -> bool:

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import isqrt
 from typing import Literal
 
 import numpy as np
+from scipy import sparse
 
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -17,7 +18,7 @@ from mrf_matrix.mechanisms import (
     neighboring_factor,
 )
 from mrf_matrix.posterior import CURVATURE_CAP, RESIDUAL_CAP, UNITS
-from strategies.operators import Dense, Identity, Kronecker, Operator
+from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 
 Kind = Literal["totals", "counts", "curvature", "residuals", "choice"]
 
@@ -26,6 +27,9 @@ VALUES: dict[str, tuple[int, int]] = {
     "residuals": (-RESIDUAL_CAP, RESIDUAL_CAP),
 }
 """Smallest and largest integer that one record adds to a sum."""
+
+MOST_EXPLICIT = 256
+"""Cells up to which the matrix is written out, at most 4 MB: its columns are found faster."""
 
 CHOICE_SENSITIVITY = 1
 """One record more or less moves a score of `choice` by one at most."""
@@ -111,9 +115,16 @@ class ResidualStep:
         return epsilon / factor
 
 
+@lru_cache(maxsize=64)
 def sums_of_values(kind: str, n_cells: int) -> Operator:
-    """Return the matrix that sums what the records of each cell add: (n, n * values)."""
+    """Return the matrix that sums what the records of each cell add: (n, n * values).
+
+    It is kept, with its exact sensitivity, for the next step over as many cells.
+    """
     if kind not in VALUES:
         return Identity(n_cells)
     low, high = VALUES[kind]
-    return Kronecker([Identity(n_cells), Dense(np.arange(low, high + 1)[None, :])])
+    values = np.arange(low, high + 1)[None, :]
+    if n_cells > MOST_EXPLICIT:
+        return Kronecker([Identity(n_cells), Dense(values)])
+    return as_operator(sparse.kron(sparse.eye_array(n_cells, dtype=np.int64), values, "csr"))
