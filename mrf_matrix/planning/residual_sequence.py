@@ -191,7 +191,7 @@ def residual_plan(
                 number,
                 n_attributes,
                 each_curvature,
-                (rest - for_pairs) / passes,
+                (rest - for_pairs) * known.pass_share(number, passes),
                 structure,
             )
             for number in range(passes)
@@ -256,7 +256,8 @@ def _worth(budget: Budget, n_attributes: int, n_records: int | None) -> float:
     signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes)
     passes = n_passes(settings, signal)
     shares = (
-        Fraction(1, passes * settings.n_visits(number, n_attributes)) for number in range(passes)
+        settings.pass_share(number, passes) / settings.n_visits(number, n_attributes)
+        for number in range(passes)
     )
     visits = (ResidualStep("residuals", "", budget * share, "add_remove") for share in shares)
     return sum(1 / visit.variance for visit in visits)

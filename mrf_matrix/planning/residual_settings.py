@@ -18,10 +18,10 @@ PAIR_SIGNAL = 300
 SIGNAL_OF_A_PAIR = 150
 """Signal that one table of a pair or triple takes."""
 
-PASSES_BELOW = ((200, 1), (800, 2), (4000, 3))
+PASSES_BELOW = ((200, 1), (800, 2), (2000, 3), (5000, 4))
 """Passes over the attributes under pure DP, by signal; `MOST_PASSES` beyond."""
 
-MOST_PASSES = 4
+MOST_PASSES = 5
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class ResidualSettings:
     decay : float
         A pass visits this part of the attributes that the one before visited: those of the
         largest released effects.
+    first_pass : Fraction
+        Weight of the first pass's share, beside 1 of each later one.
     least_attributes : int
         No pass visits fewer.
     smoothness : Smoothness
@@ -60,13 +62,19 @@ class ResidualSettings:
     pairs: Fraction = Fraction(40, 100)
     pair_counts: Fraction = Fraction(25, 100)
     passes: int | None = None
-    decay: float = 1.0
+    decay: float = 0.7
+    first_pass: Fraction = Fraction(1)
     least_attributes: int = 3
-    smoothness: Smoothness = Smoothness(rough=0.3, reach=0.9)  # noqa: RUF009 -- frozen
+    smoothness: Smoothness = Smoothness(rough=0.1, reach=0.95)  # noqa: RUF009 -- frozen
     prior_visits: float = 2.0
     prior_variance: float = 0.1
     pooling: float = 0.25
     largest_step: float = 1.0
+
+    def pass_share(self, number: int, passes: int) -> Fraction:
+        """Return the share of a pass, numbered from 0, of what all passes spend."""
+        weight = self.first_pass if number == 0 else Fraction(1)
+        return weight / (self.first_pass + passes - 1)
 
     def n_visits(self, number: int, n_attributes: int) -> int:
         """Return how many attributes a pass visits; passes are numbered from 0."""
@@ -78,8 +86,6 @@ class ResidualSettings:
 PURE = ResidualSettings()
 GAUSSIAN = ResidualSettings(
     passes=5,
-    decay=0.7,
-    smoothness=Smoothness(0.1, 0.95),
     prior_visits=6.0,
     prior_variance=0.025,
     pooling=0.5,

@@ -48,27 +48,28 @@ def binary(name: str) -> RivalData:
     """Return one data set of two classes."""
     if name in NAMES:
         found = load(name)
-        domain = Domain(
-            [
-                Attribute(a.name, size=a.size) if is_ordered else a
-                for a, is_ordered in zip(found.domain.attributes, found.ordered, strict=True)
-            ],
-            target=found.domain.target,
+        columns = zip(found.codes.T, found.domain.sizes, found.ordered, strict=True)
+        return coded_set(
+            name, [(codes, size, bool(one)) for codes, size, one in columns], found.labels
         )
-        return found._replace(domain=domain)
     with (FOLDER / f"{name}.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
-    columns = [coded([row[j] for row in rows]) for j in range(len(header) - 1)]
-    attributes = [
-        Attribute(column, size=size)
-        if is_ordered
-        else Attribute(column, categories=[str(code) for code in range(size)])
-        for column, (_, size, is_ordered) in zip(header, columns, strict=False)
-    ]
     labels = np.array([int(POSITIVE[name](row[-1])) for row in rows], dtype=np.int32)
-    domain = Domain(attributes, target=Attribute("class", categories=["no", "yes"]))
+    columns = [coded([row[j] for row in rows]) for j in range(len(header) - 1)]
+    return coded_set(name, columns, labels)
+
+
+def coded_set(name: str, columns: list[tuple[np.ndarray, int, bool]], labels) -> RivalData:
+    """Return a data set of codes, whose domain knows which of them are ordered."""
+    attributes = [
+        Attribute(f"a{j}", size=size)
+        if is_ordered
+        else Attribute(f"a{j}", categories=list(range(size)))
+        for j, (_, size, is_ordered) in enumerate(columns)
+    ]
+    domain = Domain(attributes, target=Attribute("class", categories=[0, 1]))
     codes = np.column_stack([codes for codes, _, _ in columns]).astype(np.int32)
-    return RivalData(name, codes, labels, domain, np.array([o for _, _, o in columns]))
+    return RivalData(name, codes, labels, domain, np.array([one for _, _, one in columns]))
 
 
 def coded(values: list[str]) -> tuple[np.ndarray, int, bool]:

@@ -92,7 +92,7 @@ def test_choices_spend_their_share(neighboring):
 
 def test_more_signal_buys_passes_and_pairs():
     few, some, many = (plan_of([3] * 10, PureDP(1), n) for n in (1000, 5000, 10**5))
-    assert [len(one.passes) for one in (few, some, many)] == [1, 2, 4]
+    assert [len(one.passes) for one in (few, some, many)] == [1, 2, 5]
     assert few.pairs is None
     assert len(some.pairs.choices) == 3
     assert len(many.pairs.choices) == 10
