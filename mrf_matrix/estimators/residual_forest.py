@@ -1,6 +1,7 @@
 """A forest of tables measured one after another, each on what earlier ones leave unexplained."""
 
 from functools import lru_cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ class ResidualForestClassifier(ForestClassifier):
 
     def _is_pure(self) -> bool:
         """Tell whether no δ was asked for."""
-        return isinstance(self.delta, int | float) and self.delta == 0
+        return isinstance(self.delta, Real) and self.delta == 0
 
     def fit(self, X: Any, y: Any) -> "ResidualForestClassifier":
         """Take the steps of the plan: measure tables of residuals, one after another.
