@@ -13,8 +13,7 @@ from mrf_matrix.estimators.residual_records import ResidualRecords
 from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.forests.growth.selection import Rate, select
 from mrf_matrix.mechanisms import Release, measure
-from mrf_matrix.planning import ResidualPlan, ResidualStep
-from mrf_matrix.planning.residual_sequence import PairSteps
+from mrf_matrix.planning import PairSteps, ResidualPlan, ResidualStep
 from mrf_matrix.posterior import (
     Pooling,
     ResidualState,

@@ -13,7 +13,8 @@ from mrf_matrix.planning.objectives import (
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from mrf_matrix.planning.planner import plan
 from mrf_matrix.planning.public_domain import public_domain, public_records
-from mrf_matrix.planning.residual_sequence import ResidualPlan, residual_budget, residual_plan
+from mrf_matrix.planning.residual_law import residual_budget
+from mrf_matrix.planning.residual_sequence import PairSteps, ResidualPlan, residual_plan
 from mrf_matrix.planning.residual_settings import (
     ResidualSettings,
     residual_signal,
@@ -31,6 +32,7 @@ __all__ = [
     "ExpectedLoss",
     "FlipProbability",
     "LipschitzBound",
+    "PairSteps",
     "Plan",
     "PlannedAnswers",
     "RelativeError",

@@ -9,9 +9,9 @@ from operator import add
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.residual_settings import (
+    ASSUMED_RECORDS,
     Budget,
     ResidualSettings,
     n_pair_tables,
@@ -21,9 +21,6 @@ from mrf_matrix.planning.residual_settings import (
 )
 from mrf_matrix.planning.residual_step import Kind, ResidualStep
 from strategies.operators import check_allocation
-
-ASSUMED_RECORDS = 2000
-"""Number of records for which passes and pairs are planned where theirs is not public."""
 
 
 @dataclass(frozen=True)
@@ -234,30 +231,3 @@ def _pairs(
             "residuals", [f"{name}: residuals" for name in names], share - counted
         ),
     )
-
-
-def residual_budget(
-    pure: PureDP, concentrated: Budget, n_attributes: int, n_records: int | None
-) -> Budget:
-    """Return which of two budgets with the same claim buys more knowledge of the largest effects.
-
-    A visit teaches one over the variance of its noise, and visits add. So a budget is worth
-    ``Σ 1 / v`` over the passes, for an attribute that all of them visit. Laplace noise is ahead
-    where there are few passes over few attributes.
-    """
-    if pure.is_infinite:
-        return pure
-    worth = [_worth(budget, n_attributes, n_records) for budget in (pure, concentrated)]
-    return pure if worth[0] >= worth[1] else concentrated
-
-
-def _worth(budget: Budget, n_attributes: int, n_records: int | None) -> float:
-    settings = settings_for(budget)
-    signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes)
-    passes = n_passes(settings, signal)
-    shares = (
-        settings.pass_share(number, passes) / settings.n_visits(number, n_attributes)
-        for number in range(passes)
-    )
-    visits = (ResidualStep("residuals", "", budget * share, "add_remove") for share in shares)
-    return sum(1 / visit.variance for visit in visits)

@@ -18,6 +18,9 @@ PAIR_SIGNAL = 300
 SIGNAL_OF_A_PAIR = 150
 """Signal that one table of a pair or triple takes."""
 
+ASSUMED_RECORDS = 2000
+"""Number of records for which passes and pairs are planned where theirs is not public."""
+
 PASSES_BELOW = ((200, 1), (800, 2), (2000, 3), (5000, 4))
 """Passes over the attributes under pure DP, by signal; `MOST_PASSES` beyond."""
 
