@@ -17,6 +17,7 @@ from mrf_matrix.estimators.model_files import (
     ModelFileError,
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
+    ReleasedResidualForestClassifier,
     load_model,
     save_model,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "PureForestClassifier",
     "ReleasedForestClassifier",
     "ReleasedPosteriorForestClassifier",
+    "ReleasedResidualForestClassifier",
     "Reliability",
     "ResidualForestClassifier",
     "Score",

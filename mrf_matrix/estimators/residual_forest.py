@@ -9,27 +9,34 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.base import sorted_classes
 from mrf_matrix.estimators.ensembles import structure_generator
 from mrf_matrix.estimators.residual_learning import ResidualReleases, learned
 from mrf_matrix.estimators.residual_records import ResidualRecords
 from mrf_matrix.estimators.residual_report import residual_report
+from mrf_matrix.estimators.residual_votes import ResidualVotes
 from mrf_matrix.estimators.schema import encode, encode_queries, required_domain, resolve_domain
 from mrf_matrix.estimators.spending import Budget, noise_stream
 from mrf_matrix.mechanisms import BudgetError, PureDP, as_budget, zcdp_for
 from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
 from mrf_matrix.planning.whole_number import whole_number
 
-Array = NDArray[np.float64]
-
-FITTED = ("domain_", "classes_", "plan_", "releases_", "posterior_", "privacy_report_")
+FITTED = (
+    "domain_",
+    "classes_",
+    "plan_",
+    "releases_",
+    "choices_",
+    "posterior_",
+    "privacy_report_",
+)
 """What a fit leaves."""
 
 _gaussian_budget = lru_cache(zcdp_for)
 """The conversion searches, a third of a second long."""
 
 
-class ResidualForestClassifier(ForestClassifier):
+class ResidualForestClassifier(ResidualVotes):
     r"""Forest of tables of residuals, for two classes: each table holds what is still unexplained.
 
     Log odds are a sum of tables. A table is measured on residuals: what the labels have beyond
@@ -71,7 +78,9 @@ class ResidualForestClassifier(ForestClassifier):
     plan_ : ResidualPlan
         The sequence of steps that was announced and taken.
     releases_ : tuple of Release
-        All that was learned from the records, with the choices of pairs and triples.
+        All that was learned from the records, beside the choices, in the order of the steps.
+    choices_ : tuple of (tuple of int or None)
+        Pairs and triples that were chosen, None where none of them was.
     posterior_ : ResidualPosterior
         What the releases imply.
     privacy_report_ : PrivacyReport
@@ -141,6 +150,7 @@ class ResidualForestClassifier(ForestClassifier):
             structure_generator(self.random_state),
             n_records=self._public_records(),
             neighboring=self.neighboring,
+            delta=float(self.delta),
         )
 
     def _public_records(self) -> int | None:
@@ -201,50 +211,13 @@ class ResidualForestClassifier(ForestClassifier):
             posterior = learned(plan, releases).posterior
         finally:  # what was paid for is kept, whatever fails
             self.releases_ = tuple(release for _, release in releases.releases)
+            self.choices_ = tuple(found for _, found in releases.choices)
         self.domain_, self.classes_, self.plan_ = domain, classes, plan
         self.posterior_ = posterior
-        chosen = [step for step, _ in releases.choices]
-        report = residual_report(plan, releases.releases, chosen, float(self.delta))
+        report = residual_report(plan, self.releases_)
         self.privacy_report_ = report.over(self.domain)
         return self
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, averaged over what noise leaves unknown.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, 2)
-            Probabilities, in the order of `classes_`.
-        """
-        codes = self._codes(X)  # tells first whether there is a posterior
-        return self.posterior_.probabilities(codes)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the log odds of the second class that `predict_proba` states, shape (b,).
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        """
-        codes = self._codes(X)
-        return self.posterior_.log_odds(codes)
-
-    def _votes(self, X: Any) -> Array:
-        odds = self.decision_function(X)
-        return np.column_stack([np.zeros_like(odds), odds])
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "posterior_")
         return encode_queries(self, self.domain_, X)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that there are two classes."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

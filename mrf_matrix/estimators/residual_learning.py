@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import pi, prod, sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,24 @@ CURVATURES = (0.01, 0.25)
 """Smallest and largest mean curvature of a record."""
 
 
+class Steps(Protocol):
+    """What takes the steps of a plan: private records, or releases that were made before."""
+
+    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+        """Take note of a table's effects."""
+
+    def totals(self, step: ResidualStep) -> Floats:
+        """Return noisy class totals, shape (2,)."""
+
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
+        """Return a noisy table in records, shape (n,)."""
+
+    def choose(
+        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
+    ) -> list[Attributes | None]:
+        """Return a candidate for each step, or None of them."""
+
+
 @dataclass(eq=False)
 class ResidualReleases:
     """Takes the steps of a plan on private records, and keeps every release.
@@ -61,6 +79,10 @@ class ResidualReleases:
     stream: Any
     releases: list[tuple[ResidualStep, Release]] = field(default_factory=list)
     choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
+
+    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+        """Add a table's public effects to the log odds of the records in its cells."""
+        self.records.add(attributes, effects)
 
     def totals(self, step: ResidualStep) -> Floats:
         """Return noisy class totals, shape (2,)."""
@@ -104,7 +126,7 @@ class ResidualReleases:
         return found
 
 
-def learned(plan: ResidualPlan, releases: ResidualReleases) -> ResidualState:
+def learned(plan: ResidualPlan, releases: Steps) -> ResidualState:
     """Take every step of a plan; return what its releases imply."""
     state = _started(plan, releases)
     for number, one in enumerate(plan.passes):
@@ -115,12 +137,12 @@ def learned(plan: ResidualPlan, releases: ResidualReleases) -> ResidualState:
     return state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)
 
 
-def _started(plan: ResidualPlan, releases: ResidualReleases) -> ResidualState:
+def _started(plan: ResidualPlan, releases: Steps) -> ResidualState:
     """Measure class totals and one-way counts."""
     totals = releases.totals(plan.totals)
     n_records = estimated_total(totals, plan.n_records)
     base, unknown = intercept(totals, plan.totals.variance, n_records)
-    releases.records.add((), np.array([base]))
+    releases.add((), np.array([base]))
     margins = tuple(
         margin(releases.table(step, (i,)), step.variance, n_records)
         for i, step in enumerate(plan.counts)
@@ -146,7 +168,7 @@ def _started(plan: ResidualPlan, releases: ResidualReleases) -> ResidualState:
     return replace(state, blocks=blocks)
 
 
-def _mean_curvature(state: ResidualState, step: ResidualStep, releases: ResidualReleases) -> float:
+def _mean_curvature(state: ResidualState, step: ResidualStep, releases: Steps) -> float:
     """Measure the mean curvature of a record, within its bounds."""
     low, high = CURVATURES
     total = float(releases.table(step, ())[0])
@@ -164,20 +186,18 @@ def _visited_attributes(
 
 
 def _visit(
-    state: ResidualState, step: ResidualStep, place: int, mean: float, releases: ResidualReleases
+    state: ResidualState, step: ResidualStep, place: int, mean: float, releases: Steps
 ) -> ResidualState:
     """Measure the residuals of one block and update the log odds."""
     attributes = state.blocks[place].attributes
     curvatures = state.expected_counts(attributes) * mean
     residuals = releases.table(step, attributes)
     state, gained = state.visited(place, residuals, curvatures, step.variance)
-    releases.records.add(attributes, gained)
+    releases.add(attributes, gained)
     return state
 
 
-def _with_pairs(
-    state: ResidualState, pairs: PairSteps, releases: ResidualReleases
-) -> ResidualState:
+def _with_pairs(state: ResidualState, pairs: PairSteps, releases: Steps) -> ResidualState:
     """Choose pairs and triples, measure them, and add their effects."""
     mean = _mean_curvature(state, pairs.curvature, releases)
     candidates = _candidates(state)
@@ -197,7 +217,7 @@ def _with_pairs(
         kept = np.maximum(shrunk_counts(counts, expected, counted.variance), 0.1 * expected)
         residuals = releases.table(step, attributes)
         state, gained = state.visited(place, residuals, kept * mean, step.variance)
-        releases.records.add(attributes, gained)
+        releases.add(attributes, gained)
     return state
 
 

@@ -18,28 +18,22 @@ PUBLIC = (
 )
 
 
-def residual_report(
-    plan: ResidualPlan,
-    releases: Sequence[tuple[ResidualStep, Release]],
-    choices: Sequence[ResidualStep],
-    delta: float,
-) -> PrivacyReport:
+def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyReport:
     """Return the report of a sequence of releases.
 
     Parameters
     ----------
     plan : ResidualPlan
-    releases : sequence of (ResidualStep, Release)
-        Every table that was measured.
-    choices : sequence of ResidualStep
-        Every choice that was made by the exponential mechanism.
-    delta : float
-        What was asked for; 0 for none.
+    releases : sequence of Release
+        One for each step that measures a table, in their order.
     """
-    noise = releases[0][1].noise
-    made = [Measurement.of(release, step.measured) for step, release in releases]
-    made += [_of_choice(step) for step in choices]
+    noise, left = releases[0].noise, iter(releases)
+    made = [
+        _of_choice(step) if step.kind == "choice" else Measurement.of(next(left), step.measured)
+        for step in plan.steps
+    ]
     claim = repr(plan.budget)
+    delta = plan.delta
     if delta and isinstance(plan.budget, ZCDP) and not plan.budget.is_infinite:
         claim += f", which implies (epsilon={plan.budget.epsilon(delta):.6g}, delta={delta:g})-DP,"
     return PrivacyReport(

@@ -22,6 +22,9 @@ from mrf_matrix.planning.residual_settings import (
 from mrf_matrix.planning.residual_step import Kind, ResidualStep
 from strategies.operators import check_allocation
 
+MOST_CODES = 2000
+"""Codes of an attribute: a visit takes seconds there."""
+
 
 @dataclass(frozen=True)
 class ResidualPass:
@@ -78,6 +81,8 @@ class ResidualPlan:
         One-way counts without class, one an attribute.
     passes : tuple of ResidualPass
     pairs : PairSteps or None
+    delta : float
+        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
     """
 
     domain: Domain
@@ -89,6 +94,7 @@ class ResidualPlan:
     counts: tuple[ResidualStep, ...]
     passes: tuple[ResidualPass, ...]
     pairs: PairSteps | None
+    delta: float = 0.0
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
@@ -131,6 +137,7 @@ def residual_plan(
     *,
     n_records: int | None,
     neighboring: str = "add_remove",
+    delta: float = 0.0,
     settings: ResidualSettings | None = None,
 ) -> ResidualPlan:
     """Return the plan of a residual forest. No data is needed.
@@ -146,12 +153,15 @@ def residual_plan(
     n_records : int or None
         Where it is public. Else passes and pairs are planned for `ASSUMED_RECORDS`.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    delta : float, default=0
+        The δ that the claim is stated for.
     settings : ResidualSettings, optional
 
     Raises
     ------
     ValueError
-        If the domain has not two classes, or the noise would not fit 64 bits.
+        If the domain has not two classes, an attribute has more than `MOST_CODES` codes, or the
+        noise would not fit 64 bits.
     MemoryError
         If an attribute has so many codes that their covariance would not fit the memory cap.
     """
@@ -162,6 +172,11 @@ def residual_plan(
             f"number of classes."
         )
     largest = max(domain.sizes)
+    if largest > MOST_CODES:
+        raise ValueError(
+            f"an attribute has {largest} codes: expected at most {MOST_CODES}, for the covariance "
+            f"of their effects is factored at every visit. Group codes, or give fewer edges."
+        )
     check_allocation("covariances of the effects of one attribute", (10, largest, largest))
     known = settings_for(budget) if settings is None else settings
     n_attributes = domain.n_attributes
@@ -194,6 +209,7 @@ def residual_plan(
             for number in range(passes)
         ),
         pairs=_pairs(shares, known, tables, each_curvature, for_pairs) if tables else None,
+        delta=delta,
     )
 
 

@@ -15,10 +15,10 @@ from mrf_matrix import (
     PrivacyLedger,
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
-    save_model,
 )
 from mrf_matrix.estimators import residual_forest
-from mrf_matrix.estimators.residual_learning import ResidualReleases, learned
+from mrf_matrix.estimators.model_files.residual_file import ReplayedReleases
+from mrf_matrix.estimators.residual_learning import learned
 from mrf_matrix.estimators.residual_records import ResidualRecords
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, approximate_epsilon
 from mrf_matrix.planning import ResidualStep
@@ -175,38 +175,17 @@ def test_fitted_forest_holds_no_records_and_pickles():
     assert "private" in repr(ResidualRecords(codes, labels, [3] * 5))
 
 
-def test_saving_is_refused_by_name(tmp_path):
-    codes, labels = records(200)
-    with pytest.raises(TypeError, match="ResidualForestClassifier"):
-        save_model(research(codes).fit(codes, labels), tmp_path / "model.mrf")
-
-
 # Predictions follow from the releases alone ---------------------------------------------------
 
 
-class Replayed(ResidualReleases):
-    """Takes the steps again with the answers that were released, and no records."""
-
-    def __init__(self, model, choices):
-        super().__init__(ResidualRecords(np.zeros((0, 5), int), np.zeros(0, int), [3] * 5), "", 0)
-        self.left, self.made = iter(model.releases_), choices
-
-    def _measured(self, step: ResidualStep, counts, n_cells):
-        return next(self.left).values / step.units
-
-    def choose(self, steps, candidates, penalties):
-        return [found for _, found in self.made]
-
-
-def test_predictions_are_a_function_of_the_releases(monkeypatch):
+def test_predictions_are_a_function_of_the_releases():
+    """The steps are taken again with the released answers, and no records."""
     codes, labels = records()
-    kept = []
-    monkeypatch.setattr(
-        residual_forest, "learned", lambda plan, made: (kept.append(made), learned(plan, made))[1]
-    )
     model = research(codes).fit(codes, labels)
-    again = learned(model.plan_, Replayed(model, kept[0].choices)).posterior
-    assert np.array_equal(again.probabilities(codes), model.predict_proba(codes))
+    answers = np.concatenate([release.answers.ravel() for release in model.releases_])
+    again = ReplayedReleases((3,) * 5, answers, model.choices_, "research")
+    posterior = learned(model.plan_, again).posterior
+    assert np.array_equal(posterior.probabilities(codes), model.predict_proba(codes))
 
 
 def test_records_are_counted_as_a_loop_would():
