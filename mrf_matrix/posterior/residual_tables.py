@@ -10,8 +10,8 @@ Floats = NDArray[np.float64]
 LEAST_SHARE = 0.01
 """No class is taken to be rarer."""
 
-USUAL_LEAN = 0.15
-"""Usual distance of a class's share from one half."""
+USUAL_LEAN, LARGEST_LEAN = 0.15, 0.3
+"""Usual distance of a class's share from one half, and the largest that is thought usual."""
 
 LEAST_OF_FAIR = 0.1
 """No code is taken to be rarer than this part of a fair share divided by the number of codes."""
@@ -36,7 +36,8 @@ def intercept(totals: Floats, variance: float, n_records: float) -> tuple[float,
         Public, or estimated.
     """
     lean, unknown = (totals[1] - totals[0]) / 2, variance / 2
-    signal = max(lean**2 - unknown, (USUAL_LEAN * n_records) ** 2)
+    usual, largest = (USUAL_LEAN * n_records) ** 2, (LARGEST_LEAN * n_records) ** 2
+    signal = min(max(lean**2 - unknown, usual), largest)
     share = 0.5 + lean * signal / (signal + unknown) / n_records
     share = float(np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE))
     slope = n_records * share * (1 - share)
