@@ -207,12 +207,19 @@ class ResidualForestClassifier(ResidualVotes):
             if hasattr(self, name):
                 delattr(self, name)
         bill.charge()
+        self.plan_ = plan
         try:
             posterior = learned(plan, releases).posterior
+        except BaseException as error:
+            error.add_note(
+                "The budget is spent. What was released before is kept in releases_ and choices_ "
+                "of this estimator, beside plan_; fitting again would spend again."
+            )
+            raise
         finally:  # what was paid for is kept, whatever fails
             self.releases_ = tuple(release for _, release in releases.releases)
             self.choices_ = tuple(found for _, found in releases.choices)
-        self.domain_, self.classes_, self.plan_ = domain, classes, plan
+        self.domain_, self.classes_ = domain, classes
         self.posterior_ = posterior
         report = residual_report(plan, self.releases_)
         self.privacy_report_ = report.over(self.domain)

@@ -159,8 +159,9 @@ def test_what_was_paid_for_is_kept_when_a_later_step_fails(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(residual_forest, "learned", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(codes, labels)
+    assert "releases_" in caught.value.__notes__[0]
     assert len(model.releases_) == 1
     assert not hasattr(model, "posterior_")
 

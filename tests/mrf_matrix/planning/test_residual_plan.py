@@ -129,3 +129,8 @@ def test_other_numbers_of_classes_are_refused(k):
         residual_plan(
             Domain.from_sizes([2], n_classes=k), PureDP(1), np.random.default_rng(0), n_records=9
         )
+
+
+def test_attributes_of_too_many_codes_are_refused():
+    with pytest.raises(ValueError, match="2001 codes: expected at most 2000"):
+        plan_of([2, 2001], PureDP(1), 1000)
