@@ -9,6 +9,7 @@ from operator import add
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests.growth.selection import LARGEST_RATE
 from mrf_matrix.mechanisms.neighboring import checked_neighboring
 from mrf_matrix.planning.residual_settings import (
     ASSUMED_RECORDS,
@@ -186,7 +187,7 @@ def residual_plan(
     rest = 1 - known.totals - known.counts - known.curvature - (known.choice if tables else 0)
     each_curvature = known.curvature / (passes + (tables > 0))
     for_pairs = rest * known.pairs if tables else Fraction(0)
-    return ResidualPlan(
+    plan = ResidualPlan(
         domain=domain,
         budget=budget,
         neighboring=shares.neighboring,
@@ -211,6 +212,20 @@ def residual_plan(
         pairs=_pairs(shares, known, tables, each_curvature, for_pairs) if tables else None,
         delta=delta,
     )
+    _check_noise(plan)
+    return plan
+
+
+def _check_noise(plan: ResidualPlan) -> None:
+    """Refuse a budget for which some step's noise could not be drawn, before any step is taken."""
+    for step in plan.steps:
+        if step.kind != "choice":
+            _ = step.law  # refuses noise beyond 64 bits
+        elif not plan.budget.is_infinite and step.choice_rate >= LARGEST_RATE:
+            raise ValueError(
+                f"{plan.budget!r} is too large for exact choices: expected a smaller one, or "
+                f"float('inf') for no noise."
+            )
 
 
 def _pass(

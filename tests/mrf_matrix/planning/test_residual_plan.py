@@ -134,3 +134,9 @@ def test_other_numbers_of_classes_are_refused(k):
 def test_attributes_of_too_many_codes_are_refused():
     with pytest.raises(ValueError, match="2001 codes: expected at most 2000"):
         plan_of([2, 2001], PureDP(1), 1000)
+
+
+@pytest.mark.parametrize("budget", [PureDP(10**12), PureDP(Fraction(1, 10**16)), ZCDP(10**20)])
+def test_noise_that_cannot_be_drawn_is_refused_before_any_step(budget):
+    with pytest.raises(ValueError, match=r"expected a (smaller|larger)"):
+        plan_of([2, 2], budget, 10**17)
