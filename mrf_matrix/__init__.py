@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators import PosteriorForestClassifier as PosteriorForestClassifier
     from mrf_matrix.estimators import PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier
     from mrf_matrix.estimators import PureForestClassifier as PureForestClassifier
+    from mrf_matrix.estimators import ResidualForestClassifier as ResidualForestClassifier
     from mrf_matrix.estimators import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
@@ -74,6 +75,7 @@ _HOME = {
         "PosteriorForestClassifier",
         "PrivateNaiveBayesClassifier",
         "PureForestClassifier",
+        "ResidualForestClassifier",
         "SimplifiedBreimanForestClassifier",
         "SubsampleAggregateClassifier",
         "choose_forest",

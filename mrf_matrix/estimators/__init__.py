@@ -17,6 +17,7 @@ from mrf_matrix.estimators.model_files import (
     ModelFileError,
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
+    ReleasedResidualForestClassifier,
     load_model,
     save_model,
 )
@@ -30,6 +31,7 @@ from mrf_matrix.estimators.pure_forest import (
     SimplifiedBreimanForestClassifier,
 )
 from mrf_matrix.estimators.release_files import load_release, save_release
+from mrf_matrix.estimators.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.rival_forests import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
@@ -57,7 +59,9 @@ __all__ = [
     "PureForestClassifier",
     "ReleasedForestClassifier",
     "ReleasedPosteriorForestClassifier",
+    "ReleasedResidualForestClassifier",
     "Reliability",
+    "ResidualForestClassifier",
     "Score",
     "SimplifiedBreimanForestClassifier",
     "SmoothSensitivityForestClassifier",

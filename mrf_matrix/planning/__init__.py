@@ -13,6 +13,14 @@ from mrf_matrix.planning.objectives import (
 from mrf_matrix.planning.planned_answers import PlannedAnswers
 from mrf_matrix.planning.planner import plan
 from mrf_matrix.planning.public_domain import public_domain, public_records
+from mrf_matrix.planning.residual_law import residual_budget
+from mrf_matrix.planning.residual_sequence import PairSteps, ResidualPlan, residual_plan
+from mrf_matrix.planning.residual_settings import (
+    ResidualSettings,
+    residual_signal,
+    suits_residual_forest,
+)
+from mrf_matrix.planning.residual_step import ResidualStep
 from mrf_matrix.planning.search_space import default_space
 from mrf_matrix.planning.target_prior import TargetPrior
 from mrf_matrix.planning.trials import Trial
@@ -24,9 +32,13 @@ __all__ = [
     "ExpectedLoss",
     "FlipProbability",
     "LipschitzBound",
+    "PairSteps",
     "Plan",
     "PlannedAnswers",
     "RelativeError",
+    "ResidualPlan",
+    "ResidualSettings",
+    "ResidualStep",
     "TargetPrior",
     "Trial",
     "Tuning",
@@ -36,5 +48,9 @@ __all__ = [
     "plan",
     "public_domain",
     "public_records",
+    "residual_budget",
+    "residual_plan",
+    "residual_signal",
+    "suits_residual_forest",
     "tune",
 ]

@@ -18,8 +18,10 @@ from mrf_matrix.estimators.model_files.released_forest import (
     ReleasedForestClassifier,
 )
 from mrf_matrix.estimators.model_files.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.model_files.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.model_files.report import report_of
 from mrf_matrix.estimators.model_files.report_claims import check_consistent
+from mrf_matrix.estimators.model_files.residual_file import RESIDUAL_FORMAT, residual_of
 from mrf_matrix.estimators.model_files.save import (
     FLOATS,
     FORMAT,
@@ -52,7 +54,9 @@ LARGEST_VALUE = 1e100
 
 def load_model(
     path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES
-) -> ReleasedForestClassifier | ReleasedPosteriorForestClassifier:
+) -> (
+    ReleasedForestClassifier | ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
+):
     """Return the forest of a model file, ready to predict.
 
     The file may come from anyone: nothing in it is executed, sizes are checked before memory is
@@ -79,6 +83,8 @@ def load_model(
             container = Container(file, "model", max_bytes)
             if container.data.get("format") == POSTERIOR_FORMAT:
                 return posterior_of(container)
+            if container.data.get("format") == RESIDUAL_FORMAT:
+                return residual_of(container)
             return _model(container)
     except ModelFileError as error:
         raise ModelFileError(f"{where}: {error}") from error
