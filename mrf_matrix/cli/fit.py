@@ -141,7 +141,7 @@ def command(
     """
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.mechanisms.budget import budget_or_default
+    from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
     check_options(settings["method"], settings["depth"])
     check_output(

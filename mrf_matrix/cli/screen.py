@@ -11,10 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.segment import Segment
 from rich.table import Table
 
-from mrf_matrix.files import escaped
+from mrf_matrix.base import escaped
 
 if TYPE_CHECKING:
-    from mrf_matrix.estimators.study import Progress as Report
+    from mrf_matrix.study.study import Progress as Report
 
 
 def console(*, stderr: bool = False) -> Console:

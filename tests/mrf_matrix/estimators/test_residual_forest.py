@@ -16,10 +16,10 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
 )
-from mrf_matrix.estimators import residual_forest
-from mrf_matrix.estimators.model_files.residual_file import ReplayedReleases
-from mrf_matrix.estimators.residual_learning import learned
-from mrf_matrix.estimators.residual_records import ResidualRecords
+from mrf_matrix.estimators.residual import residual_forest
+from mrf_matrix.estimators.residual.learning import learned
+from mrf_matrix.estimators.residual.records import ResidualRecords
+from mrf_matrix.files.models.residual_file import ReplayedReleases
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, approximate_epsilon
 from mrf_matrix.planning import ResidualStep
 

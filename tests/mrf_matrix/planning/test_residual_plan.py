@@ -15,7 +15,7 @@ from mrf_matrix.planning import (
     residual_signal,
     suits_residual_forest,
 )
-from mrf_matrix.planning.residual_step import ResidualStep, sums_of_values
+from mrf_matrix.planning.residuals.step import ResidualStep, sums_of_values
 
 
 def plan_of(sizes, budget, n_records, neighboring="add_remove"):

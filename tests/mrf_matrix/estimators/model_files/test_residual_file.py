@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from mrf_matrix import Domain, ResidualForestClassifier, load_model, save_model
-from mrf_matrix.estimators import ModelFileError, ReleasedResidualForestClassifier
-from mrf_matrix.mechanisms.files.npy import bytes_of
+from mrf_matrix.estimators import ReleasedResidualForestClassifier
+from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.npy import bytes_of
 
 MODEL = "model.json"
 QUICK = settings(settings.get_profile("hostile"), max_examples=25)
