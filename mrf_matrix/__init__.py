@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators import PosteriorForestClassifier as PosteriorForestClassifier
     from mrf_matrix.estimators import PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier
     from mrf_matrix.estimators import PureForestClassifier as PureForestClassifier
+    from mrf_matrix.estimators import ResidualForestClassifier as ResidualForestClassifier
     from mrf_matrix.estimators import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
@@ -91,6 +92,7 @@ _HOME = {
         "PosteriorForestClassifier",
         "PrivateNaiveBayesClassifier",
         "PureForestClassifier",
+        "ResidualForestClassifier",
         "SimplifiedBreimanForestClassifier",
         "SubsampleAggregateClassifier",
         "from_design",

@@ -19,8 +19,10 @@ from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggreg
 from mrf_matrix.estimators.released import (
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
+    ReleasedResidualForestClassifier,
 )
 from mrf_matrix.estimators.released.from_release import from_release
+from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
@@ -39,6 +41,8 @@ __all__ = [
     "PureForestClassifier",
     "ReleasedForestClassifier",
     "ReleasedPosteriorForestClassifier",
+    "ReleasedResidualForestClassifier",
+    "ResidualForestClassifier",
     "SimplifiedBreimanForestClassifier",
     "SmoothSensitivityForestClassifier",
     "SubsampleAggregateClassifier",

@@ -6,6 +6,14 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
 from mrf_matrix.planning.plans.planner import plan
 from mrf_matrix.planning.public_domain import public_domain, public_records
+from mrf_matrix.planning.residuals.law import residual_budget
+from mrf_matrix.planning.residuals.sequence import PairSteps, ResidualPlan, residual_plan
+from mrf_matrix.planning.residuals.settings import (
+    ResidualSettings,
+    residual_signal,
+    suits_residual_forest,
+)
+from mrf_matrix.planning.residuals.step import ResidualStep
 from mrf_matrix.planning.search.design_search import tune
 from mrf_matrix.planning.search.objectives import (
     ExpectedLoss,
@@ -22,9 +30,13 @@ __all__ = [
     "ExpectedLoss",
     "FlipProbability",
     "LipschitzBound",
+    "PairSteps",
     "Plan",
     "PlannedAnswers",
     "RelativeError",
+    "ResidualPlan",
+    "ResidualSettings",
+    "ResidualStep",
     "TargetPrior",
     "Trial",
     "Tuning",
@@ -32,5 +44,9 @@ __all__ = [
     "plan",
     "public_domain",
     "public_records",
+    "residual_budget",
+    "residual_plan",
+    "residual_signal",
+    "suits_residual_forest",
     "tune",
 ]

@@ -3,9 +3,11 @@
 from mrf_matrix.estimators.released.from_release import from_release
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 
 __all__ = [
     "ReleasedForestClassifier",
     "ReleasedPosteriorForestClassifier",
+    "ReleasedResidualForestClassifier",
     "from_release",
 ]

@@ -13,6 +13,7 @@ from mrf_matrix.estimators.released.released_forest import (
     ReleasedForestClassifier,
 )
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import MAX_BYTES, Container, one_line
 from mrf_matrix.files.fields import checked_object, checked_version, line_of_text
@@ -21,6 +22,7 @@ from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS, checked_forest
 from mrf_matrix.files.models.posterior_file import POSTERIOR_FORMAT, posterior_of
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_consistent
+from mrf_matrix.files.models.residual_file import RESIDUAL_FORMAT, residual_of
 from mrf_matrix.files.models.save import FLOATS, FORMAT, INTEGERS, SCHEMA_VERSION
 from mrf_matrix.forests import Forest
 from mrf_matrix.voting.leaf_noise import LeafNoise, check_shrinkage
@@ -41,7 +43,9 @@ LARGEST_VALUE = 1e100
 
 def load_model(
     path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES
-) -> ReleasedForestClassifier | ReleasedPosteriorForestClassifier:
+) -> (
+    ReleasedForestClassifier | ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
+):
     """Return the forest of a model file, ready to predict.
 
     The file may come from anyone: nothing in it is executed, sizes are checked before memory is
@@ -68,6 +72,8 @@ def load_model(
             container = Container(file, "model", max_bytes)
             if container.data.get("format") == POSTERIOR_FORMAT:
                 return posterior_of(container)
+            if container.data.get("format") == RESIDUAL_FORMAT:
+                return residual_of(container)
             return _model(container)
     except ModelFileError as error:
         raise ModelFileError(f"{where}: {error}") from error

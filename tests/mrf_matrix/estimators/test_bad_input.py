@@ -12,6 +12,7 @@ from mrf_matrix import (
     MatrixForestClassifier,
     PosteriorForestClassifier,
     PrivacyLedger,
+    ResidualForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators import (
@@ -38,6 +39,7 @@ CLASSIFIERS = {
     "batch prediction": (BatchPredictionClassifier, SMALL | {"strategy": "identity"}),
     "subsample": (SubsampleAggregateClassifier, SMALL | {"strategy": "identity"}),
     "posterior": (PosteriorForestClassifier, {}),
+    "residual": (ResidualForestClassifier, {}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
     "multinomial": (MultinomialForestClassifier, SMALL | {"epsilon": 1}),
     "two stages": (MultinomialMatrixForestClassifier, SMALL | {"strategy": "identity"}),
@@ -67,6 +69,7 @@ LABELS = {
 PARAMETERS = {
     "epsilon": ["1", -1, 0, float("nan"), True],
     "rho": [1, "1"],
+    "delta": ["0", -1, 1, float("nan"), True, None],
     "neighboring": ["twins", None, 1],
     "noise": ["loud", None, ["exact"]],
     "noise_state": [3],

@@ -20,6 +20,7 @@ from mrf_matrix import (
     MatrixForestClassifier,
     PosteriorForestClassifier,
     PrivacyLedger,
+    ResidualForestClassifier,
     SubsampleAggregateClassifier,
     from_release,
     load_model,
@@ -42,6 +43,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.released import (
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
+    ReleasedResidualForestClassifier,
 )
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.files import ReleaseFileError
@@ -67,6 +69,7 @@ MADE = {
     "batch prediction": lambda: BatchPredictionClassifier(DOMAIN, n_batches=3, **CELLS),
     "subsample": lambda: SubsampleAggregateClassifier(DOMAIN, n_batches=3, **CELLS),
     "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
+    "residual": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
     "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
     "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
@@ -95,11 +98,16 @@ CHANGES = {
     "label_rule": "smooth",
     "parts": "all",
     "structure_share": 0.9,
+    "delta": 1e-5,
     "report": None,
     "ensembles": (),
     "classes": ["x", "y"],
     "measurement": None,
     "release": None,
+    "plan": None,
+    "releases": (),
+    "choices": (((),),),
+    "posterior": None,
 }
 ASKED = ("predict", "predict_proba", "plan", "vote_intervals", "predict_or_abstain",
          "expected_vote_error")  # fmt: skip
@@ -119,14 +127,17 @@ def fitted(name, tmp_path):
         return released(tmp_path, MADE["training"]())
     if name == "released posterior":
         return released(tmp_path, MADE["posterior"]())
+    if name == "released residual":
+        return released(tmp_path, MADE["residual"]())
     return MADE[name]().fit(X, Y)
 
 
 def entries(model):
     """Yield everything that may be asked of a fitted classifier, by name."""
     for name in ASKED:
-        if hasattr(type(model), name):
-            yield name, lambda name=name: getattr(model, name)(X)
+        if callable(getattr(type(model), name, None)):
+            about = () if name == "plan" and isinstance(model, ResidualForestClassifier) else (X,)
+            yield name, lambda name=name, about=about: getattr(model, name)(*about)
     for name in STATED:
         if name in vars(model) or isinstance(getattr(type(model), name, None), property):
             yield name, lambda name=name: getattr(model, name)
@@ -138,11 +149,15 @@ def test_every_classifier_is_in_the_table():
     named = [getattr(mrf_matrix.estimators, name) for name in mrf_matrix.estimators.__all__]
     classes = {one for one in named if isinstance(one, type) and issubclass(one, BaseEstimator)}
     tested = {type(make()) for make in MADE.values()}
-    tested |= {ReleasedForestClassifier, ReleasedPosteriorForestClassifier}
+    tested |= {
+        ReleasedForestClassifier,
+        ReleasedPosteriorForestClassifier,
+        ReleasedResidualForestClassifier,
+    }
     assert {one.__name__ for one in classes - tested} == NO_CLAIM
 
 
-@pytest.mark.parametrize("name", [*MADE, "released", "released posterior"])
+@pytest.mark.parametrize("name", [*MADE, "released", "released posterior", "released residual"])
 @pytest.mark.parametrize("how", ["set_params", "by hand"])
 def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
     model = fitted(name, tmp_path)
@@ -161,7 +176,11 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
             with pytest.raises(ValueError, match=rf"^{parameter} was changed.*after fit"):
                 ask()
         model.set_params(**{parameter: old})
-    unknown = {"automatic depth": INTERVALS[:1], "released": INTERVALS}.get(name, ())
+    unknown = {
+        "automatic depth": INTERVALS[:1],
+        "released": INTERVALS,
+        "released residual": ("plan",),
+    }.get(name, ())
     for entry in before.keys() - {"save_model", *unknown}:
         before[entry]()
 

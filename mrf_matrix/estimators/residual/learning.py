@@ -1,0 +1,245 @@
+"""The steps of a residual forest, taken in turn: measure, then work out what the next one needs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import pi, prod, sqrt
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.estimators.residual.records import ResidualRecords
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.selection import Rate, select
+from mrf_matrix.mechanisms import Release, measure
+from mrf_matrix.planning import PairSteps, ResidualPlan, ResidualStep
+from mrf_matrix.posterior import (
+    Pooling,
+    ResidualState,
+    estimated_total,
+    intercept,
+    margin,
+    shrunk_counts,
+)
+
+Floats = NDArray[np.float64]
+Attributes = tuple[int, ...]
+
+LARGEST_PAIR = 400
+"""Cells of a pair that may be chosen."""
+
+LARGEST_TRIPLE = 64
+"""Cells of a triple that may be chosen."""
+
+MOST_ATTRIBUTES = 32
+"""Pairs are chosen among so many attributes, those of the largest released effects."""
+
+MOST_FOR_TRIPLES = 16
+"""Attributes beyond which triples are no candidates."""
+
+CURVATURES = (0.01, 0.25)
+"""Smallest and largest mean curvature of a record."""
+
+
+class Steps(Protocol):
+    """What takes the steps of a plan: private records, or releases that were made before."""
+
+    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+        """Take note of a table's effects."""
+
+    def totals(self, step: ResidualStep) -> Floats:
+        """Return noisy class totals, shape (2,)."""
+
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
+        """Return a noisy table in records, shape (n,)."""
+
+    def choose(
+        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
+    ) -> list[Attributes | None]:
+        """Return a candidate for each step, or None of them."""
+
+
+@dataclass(eq=False)
+class ResidualReleases:
+    """Takes the steps of a plan on private records, and keeps every release.
+
+    Attributes
+    ----------
+    records : ResidualRecords
+    noise : {"exact", "research"}
+    stream : Generator or None
+        Of research noise.
+    releases : list of (ResidualStep, Release)
+    choices : list of (ResidualStep, tuple of int or None)
+    """
+
+    records: ResidualRecords
+    noise: str
+    stream: Any
+    releases: list[tuple[ResidualStep, Release]] = field(default_factory=list)
+    choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
+
+    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+        """Add a table's public effects to the log odds of the records in its cells."""
+        self.records.add(attributes, effects)
+
+    def totals(self, step: ResidualStep) -> Floats:
+        """Return noisy class totals, shape (2,)."""
+        return np.asarray(self._measured(step, self.records.totals(), 1)[0])
+
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
+        """Return a noisy table in records, shape (n,)."""
+        counts = self.records.table(step, attributes)
+        return np.asarray(self._measured(step, counts, counts.sizes[0])[:, 0])
+
+    def _measured(self, step: ResidualStep, counts: Any, n_cells: int) -> Floats:
+        release = measure(
+            step.mechanism(n_cells), counts, noise=self.noise, random_state=self.stream
+        )
+        self.releases.append((step, release))
+        return np.asarray(release.values / step.units)
+
+    def choose(
+        self,
+        steps: Sequence[ResidualStep],
+        candidates: Sequence[Attributes],
+        penalties: Floats,
+    ) -> list[Attributes | None]:
+        """Choose a candidate for each step, each once, by the exponential mechanism.
+
+        "None of them" stands among the candidates once for each step, with a score of 0.
+        """
+        nothing = np.zeros(len(steps), dtype=np.int64)
+        scores = np.concatenate([self.records.scores(candidates, penalties), nothing])
+        options = np.ones((len(scores), 1), dtype=np.bool_)
+        bits = Bits(self.stream)
+        found: list[Attributes | None] = []
+        for step in steps:
+            gaps = (scores[options[:, 0]].max() - scores)[:, None]
+            place = int(
+                select(np.where(options, gaps, 0), options, Rate.below(step.choice_rate), bits)[0]
+            )
+            options[place] = False
+            found.append(candidates[place] if place < len(candidates) else None)
+        self.choices.extend(zip(steps, found, strict=True))
+        return found
+
+
+def learned(plan: ResidualPlan, releases: Steps) -> ResidualState:
+    """Take every step of a plan; return what its releases imply."""
+    state = _started(plan, releases)
+    for number, one in enumerate(plan.passes):
+        mean = _mean_curvature(state, one.curvature, releases)
+        visited = _visited_attributes(state, one.order, len(one.visits), number)
+        for step, attribute in zip(one.visits, visited, strict=True):
+            state = _visit(state, step, attribute, mean, releases)
+    return state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)
+
+
+def _started(plan: ResidualPlan, releases: Steps) -> ResidualState:
+    """Measure class totals and one-way counts."""
+    totals = releases.totals(plan.totals)
+    n_records = estimated_total(totals, plan.n_records)
+    base, unknown = intercept(totals, plan.totals.variance, n_records)
+    releases.add((), np.array([base]))
+    margins = tuple(
+        margin(releases.table(step, (i,)), step.variance, n_records)
+        for i, step in enumerate(plan.counts)
+    )
+    known = plan.settings
+    state = ResidualState(
+        sizes=plan.domain.sizes,
+        ordered=plan.domain.ordered,
+        n_records=n_records,
+        base=base,
+        base_variance=unknown,
+        margins=margins,
+        pooling=Pooling(
+            known.smoothness,
+            known.prior_visits,
+            known.prior_variance,
+            known.pooling,
+            known.largest_step,
+        ),
+        blocks=(),
+    )
+    blocks = tuple(state.unseen_block((i,)) for i in range(len(margins)))
+    return replace(state, blocks=blocks)
+
+
+def _mean_curvature(state: ResidualState, step: ResidualStep, releases: Steps) -> float:
+    """Measure the mean curvature of a record, within its bounds."""
+    low, high = CURVATURES
+    total = float(releases.table(step, ())[0])
+    return min(max(total / state.n_records, low), high)
+
+
+def _visited_attributes(
+    state: ResidualState, order: Attributes, count: int, number: int
+) -> Attributes:
+    """Return which attributes a pass visits: all, or those of the largest released effects."""
+    if count == len(order) or number == 0:
+        return order[:count]
+    chosen = set(state.largest_effects(count))
+    return tuple(i for i in order if i in chosen)
+
+
+def _visit(
+    state: ResidualState, step: ResidualStep, place: int, mean: float, releases: Steps
+) -> ResidualState:
+    """Measure the residuals of one block and update the log odds."""
+    attributes = state.blocks[place].attributes
+    curvatures = state.expected_counts(attributes) * mean
+    residuals = releases.table(step, attributes)
+    state, gained = state.visited(place, residuals, curvatures, step.variance)
+    releases.add(attributes, gained)
+    return state
+
+
+def _with_pairs(state: ResidualState, pairs: PairSteps, releases: Steps) -> ResidualState:
+    """Choose pairs and triples, measure them, and add their effects."""
+    mean = _mean_curvature(state, pairs.curvature, releases)
+    candidates = _candidates(state)
+    noise = pairs.residuals[0].variance
+    penalties = np.array([_expected_norm(state, one, mean, noise) for one in candidates])
+    chosen = releases.choose(pairs.choices, candidates, penalties)
+    instead = iter(state.largest_effects(len(state.sizes)) * len(chosen))
+    for found, counted, step in zip(chosen, pairs.counts, pairs.residuals, strict=True):
+        if found is None:
+            place = next(instead)
+            attributes = state.blocks[place].attributes
+        else:
+            attributes, place = found, len(state.blocks)
+            state = replace(state, blocks=(*state.blocks, state.unseen_block(attributes)))
+        counts = releases.table(counted, attributes)
+        expected = state.expected_counts(attributes)
+        kept = np.maximum(shrunk_counts(counts, expected, counted.variance), 0.1 * expected)
+        residuals = releases.table(step, attributes)
+        state, gained = state.visited(place, residuals, kept * mean, step.variance)
+        releases.add(attributes, gained)
+    return state
+
+
+def _candidates(state: ResidualState) -> list[Attributes]:
+    """Return pairs, and triples of few cells, that may be chosen; public."""
+    seen = sorted(state.largest_effects(MOST_ATTRIBUTES))
+    pairs: list[Attributes] = [
+        one for one in combinations(seen, 2) if _cells(state, one) <= LARGEST_PAIR
+    ]
+    if len(state.sizes) > MOST_FOR_TRIPLES:
+        return pairs
+    triples = combinations(seen, 3)
+    return pairs + [one for one in triples if _cells(state, one) <= LARGEST_TRIPLE]
+
+
+def _cells(state: ResidualState, attributes: Attributes) -> int:
+    return prod(state.sizes[i] for i in attributes)
+
+
+def _expected_norm(
+    state: ResidualState, attributes: Attributes, mean: float, noise: float
+) -> float:
+    """Return the L1 norm that sampling and the noise to come would show without any effect."""
+    spread = np.sqrt(state.expected_counts(attributes) * mean + noise)
+    return sqrt(2 / pi) * float(spread.sum())

@@ -1,0 +1,78 @@
+"""The privacy report of a `ResidualForestClassifier`: every release of the sequence."""
+
+from collections.abc import Sequence
+
+from mrf_matrix.mechanisms import ZCDP, Release
+from mrf_matrix.planning import ResidualPlan, ResidualStep
+from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
+
+PUBLIC = (
+    "the domain and the classes",
+    "the order of visits, and every step's share, sensitivity and noise",
+    "the neighbouring relation and the budget",
+)
+
+
+def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyReport:
+    """Return the report of a sequence of releases.
+
+    Parameters
+    ----------
+    plan : ResidualPlan
+    releases : sequence of Release
+        One for each step that measures a table, in their order.
+    """
+    noise, left = releases[0].noise, iter(releases)
+    made = [
+        _of_choice(step) if step.kind == "choice" else _of_table(step, next(left))
+        for step in plan.steps
+    ]
+    claim = repr(plan.budget)
+    delta = plan.delta
+    if delta and isinstance(plan.budget, ZCDP) and not plan.budget.is_infinite:
+        claim += f", which implies (epsilon={plan.budget.epsilon(delta):.6g}, delta={delta:g})-DP,"
+    report = PrivacyReport(
+        statement=_statement(claim, plan, noise, [one.law for one in made]),
+        budget=repr(plan.budget),
+        neighboring=plan.neighboring,
+        noise=noise,
+        measurements=tuple(made),
+        public=PUBLIC,
+        notes=(
+            "adaptive composition: each step's share was fixed before the data; which table it "
+            "measures, and what a record adds to it, follow from the releases before it",
+            f"sums of residuals are in units of 1/{max(step.units for step in plan.steps)} record",
+            "labels and probabilities are posteriors under a model: they have no expected error "
+            "known without data",
+        ),
+    )
+    return report.of_releases(releases)
+
+
+def _of_table(step: ResidualStep, release: Release) -> Measurement:
+    return Measurement.of(release, step.measured, weight=step.units)
+
+
+def _of_choice(step: ResidualStep) -> Measurement:
+    return Measurement(
+        measured=step.measured,
+        budget=repr(step.budget),
+        law=f"exponential mechanism of rate {float(step.choice_rate):.6g}",
+        sensitivity=step.sensitivity,
+        n_answers=1,
+        column_sum=step.column_sum,
+    )
+
+
+def _statement(claim: str, plan: ResidualPlan, noise: str, laws: Sequence[str]) -> str:
+    if noise == "none":
+        return f"{DENIAL}: no noise was added (infinite budget)."
+    if noise == "exact":
+        kinds = sorted({law.split(" of ")[0] for law in laws})
+        return private_claim(claim, plan.neighboring, kinds).replace(
+            f"{len(kinds)} measurements", f"{len(laws)} adaptive releases"
+        )
+    return (
+        f"{DENIAL}: {len(laws)} adaptive releases from a seedable generator (research noise), "
+        f"with the error of {claim} under {plan.neighboring} neighbours in all."
+    )

@@ -1,0 +1,245 @@
+"""A forest of tables measured one after another, each on what earlier ones leave unexplained."""
+
+from functools import lru_cache
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.estimators.residual.learning import ResidualReleases, learned
+from mrf_matrix.estimators.residual.records import ResidualRecords
+from mrf_matrix.estimators.residual.report import residual_report
+from mrf_matrix.estimators.residual.votes import ResidualVotes
+from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.ensembles import structure_generator
+from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
+from mrf_matrix.estimators.shared.schema import (
+    encode,
+    encode_queries,
+    resolve_domain,
+    with_provenance,
+)
+from mrf_matrix.estimators.shared.spending import Budget, noise_stream
+from mrf_matrix.mechanisms import BudgetError, PureDP, zcdp_for
+from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
+from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
+
+FITTED = (
+    "domain_",
+    "classes_",
+    "plan_",
+    "releases_",
+    "choices_",
+    "posterior_",
+    "privacy_report_",
+)
+"""What a fit leaves."""
+
+_gaussian_budget = lru_cache(zcdp_for)
+"""The conversion searches, a third of a second long."""
+
+
+class ResidualForestClassifier(ResidualVotes):
+    r"""Forest of tables of residuals, for two classes: each table holds what is still unexplained.
+
+    Log odds are a sum of tables. A table is measured on residuals: what the labels have beyond
+    the probabilities that earlier releases imply. Attributes that say the same are so counted
+    once. All shares of the budget are fixed before the data; see `plan`.
+
+    Parameters
+    ----------
+    domain : Domain or "from_data"
+        The public schema, with a target of two classes. Required. "from_data" reads it off the
+        records, which leaks them, and warns.
+    epsilon : float, int or Fraction, optional
+        Budget of the whole sequence; 1 where no ``rho`` is given either. ``float("inf")`` adds no
+        noise.
+    delta : float, default=0
+        0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Gaussian noise under the zCDP budget that
+        implies it, or by Laplace noise of ε where that is the smaller.
+    rho : float, int or Fraction, optional
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
+    n_records : int, optional
+        The number of records, where it is public. Not given, it is estimated from the released
+        class totals, and the sequence is planned for 2000.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+        The neighbouring relation of the claim.
+    noise : {"exact", "research"}, default="exact"
+        "exact": discrete noise from OpenDP, never seedable. "research": the same laws from NumPy,
+        seedable by ``noise_state``; not a private release.
+    noise_state : int or Generator, optional
+        Seed of research noise.
+    ledger : PrivacyLedger, optional
+        Charged once by every `fit` for the whole sequence, before its first step.
+    random_state : int, RandomState or None, default=None
+        Seed of the public order in which attributes are visited.
+
+    Attributes
+    ----------
+    domain_ : Domain
+    classes_ : ndarray of shape (2,)
+        The public classes, sorted.
+    plan_ : ResidualPlan
+        The sequence of steps that was announced and taken.
+    releases_ : tuple of Release
+        All that was learned from the records, beside the choices, in the order of the steps.
+    choices_ : tuple of (tuple of int or None)
+        Pairs and triples that were chosen, None where none of them was.
+    posterior_ : ResidualPosterior
+        What the releases imply.
+    privacy_report_ : PrivacyReport
+        What is claimed, with every release.
+    n_features_in_ : int
+
+    Notes
+    -----
+    See :doc:`/residual` for the method. It needs records: `suits_residual_forest` says where
+    `PosteriorForestClassifier` is to be preferred.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mrf_matrix import Domain
+    >>> from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
+    >>> X = np.random.default_rng(0).integers(0, 3, size=(3000, 4))
+    >>> y = (X[:, 0] + X[:, 1] > 2).astype(int)
+    >>> domain = Domain.from_sizes([3, 3, 3, 3], n_classes=2)
+    >>> forest = ResidualForestClassifier(domain, epsilon=2.0, n_records=3000, random_state=0)
+    >>> bool(forest.fit(X, y).score(X, y) > 0.9)
+    True
+    >>> forest.plan_.spent
+    PureDP(epsilon=2)
+    """
+
+    _claim_rests_on = ("delta",)
+
+    def __init__(
+        self,
+        domain: Domain | str | None = None,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        rho: Any = None,
+        n_records: int | None = None,
+        neighboring: str = "add_remove",
+        noise: str = "exact",
+        noise_state: Any = None,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.n_records = n_records
+        self.neighboring = neighboring
+        self.noise = noise
+        self.noise_state = noise_state
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def plan(self) -> ResidualPlan:
+        """Return the sequence of steps that `fit` would take, without data.
+
+        With an integer `random_state` it is the same plan.
+
+        Raises
+        ------
+        ValueError
+            If the domain is not given or has not two classes, or a parameter is invalid.
+        """
+        check_claim(self)
+        return self._plan(required_domain(self.domain))
+
+    def _plan(self, domain: Domain) -> ResidualPlan:
+        return residual_plan(
+            domain,
+            self._budget(domain.n_attributes),
+            structure_generator(self.random_state),
+            n_records=self._public_records(),
+            neighboring=self.neighboring,
+            delta=float(self.delta),
+        )
+
+    def _public_records(self) -> int | None:
+        return None if self.n_records is None else whole_number("n_records", self.n_records)
+
+    def _budget(self, n_attributes: int) -> Budget:
+        """Return the budget of the noise law that serves the claim best."""
+        if self._is_pure():
+            return budget_or_default(epsilon=self.epsilon, rho=self.rho)
+        if self.rho is not None:
+            raise BudgetError(
+                f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
+            )
+        epsilon = epsilon_or_default(self.epsilon, self.rho)
+        pure = PureDP(epsilon)
+        gaussian = _gaussian_budget(epsilon, self.delta)
+        return residual_budget(pure, gaussian, n_attributes, self._public_records())
+
+    def _is_pure(self) -> bool:
+        """Tell whether no δ was asked for."""
+        return isinstance(self.delta, Real) and self.delta == 0
+
+    def fit(self, X: Any, y: Any) -> "ResidualForestClassifier":
+        """Take the steps of the plan: measure tables of residuals, one after another.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, d)
+            Private records, in the domain's terms.
+        y : array of shape (N,)
+            Their classes.
+
+        Returns
+        -------
+        ResidualForestClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            `BudgetError`); nothing is spent then.
+        """
+        if isinstance(self.domain, Domain):  # refused before the records are looked at
+            self._bill(budget=self._budget(self.domain.n_attributes)).check()
+        domain, X, y = resolve_domain(self, self.domain, X, y)
+        plan = self._plan(domain)
+        bill = self._bill(budget=plan.budget)
+        bill.check()
+        codes, labels = encode(domain, X, y)
+        classes, order = sorted_classes(domain)
+        records = ResidualRecords(codes, np.argsort(order)[labels], domain.sizes)
+        releases = ResidualReleases(records, self.noise, noise_stream(self.noise, bill.noise_state))
+        for name in FITTED:  # they belong to an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)
+        bill.charge()
+        self.plan_ = plan
+        keep_if_fit_fails(self)
+        try:
+            posterior = learned(plan, releases).posterior
+        except BaseException as error:
+            error.add_note(
+                "The budget is spent. What was released before is kept in releases_ and choices_ "
+                "of this estimator, beside plan_; fitting again would spend again."
+            )
+            raise
+        finally:  # what was paid for is kept, whatever fails
+            self.releases_ = tuple(
+                with_provenance(release, self.domain) for _, release in releases.releases
+            )
+            self.choices_ = tuple(found for _, found in releases.choices)
+        self.domain_, self.classes_ = domain, classes
+        self.posterior_ = posterior
+        self.privacy_report_ = residual_report(plan, self.releases_)
+        return self
+
+    def _codes(self, X: Any) -> NDArray[np.int32]:
+        check_is_fitted(self, "posterior_")
+        return encode_queries(self, self.domain_, X)

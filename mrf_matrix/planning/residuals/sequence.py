@@ -1,0 +1,264 @@
+"""The plan of a residual forest: every share, sensitivity and law, before any data is seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
+from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.planning.residuals.settings import (
+    ASSUMED_RECORDS,
+    Budget,
+    ResidualSettings,
+    n_pair_tables,
+    n_passes,
+    residual_signal,
+    settings_for,
+)
+from mrf_matrix.planning.residuals.step import Kind, ResidualStep
+from strategies.operators import check_allocation
+
+MOST_CODES = 2000
+"""Codes of an attribute: a visit takes seconds there."""
+
+
+@dataclass(frozen=True)
+class ResidualPass:
+    """A pass over attributes: the mean curvature, then a table of residuals a visit.
+
+    Attributes
+    ----------
+    curvature : ResidualStep
+    visits : tuple of ResidualStep
+    order : tuple of int
+        All attributes, in the order in which those that are visited are visited.
+    """
+
+    curvature: ResidualStep
+    visits: tuple[ResidualStep, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PairSteps:
+    """Tables of pairs and triples: a choice for each, then counts and residuals of each.
+
+    Attributes
+    ----------
+    curvature : ResidualStep
+    choices, counts, residuals : tuple of ResidualStep
+        One a table.
+    """
+
+    curvature: ResidualStep
+    choices: tuple[ResidualStep, ...]
+    counts: tuple[ResidualStep, ...]
+    residuals: tuple[ResidualStep, ...]
+
+
+@dataclass(frozen=True)
+class ResidualPlan:
+    """A sequence of steps whose budgets add up to the whole.
+
+    Which table a later step measures, and which integers the records add to it, depends on
+    earlier releases alone. How much each step spends does not depend on anything: the claim is
+    the adaptive composition of the announced shares.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}
+    n_records : int or None
+        Where it is public.
+    settings : ResidualSettings
+    totals : ResidualStep
+    counts : tuple of ResidualStep
+        One-way counts without class, one an attribute.
+    passes : tuple of ResidualPass
+    pairs : PairSteps or None
+    delta : float
+        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
+    """
+
+    domain: Domain
+    budget: Budget
+    neighboring: str
+    n_records: int | None
+    settings: ResidualSettings
+    totals: ResidualStep
+    counts: tuple[ResidualStep, ...]
+    passes: tuple[ResidualPass, ...]
+    pairs: PairSteps | None
+    delta: float = 0.0
+
+    @property
+    def steps(self) -> tuple[ResidualStep, ...]:
+        """Every step, in the order in which they are taken."""
+        found = [self.totals, *self.counts]
+        for one in self.passes:
+            found += [one.curvature, *one.visits]
+        if self.pairs is not None:
+            found += [self.pairs.curvature, *self.pairs.choices]
+            for counts, residuals in zip(self.pairs.counts, self.pairs.residuals, strict=True):
+                found += [counts, residuals]
+        return tuple(found)
+
+    @property
+    def spent(self) -> Budget:
+        """Sum of the steps' budgets, exact: the whole."""
+        return reduce(add, (step.budget for step in self.steps))
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Steps from exact shares of one budget."""
+
+    budget: Budget
+    neighboring: str
+
+    def step(self, kind: Kind, measured: str, share: Fraction) -> ResidualStep:
+        return ResidualStep(kind, measured, self.budget * share, self.neighboring)
+
+    def steps(
+        self, kind: Kind, measured: Sequence[str], share: Fraction
+    ) -> tuple[ResidualStep, ...]:
+        return tuple(self.step(kind, text, share / len(measured)) for text in measured)
+
+
+def residual_plan(
+    domain: Domain,
+    budget: Budget,
+    structure: np.random.Generator,
+    *,
+    n_records: int | None,
+    neighboring: str = "add_remove",
+    delta: float = 0.0,
+    settings: ResidualSettings | None = None,
+) -> ResidualPlan:
+    """Return the plan of a residual forest. No data is needed.
+
+    Parameters
+    ----------
+    domain : Domain
+        With two classes.
+    budget : PureDP or ZCDP
+        Laplace or Gaussian noise.
+    structure : Generator
+        Draws the order of visits.
+    n_records : int or None
+        Where it is public. Else passes and pairs are planned for `ASSUMED_RECORDS`.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    delta : float, default=0
+        The δ that the claim is stated for.
+    settings : ResidualSettings, optional
+
+    Raises
+    ------
+    ValueError
+        If the domain has not two classes, an attribute has more than `MOST_CODES` codes, or the
+        noise would not fit 64 bits.
+    MemoryError
+        If an attribute has so many codes that their covariance would not fit the memory cap.
+    """
+    if domain.target is None or domain.n_classes != 2:
+        raise ValueError(
+            f"Only binary classification is supported by a residual forest. domain has "
+            f"{domain.n_classes} classes: expected two. Take PosteriorForestClassifier for any "
+            f"number of classes."
+        )
+    largest = max(domain.sizes)
+    if largest > MOST_CODES:
+        raise ValueError(
+            f"an attribute has {largest} codes: expected at most {MOST_CODES}, for the covariance "
+            f"of their effects is factored at every visit. Group codes, or give fewer edges."
+        )
+    check_allocation("covariances of the effects of one attribute", (10, largest, largest))
+    known = settings_for(budget) if settings is None else settings
+    n_attributes = domain.n_attributes
+    signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes)
+    passes, tables = n_passes(known, signal), n_pair_tables(signal, n_attributes)
+    shares = _Shares(budget, checked_neighboring(neighboring))
+    rest = 1 - known.totals - known.counts - known.curvature - (known.choice if tables else 0)
+    each_curvature = known.curvature / (passes + (tables > 0))
+    for_pairs = rest * known.pairs if tables else Fraction(0)
+    plan = ResidualPlan(
+        domain=domain,
+        budget=budget,
+        neighboring=shares.neighboring,
+        n_records=n_records,
+        settings=known,
+        totals=shares.step("totals", "class totals", known.totals),
+        counts=shares.steps(
+            "counts", [f"counts of attribute {i + 1}" for i in range(n_attributes)], known.counts
+        ),
+        passes=tuple(
+            _pass(
+                shares,
+                known,
+                number,
+                n_attributes,
+                each_curvature,
+                (rest - for_pairs) * known.pass_share(number, passes),
+                structure,
+            )
+            for number in range(passes)
+        ),
+        pairs=_pairs(shares, known, tables, each_curvature, for_pairs) if tables else None,
+        delta=delta,
+    )
+    _check_noise(plan)
+    return plan
+
+
+def _check_noise(plan: ResidualPlan) -> None:
+    """Refuse a budget for which some step's noise could not be drawn, before any step is taken."""
+    for step in plan.steps:
+        if step.kind != "choice":
+            _ = step.law  # refuses noise beyond 64 bits
+        elif not plan.budget.is_infinite and step.choice_rate >= LARGEST_RATE:
+            raise ValueError(
+                f"{plan.budget!r} is too large for exact choices: expected a smaller one, or "
+                f"float('inf') for no noise."
+            )
+
+
+def _pass(
+    shares: _Shares,
+    settings: ResidualSettings,
+    number: int,
+    n_attributes: int,
+    curvature: Fraction,
+    share: Fraction,
+    structure: np.random.Generator,
+) -> ResidualPass:
+    """Return one pass; the first visits every attribute, later ones those of largest effects."""
+    count = settings.n_visits(number, n_attributes)
+    name = f"pass {number + 1}"
+    visits = [f"{name}: residuals, table {visit + 1}" for visit in range(count)]
+    return ResidualPass(
+        curvature=shares.step("curvature", f"{name}: mean curvature", curvature),
+        visits=shares.steps("residuals", visits, share),
+        order=tuple(structure.permutation(n_attributes).tolist()),
+    )
+
+
+def _pairs(
+    shares: _Shares, settings: ResidualSettings, tables: int, curvature: Fraction, share: Fraction
+) -> PairSteps:
+    """Return the steps of the tables of pairs and triples."""
+    names = [f"pairs and triples, table {number + 1}" for number in range(tables)]
+    counted = share * settings.pair_counts
+    return PairSteps(
+        curvature=shares.step("curvature", "pairs and triples: mean curvature", curvature),
+        choices=shares.steps("choice", [f"{name}: which" for name in names], settings.choice),
+        counts=shares.steps("counts", [f"{name}: counts" for name in names], counted),
+        residuals=shares.steps(
+            "residuals", [f"{name}: residuals" for name in names], share - counted
+        ),
+    )

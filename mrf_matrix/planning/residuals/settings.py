@@ -1,0 +1,152 @@
+"""The constants of a residual forest, and how its size follows from what is public."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sqrt
+
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.posterior import Smoothness
+
+Budget = PureDP | ZCDP
+
+LEAST_SIGNAL = 150
+"""Signal a residual forest needs; between 100 and 250 it makes little difference."""
+
+PAIR_SIGNAL = 300
+"""Signal from which tables of pairs and triples pay."""
+
+SIGNAL_OF_A_PAIR = 150
+"""Signal that one table of a pair or triple takes."""
+
+ASSUMED_RECORDS = 2000
+"""Number of records for which passes and pairs are planned where theirs is not public."""
+
+PASSES_BELOW = ((200, 1), (800, 2), (2000, 3), (5000, 4))
+"""Passes over the attributes under pure DP, by signal; `MOST_PASSES` beyond."""
+
+MOST_PASSES = 5
+
+
+@dataclass(frozen=True)
+class ResidualSettings:
+    """Shares and constants, the same for all data. Set on public sets, each with its ablation.
+
+    Attributes
+    ----------
+    totals, counts, curvature, choice : Fraction
+        Shares of the budget for class totals, for one-way counts without class, for mean
+        curvatures, and for choosing pairs where there are any.
+    pairs : Fraction
+        Share of what remains for tables of pairs and triples, where there are any.
+    pair_counts : Fraction
+        Share of a pair's budget for its counts without class.
+    passes : int or None
+        Passes over the attributes; None: by signal.
+    decay : float
+        A pass visits this part of the attributes that the one before visited: those of the
+        largest released effects.
+    first_pass : Fraction
+        Weight of the first pass's share, beside 1 of each later one.
+    least_attributes : int
+        No pass visits fewer.
+    smoothness : Smoothness
+    prior_visits, prior_variance : float
+        Effects of attributes have this variance on average over so many visits that never were.
+    pooling : float
+        How strongly variances of effects are drawn to their mean.
+    largest_step : float
+        Cap of the change of an effect by one visit, on the log odds.
+    """
+
+    totals: Fraction = Fraction(4, 100)
+    counts: Fraction = Fraction(5, 100)
+    curvature: Fraction = Fraction(2, 100)
+    choice: Fraction = Fraction(5, 100)
+    pairs: Fraction = Fraction(40, 100)
+    pair_counts: Fraction = Fraction(25, 100)
+    passes: int | None = None
+    decay: float = 0.7
+    first_pass: Fraction = Fraction(1)
+    least_attributes: int = 3
+    smoothness: Smoothness = Smoothness(rough=0.1, reach=0.95)  # noqa: RUF009 -- frozen
+    prior_visits: float = 2.0
+    prior_variance: float = 0.1
+    pooling: float = 0.25
+    largest_step: float = 1.0
+
+    def pass_share(self, number: int, passes: int) -> Fraction:
+        """Return the share of a pass, numbered from 0, of what all passes spend."""
+        weight = self.first_pass if number == 0 else Fraction(1)
+        return weight / (self.first_pass + passes - 1)
+
+    def n_visits(self, number: int, n_attributes: int) -> int:
+        """Return how many attributes a pass visits; passes are numbered from 0."""
+        return min(
+            n_attributes, max(ceil(self.decay**number * n_attributes), self.least_attributes)
+        )
+
+
+PURE = ResidualSettings()
+GAUSSIAN = ResidualSettings(
+    passes=5,
+    prior_visits=6.0,
+    prior_variance=0.025,
+    pooling=0.5,
+)
+
+
+def settings_for(budget: Budget) -> ResidualSettings:
+    """Return the settings of a kind of budget."""
+    return PURE if isinstance(budget, PureDP) else GAUSSIAN
+
+
+def residual_signal(n_records: int, budget: Budget, n_attributes: int) -> float:
+    r"""Return how far records outweigh noise: ``N ε / d``, or ``N sqrt(2 ρ / d)`` under zCDP.
+
+    Examples
+    --------
+    >>> residual_signal(10_000, PureDP(1), 10)
+    1000.0
+    """
+    if budget.is_infinite:
+        return float("inf")
+    amount = float(budget.exact)
+    if isinstance(budget, PureDP):
+        return n_records * amount / n_attributes
+    return n_records * sqrt(2 * amount / n_attributes)
+
+
+def suits_residual_forest(
+    n_records: int | None, budget: Budget, n_attributes: int, n_classes: int
+) -> bool:
+    """Tell whether a residual forest is to be preferred to a posterior forest; no data is needed.
+
+    It is where there are two classes, the number of records is public, and the signal is at least
+    `LEAST_SIGNAL`. Where the posterior forest would measure one block of all attributes, that
+    one table is the better one, whatever this says.
+
+    Examples
+    --------
+    >>> suits_residual_forest(40_000, PureDP(0.5), 12, n_classes=2)
+    True
+    >>> suits_residual_forest(900, PureDP(0.5), 9, n_classes=2)
+    False
+    """
+    if n_classes != 2 or n_records is None:
+        return False
+    return residual_signal(n_records, budget, n_attributes) >= LEAST_SIGNAL
+
+
+def n_passes(settings: ResidualSettings, signal: float) -> int:
+    """Return the passes over the attributes."""
+    if settings.passes is not None:
+        return settings.passes
+    return next((passes for below, passes in PASSES_BELOW if signal < below), MOST_PASSES)
+
+
+def n_pair_tables(signal: float, n_attributes: int) -> int:
+    """Return how many tables of pairs and triples are measured."""
+    if signal < PAIR_SIGNAL or n_attributes < 2:
+        return 0
+    most = min(n_attributes, 10)
+    return most if signal > most * SIGNAL_OF_A_PAIR else max(1, int(signal / SIGNAL_OF_A_PAIR))

@@ -1,0 +1,137 @@
+"""One step of a residual forest: a share of the budget, what it pays for, and the noise it buys."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import isqrt
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    Mechanism,
+    NoiseLaw,
+    PureDP,
+    calibrate,
+    neighboring_factor,
+)
+from mrf_matrix.posterior import CURVATURE_CAP, RESIDUAL_CAP, UNITS
+from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
+
+Kind = Literal["totals", "counts", "curvature", "residuals", "choice"]
+
+VALUES: dict[str, tuple[int, int]] = {
+    "curvature": (0, CURVATURE_CAP),
+    "residuals": (-RESIDUAL_CAP, RESIDUAL_CAP),
+}
+"""Smallest and largest integer that one record adds to a sum."""
+
+MOST_EXPLICIT = 256
+"""Cells up to which the matrix is written out, at most 4 MB: its columns are found faster."""
+
+CHOICE_SENSITIVITY = 1
+"""One record more or less moves a score of `choice` by one at most."""
+
+
+@dataclass(frozen=True)
+class ResidualStep:
+    """A step that is announced before any data is seen.
+
+    A record adds to one cell of a table a public integer function of its codes, its label and
+    earlier releases. So a table of sums is a linear query of the counts of (cell, integer): the
+    matrix ``I ⊗ (low, ..., high)``, whose sensitivity is the largest of these integers.
+
+    Attributes
+    ----------
+    kind : {"totals", "counts", "curvature", "residuals", "choice"}
+    measured : str
+        What it measures, in words.
+    budget : PureDP or ZCDP
+        Its share.
+    neighboring : {"add_remove", "replace_one"}
+    """
+
+    kind: Kind
+    measured: str
+    budget: PureDP | ZCDP
+    neighboring: str
+
+    @property
+    def units(self) -> int:
+        """Integer units in one record's weight."""
+        return UNITS if self.kind in VALUES else 1
+
+    @property
+    def n_values(self) -> int:
+        """Integers that a record may add."""
+        low, high = VALUES[self.kind]
+        return high - low + 1
+
+    def mechanism(self, n_cells: int) -> Mechanism:
+        """Return the mechanism over a table of so many cells; its noise is that of any other."""
+        return calibrate(
+            sums_of_values(self.kind, n_cells), self.budget, neighboring=self.neighboring
+        )
+
+    @cached_property
+    def law(self) -> NoiseLaw:
+        """Law of the noise on each sum, in units."""
+        if self.kind == "choice":
+            raise ValueError("a choice adds no noise to sums: expected its rate.")
+        return self.mechanism(1).law
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise on each sum, in records."""
+        return self.law.variance / self.units**2
+
+    @property
+    def column_sum(self) -> int:
+        """What the noise is calibrated to, exactly: in units, squared for Gaussian noise."""
+        if self.kind == "choice":
+            return CHOICE_SENSITIVITY
+        return self.mechanism(1).rounded.column_sum
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves a sum, in records, or a score; with the neighbours' factor."""
+        if self.kind == "choice":
+            return CHOICE_SENSITIVITY * neighboring_factor(self.neighboring)
+        return self.mechanism(1).sensitivity / self.units
+
+    @property
+    def choice_epsilon(self) -> Fraction | float:
+        """The pure ε of a choice: under zCDP the largest simple fraction with ``ε²/8 <= ρ``.
+
+        The exponential mechanism of ε has a range of log probability ratios of at most ε, and so
+        is ``ε²/8``-zCDP (Cesar and Rogers, 2021).
+        """
+        if self.budget.is_infinite:
+            return float("inf")
+        if isinstance(self.budget, PureDP):
+            return self.budget.exact
+        return Fraction(isqrt(int(8 * self.budget.exact * 4**40)), 2**40)
+
+    @property
+    def choice_rate(self) -> Fraction | float:
+        """By what the log probability of a choice falls for every unit of score."""
+        factor = 2 * CHOICE_SENSITIVITY * round(neighboring_factor(self.neighboring))
+        epsilon = self.choice_epsilon
+        return epsilon / factor
+
+
+@lru_cache(maxsize=64)
+def sums_of_values(kind: str, n_cells: int) -> Operator:
+    """Return the matrix that sums what the records of each cell add: (n, n * values).
+
+    It is kept, with its exact sensitivity, for the next step over as many cells.
+    """
+    if kind not in VALUES:
+        return Identity(n_cells)
+    low, high = VALUES[kind]
+    values = np.arange(low, high + 1)[None, :]
+    if n_cells > MOST_EXPLICIT:
+        return Kronecker([Identity(n_cells), Dense(values)])
+    return as_operator(sparse.kron(sparse.eye_array(n_cells, dtype=np.int64), values, "csr"))

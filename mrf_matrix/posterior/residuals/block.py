@@ -1,0 +1,200 @@
+r"""Effects of one block of attributes: a normal posterior, updated by noisy tables of residuals.
+
+A table of residuals ``G`` is linear in what the log odds still lack, ``δ``, for small ``δ``:
+
+.. math:: G = H δ + e, \qquad e \sim N(0, v + H), \qquad
+          δ \sim N\Bigl(0, P + v_0 1 1^\top + \sum_U a_U K_U\Bigr),
+
+H the diagonal of expected curvatures, v the variance of the noise (sampling adds H), P what
+earlier tables left unknown of these effects, ``v_0`` of the intercept. The variances ``a_U`` by
+which the effects may still grow are picked by the evidence of G among few values, and shrunk
+toward what other blocks showed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.posterior.residuals.kernels import Component
+
+Floats = NDArray[np.float64]
+
+FIRST_VARIANCES = np.array([0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
+"""Variances on the log odds that the evidence of a block's first table chooses from."""
+
+LATER_VARIANCES = FIRST_VARIANCES[:5]
+"""The same of later tables, which find what is left."""
+
+USUAL_OF_ORDER = {2: 0.02, 3: 0.005}
+"""Usual variances of the effects of pairs and triples; those of single attributes are learned."""
+
+SMALL = 0.01
+"""Added to variances before their logarithms are compared."""
+
+LEAST_UNKNOWN = 1e-6
+"""No effect is known better than this variance."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A noisy table of residuals, in records.
+
+    Attributes
+    ----------
+    residuals : ndarray of shape (n,)
+        Noisy sums of weighted residuals, one a cell.
+    curvatures : ndarray of shape (n,)
+        Expected derivative of each sum by the log odds; positive.
+    variance : float
+        Variance of the noise on each sum.
+    """
+
+    residuals: Floats
+    curvatures: Floats
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class EffectBlock:
+    """What is known of a block's effects on the log odds.
+
+    Attributes
+    ----------
+    attributes : tuple of int
+    sizes : tuple of int
+        Of these attributes.
+    components : tuple of Component
+        Prior covariances, see `block_components`.
+    mean : ndarray of shape (n,)
+    covariance : ndarray of shape (n, n)
+    n_visits : int
+        Tables of residuals seen.
+    """
+
+    attributes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    components: tuple[Component, ...]
+    mean: Floats
+    covariance: Floats
+    n_visits: int = 0
+
+    @classmethod
+    def unseen(
+        cls, attributes: Sequence[int], sizes: Sequence[int], components: tuple[Component, ...]
+    ) -> "EffectBlock":
+        """Return a block without effects."""
+        n = int(np.prod(sizes))
+        return cls(tuple(attributes), tuple(sizes), components, np.zeros(n), np.zeros((n, n)))
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What a table taught.
+
+    Attributes
+    ----------
+    block : EffectBlock
+    step : ndarray of shape (n,)
+        What the log odds of each cell's records gain, the intercept's part within.
+    intercept_step : float
+    intercept_variance : float
+        What is still unknown of the intercept.
+    variance : float
+        Mean variance picked for the effects of single attributes.
+    """
+
+    block: EffectBlock
+    step: Floats
+    intercept_step: float
+    intercept_variance: float
+    variance: float
+
+
+def updated(
+    block: EffectBlock,
+    table: Table,
+    intercept_variance: float,
+    usual: float,
+    *,
+    largest_step: float,
+    pooling: float,
+) -> Update:
+    """Return what is known after a table of residuals.
+
+    Parameters
+    ----------
+    block : EffectBlock
+    table : Table
+    intercept_variance : float
+        What is unknown of the intercept, ``v_0``.
+    usual : float
+        Usual variance of the effects of one attribute.
+    largest_step : float
+        Cap of the change of any effect, on the log odds: the table is linear nearby only.
+    pooling : float
+        Penalty on the squared logarithm of a variance over its usual one.
+    """
+    root = np.sqrt(table.variance + table.curvatures)
+    scaled, target = table.curvatures / root, table.residuals / root
+    prior, picked = _picked(block, scaled, target, intercept_variance, usual, pooling)
+    inner = np.eye(len(root)) + scaled[:, None] * prior * scaled
+    gain = scaled[:, None] * np.linalg.solve(
+        inner, np.column_stack([target, scaled[:, None] * prior])
+    )
+    intercept_step = intercept_variance * float(gain[:, 0].sum())
+    effects = np.clip(prior @ gain[:, 0] - intercept_step, -largest_step, largest_step)
+    ones = scaled @ np.linalg.solve(inner, scaled)
+    left = max(intercept_variance - intercept_variance**2 * float(ones), 0.0)
+    covariance = prior - prior @ gain[:, 1:] - left
+    covariance = (covariance + covariance.T) / 2
+    diagonal = np.diag_indices_from(covariance)
+    covariance[diagonal] = np.maximum(covariance[diagonal], LEAST_UNKNOWN)
+    known = replace(
+        block, mean=block.mean + effects, covariance=covariance, n_visits=block.n_visits + 1
+    )
+    return Update(known, effects + intercept_step, intercept_step, left, picked)
+
+
+def _picked(
+    block: EffectBlock,
+    scaled: Floats,
+    target: Floats,
+    intercept_variance: float,
+    usual: float,
+    pooling: float,
+) -> tuple[Floats, float]:
+    """Return the covariance of what may be lacking, and the mean variance of single effects.
+
+    Variances of the components are picked in turn, twice where there are several. The largest
+    array holds a covariance for every value: (8, n, n).
+    """
+    grid = LATER_VARIANCES if block.n_visits else FIRST_VARIANCES
+    values = np.zeros(len(block.components))
+    prior = block.covariance + intercept_variance
+    for _ in range(1 if len(values) == 1 else 2):
+        for i, component in enumerate(block.components):
+            expected = usual if component.order == 1 else USUAL_OF_ORDER[component.order]
+            prior = prior - values[i] * component.kernel
+            evidence = _evidence(prior, component.kernel, grid, scaled, target)
+            penalty = pooling * (np.log(grid + SMALL) - log(expected + SMALL)) ** 2
+            values[i] = grid[int(np.argmax(evidence - penalty))]
+            prior = prior + values[i] * component.kernel
+    single = [v for v, part in zip(values, block.components, strict=True) if part.order == 1]
+    return prior, float(np.mean(single))
+
+
+def _evidence(
+    prior: Floats, kernel: Floats, grid: Floats, scaled: Floats, target: Floats
+) -> Floats:
+    """Return the log evidence of the scaled table for each variance of one component."""
+    covariances = prior + grid[:, None, None] * kernel
+    inner = np.eye(len(scaled)) + scaled[:, None] * covariances * scaled
+    factors = np.linalg.cholesky(inner)
+    whitened = np.linalg.solve(
+        factors, np.broadcast_to(target[:, None], (len(grid), len(target), 1))
+    )
+    halves = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    return np.asarray(-0.5 * (whitened[..., 0] ** 2).sum(axis=1) - halves)

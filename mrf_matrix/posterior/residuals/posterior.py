@@ -1,0 +1,69 @@
+r"""What the releases of a residual forest imply: log odds as a sum of tables.
+
+.. math:: F(x) = f_0 + \sum_B g_B(x_B)
+
+with a normal posterior for every table. Probabilities are averaged over it:
+``E σ(F) ≈ σ(m / sqrt(1 + π V / 8))`` for a normal F of mean m and variance V (MacKay, 1992); the
+intercept ``f_0`` is known well and is not shrunk with the effects.
+"""
+
+from dataclasses import dataclass
+from math import pi
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from mrf_matrix.posterior.residuals.block import EffectBlock
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
+
+
+def block_cells(block: EffectBlock, codes: Codes) -> NDArray[np.int64]:
+    """Return the cell of a block's table that each record lies in, shape (b,)."""
+    places = tuple(codes[:, i] for i in block.attributes)
+    return np.asarray(np.ravel_multi_index(places, block.sizes), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualPosterior:
+    """Log odds of class 1 as a sum of tables.
+
+    Attributes
+    ----------
+    base : float
+        Log odds of the class totals.
+    shift : float
+        What tables of residuals added to the intercept.
+    blocks : tuple of EffectBlock
+        Tables with effects.
+    """
+
+    base: float
+    shift: float
+    blocks: tuple[EffectBlock, ...]
+
+    def effects(self, codes: Codes) -> Floats:
+        """Return the posterior mean of ``F - base``, shape (b,)."""
+        found = np.full(len(codes), self.shift)
+        for block in self.blocks:
+            found += block.mean[block_cells(block, codes)]
+        return found
+
+    def variances(self, codes: Codes) -> Floats:
+        """Return the posterior variance of the log odds, shape (b,), as if tables were apart."""
+        found = np.zeros(len(codes))
+        for block in self.blocks:
+            found += np.diagonal(block.covariance)[block_cells(block, codes)]
+        return found
+
+    def log_odds(self, codes: Codes) -> Floats:
+        """Return the log odds of class 1 that the averaged probabilities have, shape (b,)."""
+        spread = np.sqrt(1 + pi / 8 * self.variances(codes))
+        return np.asarray(self.base + self.effects(codes) / spread)
+
+    def probabilities(self, codes: Codes) -> Floats:
+        """Return the probabilities of classes 0 and 1, shape (b, 2)."""
+        odds = self.log_odds(codes)
+        return np.column_stack([expit(-odds), expit(odds)])

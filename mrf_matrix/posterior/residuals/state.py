@@ -1,0 +1,129 @@
+"""A residual forest while it learns: what all releases so far imply. No record is in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.posterior.residuals.block import EffectBlock, Table, updated
+from mrf_matrix.posterior.residuals.kernels import Smoothness, attribute_kernel, block_components
+from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
+
+Floats = NDArray[np.float64]
+
+LARGEST_VARIANCE = 1.0
+"""Variances of effects enter the mean that others are drawn to as no more than this."""
+
+LEAST_CURVATURE = 1e-9
+"""Added to curvatures, that no cell is impossible."""
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How variances of effects are drawn to each other; see `ResidualSettings`."""
+
+    smoothness: Smoothness
+    prior_visits: float
+    prior_variance: float
+    strength: float
+    largest_step: float
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualState:
+    """What releases imply, as frozen values.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+    ordered : tuple of bool
+    n_records : float
+        Public, or estimated from a release.
+    base, base_variance : float
+        Log odds of the class totals, and what is unknown of the intercept.
+    margins : tuple of ndarray
+        Shares of each attribute's codes.
+    pooling : Pooling
+    blocks : tuple of EffectBlock
+        Those seen, single attributes first, in the order of the attributes.
+    shift : float
+        What tables of residuals added to the intercept.
+    variances : tuple of float
+        Picked at each visit so far.
+    """
+
+    sizes: tuple[int, ...]
+    ordered: tuple[bool, ...]
+    n_records: float
+    base: float
+    base_variance: float
+    margins: tuple[Floats, ...]
+    pooling: Pooling
+    blocks: tuple[EffectBlock, ...]
+    shift: float = 0.0
+    variances: tuple[float, ...] = ()
+
+    def unseen_block(self, attributes: Sequence[int]) -> EffectBlock:
+        """Return a block of attributes without effects."""
+        kernels = [
+            attribute_kernel(
+                self.sizes[i], ordered=self.ordered[i], smoothness=self.pooling.smoothness
+            )
+            for i in attributes
+        ]
+        components = block_components(kernels, [self.margins[i] for i in attributes])
+        return EffectBlock.unseen(attributes, [self.sizes[i] for i in attributes], components)
+
+    def expected_counts(self, attributes: Sequence[int]) -> Floats:
+        """Return expected counts of a table's cells, attributes taken as independent."""
+        shares: Floats = np.ones(1)
+        for i in attributes:
+            shares = np.multiply.outer(shares, self.margins[i]).ravel()
+        return np.asarray(self.n_records * shares)
+
+    def largest_effects(self, count: int) -> tuple[int, ...]:
+        """Return the attributes whose effects move the log odds most, as far as is known."""
+        moved = [
+            float(shares @ block.mean**2)
+            for block, shares in zip(self.blocks, self.margins, strict=False)
+        ]
+        return tuple(np.argsort(moved, kind="stable")[::-1][:count].tolist())
+
+    def visited(
+        self, place: int, residuals: Floats, curvatures: Floats, variance: float
+    ) -> tuple["ResidualState", Floats]:
+        """Return the state after a table of residuals of one block, and what log odds gain.
+
+        Parameters
+        ----------
+        place : int
+            Of the block.
+        residuals, curvatures : ndarray of shape (n,)
+        variance : float
+            Of the noise on each residual.
+        """
+        pooling = self.pooling
+        seen = pooling.prior_visits * pooling.prior_variance + sum(self.variances)
+        update = updated(
+            self.blocks[place],
+            Table(residuals, curvatures + LEAST_CURVATURE, variance),
+            self.base_variance,
+            seen / (pooling.prior_visits + len(self.variances)),
+            largest_step=pooling.largest_step,
+            pooling=pooling.strength,
+        )
+        state = replace(
+            self,
+            blocks=(*self.blocks[:place], update.block, *self.blocks[place + 1 :]),
+            base_variance=max(update.intercept_variance, 1e-4),
+            shift=self.shift + update.intercept_step,
+            variances=(*self.variances, min(update.variance, LARGEST_VARIANCE)),
+        )
+        return state, update.step
+
+    @property
+    def posterior(self) -> ResidualPosterior:
+        """What predictions need."""
+        seen = tuple(block for block in self.blocks if block.n_visits)
+        return ResidualPosterior(self.base, self.shift, seen)

@@ -1,0 +1,281 @@
+"""The residual forest: conventions, what is claimed and paid, and what it is worth."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    PrivacyLedger,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+)
+from mrf_matrix.estimators.residual import residual_forest
+from mrf_matrix.estimators.residual.learning import learned
+from mrf_matrix.estimators.residual.records import ResidualRecords
+from mrf_matrix.files.models.residual_file import ReplayedReleases
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, approximate_epsilon
+from mrf_matrix.planning import ResidualStep
+
+INFINITE = float("inf")
+
+
+@parametrize_with_checks([ResidualForestClassifier("from_data", epsilon=INFINITE, random_state=0)])
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def domain_of(sizes):
+    return Domain.from_sizes(sizes, n_classes=2)
+
+
+def true_odds(codes):
+    return (
+        1.2 * (codes[:, 0] - 1) + 0.8 * (codes[:, 1] - 1) + 1.5 * (codes[:, 2] == codes[:, 3]) - 0.5
+    )
+
+
+def records(n_records=3000, seed=0, copies=0):
+    """Labels from two attributes, an interaction, and copies of the first attribute."""
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, 3, size=(n_records, 5))
+    codes = np.column_stack([codes, *[codes[:, 0]] * copies])
+    labels = (generator.random(n_records) < expit(true_odds(codes))).astype(int)
+    return codes, labels
+
+
+def research(codes, **changes):
+    parameters = {
+        "noise": "research",
+        "noise_state": 0,
+        "random_state": 0,
+        "n_records": len(codes),
+    }
+    parameters["domain"] = domain_of([3] * codes.shape[1])
+    return ResidualForestClassifier(**(parameters | changes))
+
+
+# Claims and charges --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": None, "rho": 0.05}])
+def test_report_lists_every_release_and_their_budgets_add_up(budget, neighboring):
+    codes, labels = records()
+    ledger = PrivacyLedger(**budget, neighboring=neighboring)
+    model = ResidualForestClassifier(
+        domain_of([3] * 5), **budget, n_records=3000, neighboring=neighboring, ledger=ledger
+    ).fit(codes, labels)
+    report = model.privacy_report_
+    steps = model.plan_.steps
+    assert model.plan_.pairs is not None
+    assert sorted(one.measured for one in report.measurements) == sorted(s.measured for s in steps)
+    assert {one.budget for one in report.measurements} == {repr(s.budget) for s in steps}
+    assert model.plan_.spent == model.plan_.budget
+    assert ledger.remaining == 0
+    assert len(ledger.charges) == 1
+    assert ledger.is_private
+    assert report.statement.startswith("Private release: ")
+    assert f"{len(steps)} adaptive releases" in report.statement
+    assert neighboring in report.statement
+    assert len(model.releases_) == len(steps) - len(model.plan_.pairs.choices)
+    assert all(release.is_private for release in model.releases_)
+    announced = [step.law for step in steps if step.kind != "choice"]
+    assert [str(one.law) for one in model.releases_] == [str(law) for law in announced]
+
+
+def test_approximate_dp_is_claimed_by_the_conversion():
+    codes, labels = records()
+    model = research(codes, delta=1e-6).fit(codes, labels)
+    assert isinstance(model.plan_.budget, ZCDP)
+    assert approximate_epsilon(model.plan_.budget, 1e-6) <= 1
+    assert "delta=1e-06)-DP" in model.privacy_report_.statement
+    few = ResidualForestClassifier(domain_of([3]), delta=1e-6, epsilon=1, n_records=100)
+    assert few.plan().budget == PureDP(1)  # Laplace noise is the smaller one
+
+
+def test_research_noise_and_no_noise_say_so():
+    codes, labels = records(500)
+    assert "NOT A PRIVATE RELEASE" in str(research(codes).fit(codes, labels).privacy_report_)
+    exact = research(codes, epsilon=INFINITE, noise="exact", noise_state=None)
+    assert "no noise was added" in exact.fit(codes, labels).privacy_report_.statement
+
+
+def test_plan_is_what_fit_takes():
+    codes, labels = records(500)
+    model = research(codes)
+    announced = model.plan()
+    assert model.fit(codes, labels).plan_.steps == announced.steps
+    assert [one.order for one in model.plan_.passes] == [one.order for one in announced.passes]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": 0},
+        {"epsilon": 2, "ledger": PrivacyLedger(epsilon=1)},
+        {"delta": 1},
+        {"delta": 1e-6, "epsilon": None, "rho": 1},
+        {"n_records": 0},
+        {"neighboring": "change_one"},
+        {"noise": "none"},
+        {"noise": "exact", "noise_state": 3},
+        {"domain": None},
+        {"domain": Domain.from_sizes([3] * 5, n_classes=3)},
+    ],
+    ids=str,
+)
+def test_nothing_is_spent_on_what_cannot_be(wrong):
+    codes, labels = records(200)
+    ledger = wrong.get("ledger") or PrivacyLedger(epsilon=9)
+    model = research(codes, **({"ledger": ledger} | wrong))
+    with pytest.raises((ValueError, TypeError)):
+        model.fit(codes, labels)
+    assert ledger.spent == 0
+    assert not hasattr(model, "releases_")
+
+
+def test_records_outside_the_domain_cost_nothing():
+    codes, labels = records(200)
+    ledger = PrivacyLedger(epsilon=1)
+    with pytest.raises(ValueError, match="not in the categories"):
+        research(codes, ledger=ledger).fit(codes + 1, labels)
+    assert ledger.spent == 0
+
+
+def test_what_was_paid_for_is_kept_when_a_later_step_fails(monkeypatch):
+    codes, labels = records(300)
+    model = research(codes).fit(codes, labels)
+
+    def interrupted(plan, releases):
+        releases.totals(plan.totals)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(residual_forest, "learned", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.fit(codes, labels)
+    assert "releases_" in caught.value.__notes__[0]
+    assert len(model.releases_) == 1
+    assert not hasattr(model, "posterior_")
+
+
+def test_fitted_forest_holds_no_records_and_pickles():
+    codes, labels = records(700)
+    model = research(codes).fit(codes, labels)
+    copied = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copied.predict_proba(codes), model.predict_proba(codes))
+    arrays = [value for value in vars(model).values() if isinstance(value, np.ndarray)]
+    assert all(len(array) <= 2 for array in arrays)
+    assert "private" in repr(ResidualRecords(codes, labels, [3] * 5))
+
+
+# Predictions follow from the releases alone ---------------------------------------------------
+
+
+def test_predictions_are_a_function_of_the_releases():
+    """The steps are taken again with the released answers, and no records."""
+    codes, labels = records()
+    model = research(codes).fit(codes, labels)
+    answers = np.concatenate([release.answers.ravel() for release in model.releases_])
+    again = ReplayedReleases((3,) * 5, answers, model.choices_, "research")
+    posterior = learned(model.plan_, again).posterior
+    assert np.array_equal(posterior.probabilities(codes), model.predict_proba(codes))
+
+
+def test_records_are_counted_as_a_loop_would():
+    codes, labels = records(150)
+    table = ResidualRecords(codes, labels, [3] * 5)
+    table.add((), np.array([0.3]))
+    effects = np.random.default_rng(0).normal(size=9)
+    table.add((1, 3), effects)
+    step = ResidualStep("residuals", "", PureDP(INFINITE), "add_remove")
+    counts = table.table(step, (4,))
+    sums = counts.answers(step.mechanism(3).rounded.matrix)[:, 0] / step.units
+    expected = np.zeros(3)
+    for code, label in zip(codes, labels, strict=True):
+        p = 1 / (1 + np.exp(-0.3 - effects[3 * code[1] + code[3]]))
+        expected[code[4]] += (label - p) / (2 * max(p, 1 - p))
+    assert np.allclose(sums, expected, atol=150 / 2048)
+
+
+def test_classes_are_sorted_and_labels_meet_them():
+    codes, labels = records()
+    domain = Domain(
+        [Attribute(f"a{i}", size=3) for i in range(5)],
+        target=Attribute("class", categories=["yes", "no"]),  # code 0 is "yes"
+    )
+    model = ResidualForestClassifier(domain, n_records=3000, noise="research", noise_state=0)
+    model.fit(codes, np.array(["yes", "no"])[labels])
+    assert model.classes_.tolist() == ["no", "yes"]
+    odds = model.decision_function(codes)
+    shares = model.predict_proba(codes)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert np.allclose(np.log(shares[:, 1] / shares[:, 0]), odds)
+    assert np.array_equal(model.predict(codes), np.where(odds > 0, "yes", "no"))
+    assert model.score(codes, np.array(["yes", "no"])[labels]) > 0.7
+
+
+def test_number_of_records_is_estimated_where_it_is_not_public():
+    codes, labels = records(5000)
+    model = research(codes, n_records=None, epsilon=2).fit(codes, labels)
+    assert model.score(codes, labels) > 0.7
+
+
+def test_clones_are_unfitted_and_refuse_to_predict():
+    codes, labels = records(300)
+    model = research(codes).fit(codes, labels)
+    with pytest.raises(NotFittedError):
+        clone(model).predict(codes)
+    with pytest.raises(NotFittedError):
+        clone(model).decision_function(codes)
+
+
+# What it is worth ----------------------------------------------------------------------------
+
+
+def test_copies_of_an_attribute_are_counted_once():
+    """The log-loss of a product of tables suffers from copies; that of residuals does not."""
+    train, labels = records(20_000, copies=6)
+    test, truth = records(5000, seed=1, copies=6)
+
+    def log_loss(shares):
+        return -np.log(np.maximum(shares[np.arange(len(truth)), truth], 1e-12)).mean()
+
+    odds = true_odds(test)
+    bayes = PrivateNaiveBayesClassifier(
+        domain_of([3] * 11), epsilon=2, noise="research", noise_state=0
+    )
+    best = log_loss(expit(np.column_stack([-odds, odds])))
+    excess = [
+        log_loss(model.fit(train, labels).predict_proba(test)) - best
+        for model in (research(train, epsilon=2), bayes)
+    ]
+    assert excess[0] < 0.03
+    assert excess[1] > 10 * excess[0]
+
+
+def test_interactions_are_found_where_the_budget_is_ample():
+    train, labels = records(20_000)
+    model = research(train, epsilon=4).fit(train, labels)
+    assert (2, 3) in [block.attributes for block in model.posterior_.blocks]
+    test, truth = records(5000, seed=1)
+    best = np.mean((true_odds(test) > 0) == truth)  # of those who know how labels were drawn
+    assert model.score(test, truth) > best - 0.01
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}])
+def test_overdrawn_ledgers_refuse_a_second_fit(budget):
+    codes, labels = records(300)
+    rho = research(codes, **budget).plan().budget
+    ledger = PrivacyLedger(rho)
+    model = research(codes, ledger=ledger, **budget).fit(codes, labels)
+    with pytest.raises(BudgetError):
+        model.fit(codes, labels)
+    assert len(ledger.charges) == 1

@@ -1,0 +1,155 @@
+"""Every step and the whole sequence on all small neighbouring data sets: exact privacy losses."""
+
+import sys
+from itertools import combinations_with_replacement, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mrf_matrix import Domain
+from mrf_matrix.estimators.residual import learning as residual_learning
+from mrf_matrix.estimators.residual.learning import learned
+from mrf_matrix.estimators.residual.records import ResidualRecords
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.planning import residual_plan
+from mrf_matrix.planning.residuals.step import CHOICE_SENSITIVITY
+
+sys.path.insert(0, str(Path(__file__).parent))
+from residual_twins import TwinRecords, TwinReleases, shares_of
+
+SIZES = (2, 2, 2)
+DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
+RECORDS = [(*cell, label) for cell in product(*map(range, SIZES)) for label in (0, 1)]
+BUDGETS = [PureDP(3), ZCDP(2)]
+CANDIDATES = [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
+
+
+def data(records):
+    table = np.array(records, dtype=np.int32).reshape(-1, len(SIZES) + 1)
+    return table[:, :-1], table[:, -1]
+
+
+def plan_of(budget, neighboring):
+    """A plan with passes and choices, whatever the number of records."""
+    found = residual_plan(
+        DOMAIN, budget, np.random.default_rng(0), n_records=3000, neighboring=neighboring
+    )
+    assert found.pairs is not None
+    return found
+
+
+def neighbours(neighboring, generator, count):
+    """Pairs of neighbouring data sets: every record to add or remove, beside others drawn."""
+    others = list(combinations_with_replacement(RECORDS, 2))
+    for _ in range(count):
+        rest = list(others[generator.integers(len(others))]) * int(generator.integers(0, 3))
+        record, other = (RECORDS[i] for i in generator.permutation(len(RECORDS))[:2])
+        if neighboring == "replace_one":
+            yield [*rest, record], [*rest, other]
+        else:
+            yield from [(rest, [*rest, record]), ([*rest, record], rest)]
+
+
+def twins(pair, plan, seed, *, worst):
+    first, second = map(data, pair)
+    found = TwinReleases(
+        TwinRecords(first, second, SIZES), np.random.default_rng(seed), worst=worst
+    )
+    learned(plan, found)
+    return found
+
+
+@pytest.mark.parametrize("worst", [False, True])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_no_path_of_releases_loses_more_than_was_announced(budget, neighboring, worst):
+    plan = plan_of(budget, neighboring)
+    generator = np.random.default_rng(1)
+    for seed, pair in enumerate(neighbours(neighboring, generator, 6)):
+        found = twins(pair, plan, seed, worst=worst)
+        assert len(found.losses) == len(plan.steps)
+        assert shares_of(found.losses) == budget.exact
+        assert found.within_shares()
+        assert found.total <= float(budget.exact) * (1 + 1e-9)
+        if isinstance(budget, PureDP):
+            assert abs(sum(found.outcome_losses)) <= float(budget.exact) * (1 + 1e-9)
+
+
+def test_steps_spend_what_they_may():
+    """A bound that is never reached would be noise for nothing: some pair comes close."""
+    plan = plan_of(PureDP(3), "replace_one")
+    pair = ([(0, 0, 0, 0)], [(1, 1, 1, 1)])
+    largest = max(twins(pair, plan, seed, worst=True).total for seed in range(8))
+    assert largest > 0.6 * 3
+
+
+@pytest.mark.parametrize("broken", ["records count twice", "relation"])
+def test_a_broken_bound_is_noticed(broken, monkeypatch):
+    """Negative controls: residuals summed twice, and noise for the other relation's neighbours."""
+    honest = ResidualRecords.table
+
+    def doubled(self, step, attributes):
+        codes = np.repeat(self._columns, 2, axis=1)
+        twice = ResidualRecords(codes.T, np.repeat(self._labels, 2), self._sizes)
+        twice._log_odds = np.repeat(self._log_odds, 2)
+        return honest(twice, step, attributes)
+
+    if broken == "relation":
+        pairs = neighbours("replace_one", np.random.default_rng(1), 3)
+    else:
+        pairs = neighbours("add_remove", np.random.default_rng(1), 3)
+        monkeypatch.setattr(ResidualRecords, "table", doubled)
+    plan = plan_of(PureDP(3), "add_remove")
+    found = [twins(pair, plan, seed, worst=True) for seed, pair in enumerate(pairs)]
+    assert not any(one.within_shares() for one in found)
+    assert any(one.total > 3 for one in found)
+
+
+def scored_twins(generator, n_records):
+    """Records and the same without the last, at log odds that earlier releases may have given."""
+    codes = generator.integers(0, 2, size=(n_records, 3))
+    labels = generator.integers(0, 2, size=n_records)
+    effects = generator.normal(0, 2, size=8)
+    found = []
+    for end in (n_records, n_records - 1):
+        records = ResidualRecords(codes[:end], labels[:end], SIZES)
+        records.add((0, 1, 2), effects)
+        found.append(records)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_record_moves_a_score_by_one_at_most(seed):
+    generator = np.random.default_rng(seed)
+    penalties = generator.uniform(0, 3, len(CANDIDATES))
+    both = scored_twins(generator, int(generator.integers(1, 30)))
+    scores = [records.scores(CANDIDATES, penalties) for records in both]
+    assert np.abs(scores[0] - scores[1]).max() <= CHOICE_SENSITIVITY
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_choices_are_drawn_by_the_law_that_is_claimed(budget, monkeypatch):
+    """What is handed to the exact sampler: gaps to the best score left, at the announced rate."""
+    drawn = []
+
+    def first_option(gaps, options, rate, bits):
+        drawn.append((gaps[:, 0].copy(), options[:, 0].copy(), rate, bits))
+        return np.array([np.flatnonzero(options[:, 0])[0]])
+
+    monkeypatch.setattr(residual_learning, "select", first_option)
+    plan = plan_of(budget, "add_remove")
+    records, _ = scored_twins(np.random.default_rng(3), 25)
+    penalties = np.zeros(len(CANDIDATES))
+    made = residual_learning.ResidualReleases(records, "exact", None)
+    found = made.choose(plan.pairs.choices, CANDIDATES, penalties)
+    count = len(plan.pairs.choices)
+    scores = np.append(records.scores(CANDIDATES, penalties), [0] * count)
+    assert found == [*CANDIDATES, *[None] * count][:count]
+    for number, (step, (gaps, options, rate, bits)) in enumerate(
+        zip(plan.pairs.choices, drawn, strict=True)
+    ):
+        assert options.tolist() == [i >= number for i in range(len(scores))]
+        assert np.array_equal(gaps[options], scores[options].max() - scores[options])
+        assert 0.999 * step.choice_rate < rate.value <= step.choice_rate
+        assert bits.generator is None  # the system's randomness

@@ -1,0 +1,144 @@
+"""The plan of a residual forest: every share announced, exact, before any data is seen."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix import Domain
+from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP, zcdp_for
+from mrf_matrix.planning import (
+    residual_budget,
+    residual_plan,
+    residual_signal,
+    suits_residual_forest,
+)
+from mrf_matrix.planning.residuals.step import ResidualStep, sums_of_values
+
+
+def plan_of(sizes, budget, n_records, neighboring="add_remove"):
+    return residual_plan(
+        Domain.from_sizes(sizes, n_classes=2),
+        budget,
+        np.random.default_rng(0),
+        n_records=n_records,
+        neighboring=neighboring,
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=12),
+    st.sampled_from(
+        [PureDP("0.1" and 0.1), PureDP(Fraction(1, 3)), PureDP(7), ZCDP(0.02), ZCDP(3)]
+    ),
+    st.sampled_from([None, 1, 500, 10**4, 10**6]),
+)
+def test_shares_add_up_to_the_budget_exactly(sizes, budget, n_records):
+    plan = plan_of(sizes, budget, n_records)
+    assert plan.spent == budget
+    assert all(step.budget.exact > 0 for step in plan.steps)
+    assert {len(one.order) for one in plan.passes} == {len(sizes)}
+    assert len(plan.passes[0].visits) == len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "neighboring", "column_sum", "squared_scale"),
+    [
+        ("residuals", PureDP(1), "add_remove", 512, 512**2),
+        ("residuals", PureDP(1), "replace_one", 512, 1024**2),
+        ("residuals", ZCDP(1), "add_remove", 512**2, 512**2 / 2),
+        ("residuals", ZCDP(1), "replace_one", 512**2, 1024**2 / 2),
+        ("curvature", PureDP(1), "add_remove", 256, 256**2),
+        ("curvature", ZCDP(1), "replace_one", 256**2, 256**2),
+        ("counts", PureDP(1), "add_remove", 1, 1),
+        ("totals", PureDP(1), "replace_one", 1, 4),
+    ],
+)
+def test_sensitivities_and_noise(kind, budget, neighboring, column_sum, squared_scale):
+    step = ResidualStep(kind, "", budget, neighboring)
+    law = DiscreteLaplace if isinstance(budget, PureDP) else DiscreteGaussian
+    assert step.column_sum == column_sum
+    moved = (squared_scale if isinstance(budget, PureDP) else 2 * squared_scale) ** 0.5
+    assert step.sensitivity == pytest.approx(moved / step.units)
+    assert isinstance(step.law, law)
+    assert float(step.law.scale) ** 2 == pytest.approx(squared_scale)
+    assert step.law == step.mechanism(7).law  # whatever the table's size
+
+
+@pytest.mark.parametrize("kind", ["residuals", "curvature"])
+@pytest.mark.parametrize("n_cells", [1, 3, 300])
+def test_sums_of_values_sum_them(kind, n_cells):
+    matrix = sums_of_values(kind, n_cells)
+    low, values = (-512, 1025) if kind == "residuals" else (0, 257)
+    cells = np.array([0, n_cells - 1])
+    added = np.array([5, values - 1])
+    columns = matrix.columns(cells * values + added).toarray()
+    expected = np.zeros((n_cells, 2))
+    expected[cells, [0, 1]] = low + added
+    assert np.array_equal(columns, expected)
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+def test_choices_spend_their_share(neighboring):
+    pure = ResidualStep("choice", "", PureDP(Fraction(1, 10)), neighboring)
+    factor = 2 if neighboring == "add_remove" else 4
+    assert pure.choice_rate == Fraction(1, 10 * factor)
+    concentrated = ResidualStep("choice", "", ZCDP(Fraction(1, 50)), neighboring)
+    epsilon = concentrated.choice_epsilon
+    assert epsilon**2 / 8 <= Fraction(1, 50) < (epsilon + Fraction(1, 2**20)) ** 2 / 8
+    assert concentrated.choice_rate == epsilon / factor
+
+
+def test_more_signal_buys_passes_and_pairs():
+    few, some, many = (plan_of([3] * 10, PureDP(1), n) for n in (1000, 5000, 10**5))
+    assert [len(one.passes) for one in (few, some, many)] == [1, 2, 5]
+    assert few.pairs is None
+    assert len(some.pairs.choices) == 3
+    assert len(many.pairs.choices) == 10
+
+
+def test_later_gaussian_passes_visit_fewer_attributes():
+    plan = plan_of([3] * 10, ZCDP(0.5), 10**5)
+    assert [len(one.visits) for one in plan.passes] == [10, 7, 5, 4, 3]
+
+
+def test_law_is_chosen_by_its_variance():
+    """Few visits and a large budget: Laplace; many visits: Gaussian."""
+    few = residual_budget(PureDP(4), zcdp_for(4, 1e-6), 2, 500)
+    many = residual_budget(PureDP(1), zcdp_for(1, 1e-6), 30, 50_000)
+    assert isinstance(few, PureDP)
+    assert isinstance(many, ZCDP)
+    infinite = residual_budget(PureDP(float("inf")), ZCDP(float("inf")), 5, None)
+    assert infinite.is_infinite
+
+
+def test_gate_is_public_and_follows_the_signal():
+    assert residual_signal(1000, PureDP(2), 10) == 200
+    assert residual_signal(1000, ZCDP(0.05), 10) == pytest.approx(100)
+    assert suits_residual_forest(1000, PureDP(2), 10, 2)
+    assert not suits_residual_forest(1000, PureDP(1), 10, 2)
+    assert not suits_residual_forest(1000, PureDP(2), 10, 3)
+    assert not suits_residual_forest(None, PureDP(2), 10, 2)
+    assert suits_residual_forest(10, PureDP(float("inf")), 10, 2)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_other_numbers_of_classes_are_refused(k):
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        residual_plan(
+            Domain.from_sizes([2], n_classes=k), PureDP(1), np.random.default_rng(0), n_records=9
+        )
+
+
+def test_attributes_of_too_many_codes_are_refused():
+    with pytest.raises(ValueError, match="2001 codes: expected at most 2000"):
+        plan_of([2, 2001], PureDP(1), 1000)
+
+
+@pytest.mark.parametrize("budget", [PureDP(10**12), PureDP(Fraction(1, 10**16)), ZCDP(10**20)])
+def test_noise_that_cannot_be_drawn_is_refused_before_any_step(budget):
+    with pytest.raises(ValueError, match=r"expected a (smaller|larger)"):
+        plan_of([2, 2], budget, 10**17)
