@@ -60,10 +60,9 @@ class PrivacyLedger(OneLedger, Displayed):
     >>> _ = ledger.charge(PureDP(0.2), "forest", neighboring="add_remove")
     >>> ledger.spent, ledger.remaining
     (Fraction(3, 10), Fraction(7, 10))
-    >>> ledger.charge(PureDP(0.8), "another forest", neighboring="add_remove")
+    >>> ledger.charge(PureDP(0.8), "a third", neighboring="add_remove")
     Traceback (most recent call last):
-    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: another forest asks for epsilon=0.8, but
-    ...
+    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: a third asks for epsilon=0.8, but ...
     """
 
     _token: str

@@ -84,6 +84,8 @@ def _read(record: Any) -> tuple[Terms, Account, str | None]:
         raise LedgerError(
             f"schema_version={str(version)[:20]!r}: expected {SCHEMA_VERSION}, or {FIRST_VERSION}."
         )
+    if version == FIRST_VERSION and "identity" in data:
+        raise LedgerError(f"identity: a record of version {FIRST_VERSION} has none.")
     identity = None if version == FIRST_VERSION else _identity(data["identity"])
     budget = _budget(data["budget"])
     relation = checked_neighboring(data["neighboring"])
