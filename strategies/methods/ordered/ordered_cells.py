@@ -1,0 +1,75 @@
+"""Workloads over ordered cells, such as prefix sums and ranges, at sizes up to many thousands.
+
+They are known by their Gram (`strategies.operators.ordered.ordered_gram`), not by how they were
+given. For Laplace noise: the better of a windowed p-Identity and a weighted b-ary hierarchy, which
+is never above the best equally weighted one. For Gaussian noise: the certified optimum, a dense
+matrix, from one spectrum of a matrix of three diagonals; the hierarchy beyond `LARGEST_DENSE`.
+"""
+
+import numpy as np
+from scipy import linalg
+
+from strategies.bounds.ordered_dual import OrderedDual, bands, climb_ordered, steps_within
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.ordered.hierarchy import best_hierarchy
+from strategies.methods.ordered.windowed import windowed
+from strategies.operators import Array, Dense, Identity, Operator, fits
+from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.problem.problem import Problem
+
+TOLERANCE = 1e-5
+LARGEST_DENSE = 8192
+"""Cells up to which a strategy for Gaussian noise may be a dense matrix."""
+FEWEST_WINDOWED = 8
+"""Cells from which rows over windows are tried."""
+
+
+def ordered_cells(problem: Problem, search: Search) -> Operator:
+    """Return the best strategy found over the ordered merged cells.
+
+    Raises
+    ------
+    ValueError
+        If the merged cells are not ordered.
+    """
+    gram = problem.ordered
+    if gram is None:
+        raise ValueError(
+            f"workload {problem.workload!r} is not one over ordered cells: expected a Gram "
+            f"u_min(i,j) v_max(i,j), as of prefix sums or all ranges."
+        )
+    if problem.norm == "l2" and gram.n <= LARGEST_DENSE and fits((gram.n, gram.n), 8):
+        dual = climb_ordered(gram, TOLERANCE, steps_within(gram.n, search.work))
+        return Dense(gaussian_root(gram, dual))
+    found = [Identity(gram.n), best_hierarchy(gram, problem.norm).matrix(gram.n)]
+    if problem.norm == "l1" and gram.n >= FEWEST_WINDOWED:
+        found.append(windowed(gram, search.generator, search.work))
+    return min(found, key=lambda matrix: ordered_loss(problem, matrix))
+
+
+def ordered_loss(problem: Problem, matrix: Operator) -> float:
+    """Return the loss of a strategy with a rule of its own, from the matrix."""
+    merged = problem.merged_workload
+    if merged is None or isinstance(matrix, Identity):
+        return problem.merged_total
+    error = matrix.error_trace(merged)
+    return float("inf") if error is None else matrix.sensitivity(problem.norm) ** 2 * error
+
+
+def gaussian_root(gram: OrderedGram, dual: OrderedDual) -> Array:
+    """Return A (n, n) with ``AᵀA`` of the dual's form, every column scaled to L2 norm 1."""
+    diagonal, side = bands(gram, dual.weights)
+    values, vectors = linalg.eigh_tridiagonal(diagonal, side, check_finite=False)
+    values = np.maximum(values, len(values) * np.finfo(float).eps * values[-1])
+    vectors /= np.sqrt(np.sqrt(values))
+    vectors /= np.sqrt(dual.weights)[:, None]
+    vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    return np.asarray(vectors.T)
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the merged cells are ordered."""
+    return problem.ordered is not None
+
+
+FAMILY = Family("ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0)
