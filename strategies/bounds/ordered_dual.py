@@ -82,7 +82,7 @@ def root_diagonal(diagonal: Array, side: Array) -> Array:
     sine, cosine, delta, _ = special.ellipj(places, 1.0 - ratio)
     shifts = smallest * (sine / cosine) ** 2
     shares = (2.0 * period * np.sqrt(smallest) / (np.pi * NODES)) * delta / cosine**2
-    return np.asarray(inverse_diagonals(diagonal, side, shifts) @ shares)
+    return np.asarray(inverse_diagonals(diagonal, side, np.asarray(shifts, np.float64)) @ shares)
 
 
 def inverse_diagonals(diagonal: Array, side: Array, shifts: Array) -> Array:

@@ -151,4 +151,5 @@ FAMILY = Family(
     workload_itself,
     share=0.5,
     largest_for_l1=1000,
+    largest_if_ordered=64,
 )

@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators import Dense, Gram, Grouping, Identity, Operator, Product, as_operator, fits
+from strategies.operators import (
+    Dense,
+    Gram,
+    Grouping,
+    Identity,
+    Operator,
+    Product,
+    as_operator,
+    fits,
+)
 from strategies.operators.base.validation import is_sparse
 from strategies.operators.masks.packed_masks import unique_rows
 

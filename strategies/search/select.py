@@ -20,6 +20,9 @@ DEFAULT_TIME_LIMIT = 6.0
 """Seconds of work where the cells can be enumerated."""
 DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
+DEFAULT_PER_ORDERED_CELL = 4e-3
+"""The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
+DEFAULT_ORDERED = 24.0
 
 
 def select(
@@ -48,8 +51,8 @@ def select(
         The same seed gives the same strategy, however busy the machine is.
     time_limit : float, optional
         Seconds to spend, on the reference machine of two cores; 6 by default, 4 over domains too
-        large to enumerate. It is turned into fixed numbers
-        of iterations: it sets the amount of work, and no clock decides the result. Should the
+        large to enumerate, up to 24 over thousands of ordered cells. It is turned into fixed
+        numbers of iterations: it sets the amount of work, and no clock decides the result. Should the
         portfolio take ten times as long, it starts no further family and the strategy says
         ``truncated``.
     memory_limit : int, optional
@@ -84,10 +87,19 @@ def select(
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm)
         able = requested_families(method, problem)
-        default = DEFAULT_BEYOND_CELLS if problem.merging is None else DEFAULT_TIME_LIMIT
-        limit = default if given is None else given
+        limit = default_limit(problem) if given is None else given
         with reporting(progress) as report, one_thread():
             return Portfolio(problem, able, generator, limit, report).run()
+
+
+def default_limit(problem: Problem) -> float:
+    """Return the seconds of work for a problem when the user names none."""
+    if problem.merging is None:
+        return DEFAULT_BEYOND_CELLS
+    if problem.ordered is None:
+        return DEFAULT_TIME_LIMIT
+    more = min(DEFAULT_ORDERED, DEFAULT_PER_ORDERED_CELL * problem.ordered.n)
+    return max(DEFAULT_TIME_LIMIT, more)
 
 
 def checked_time_limit(seconds: float) -> float:

@@ -12,6 +12,7 @@ are added; leaving their columns out at the end lowers no answer's precision.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
@@ -49,7 +50,9 @@ class Hierarchy:
         counts = [-(-n // size) for size in self.sizes[1:]]
         offsets = np.cumsum([0, *counts])
         cells = np.arange(n)
-        places = [cells // size + start for size, start in zip(self.sizes[1:], offsets, strict=False)]
+        places = [
+            cells // size + start for size, start in zip(self.sizes[1:], offsets, strict=False)
+        ]
         values = np.repeat(self.weights[1:], n)
         pairs = (np.concatenate(places), np.tile(cells, len(counts)))
         rows = sparse.csr_array((values, pairs), shape=(int(offsets[-1]), n))
@@ -105,9 +108,8 @@ def weighted_hierarchy(gram: OrderedGram, sizes: tuple[int, ...], norm: Norm) ->
     start = np.ones(len(sizes))
     options = {"maxiter": ITERATIONS, "ftol": 1e-12, "gtol": 0.0}
     bounds = [(1e-3, None)] + [(0.0, None)] * (len(sizes) - 1)
-    found = scipy.optimize.minimize(
-        log_loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+    minimize: Any = scipy.optimize.minimize
+    found = minimize(log_loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     roots = found.x if found.fun < log_loss(start)[0] else start
     weights = roots**2 if norm == "l1" else roots
     weights = weights / (weights.sum() if norm == "l1" else np.sqrt(weights @ weights))

@@ -84,7 +84,7 @@ class Descent:
         rows = self.windows.to_sparse(roots * np.abs(roots))
         scale = 1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()
         rows.data /= scale[rows.indices]
-        return with_rows(1.0 / scale, rows)
+        return with_rows(np.asarray(1.0 / scale, np.float64), rows)
 
 
 def joined(gram: OrderedGram, factor: int) -> OrderedGram:
@@ -139,9 +139,7 @@ def windowed(gram: OrderedGram, generator: np.random.Generator, work: float) -> 
     return best.descended(rest).matrix()
 
 
-def started(
-    gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator
-) -> Descent:
+def started(gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator) -> Descent:
     """Return a start of a chain over the coarsest cells that its blocks allow."""
     factor = 1 if gram.n < JOINED else 2 if gram.n < 2 * JOINED else 4
     return Descent(gram, sizes, factor, windows_of(gram.n, sizes, factor).start(generator))

@@ -70,7 +70,10 @@ class OrderedGram:
         return OrderedGram(self.high[::-1], self.low[::-1])
 
     def matmat(self, right: Array) -> Array:
-        """Return ``G @ right`` for an (n, j) array: ``v cumsum(u x) + u (sum(v x) - cumsum(v x))``."""
+        """Return ``G @ right`` for an (n, j) array by cumulated sums.
+
+        ``v cumsum(u x) + u (sum(v x) - cumsum(v x))``.
+        """
         low, high = self.low[:, None], self.high[:, None]
         below, above = np.cumsum(low * right, axis=0), np.cumsum(high * right, axis=0)
         return np.asarray(high * below + low * (above[-1] - above))

@@ -25,8 +25,9 @@ BAND = 2**22
 class PIdentity(Operator):
     """``A = [diag(d); C]`` with C of few rows, mostly zeros: a p-Identity strategy.
 
-    With ``B = C diag(1/d)`` and ``S = I + B Bᵀ`` (p x p), ``A⁺ = diag(1/d) [I - BᵀS⁻¹B, BᵀS⁻¹]``: it
-    has full column rank, and is solved with in time proportional to the entries of C.
+    With ``B = C diag(1/d)`` and ``S = I + B Bᵀ`` (p x p),
+    ``A⁺ = diag(1/d) [I - BᵀS⁻¹B, BᵀS⁻¹]``: it has full column rank, and is solved with in time
+    proportional to the entries of C.
 
     Parameters
     ----------
@@ -90,10 +91,10 @@ class PIdentity(Operator):
 
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form; integers stay int64."""
-        return sparse.csr_array(sparse.vstack([sparse.diags_array(self.diagonal), self.rows]))
+        return sparse.csr_array(sparse.vstack([_diagonal(self.diagonal), self.rows]))
 
     def rounded(self, scale: int) -> Operator:
-        """Return the operator with entries ``round(scale * A[i, j])``, of this form if it can be."""
+        """Return ``round(scale * A[i, j])``, of this form while no cell is rounded to zero."""
         whole = super().rounded(scale)
         n = len(self.diagonal)
         form = whole.to_sparse()
@@ -105,7 +106,7 @@ class PIdentity(Operator):
     @cached_property
     def _bent(self) -> sparse.csr_array:
         """``B = C diag(1/d)``."""
-        return sparse.csr_array(self.rows @ sparse.diags_array(1.0 / self.diagonal))
+        return sparse.csr_array(self.rows @ _diagonal(1.0 / self.diagonal))
 
     @cached_property
     def _factor(self) -> Any:
@@ -136,7 +137,9 @@ class PIdentity(Operator):
         scaled = rows / self.diagonal
         beside = np.asarray(linalg.cho_solve(self._factor, self._bent @ scaled.T)).T
         cells = scaled - beside @ self._bent
-        return np.asarray(np.einsum("ij,ij->i", cells, cells) + np.einsum("ij,ij->i", beside, beside))
+        return np.asarray(
+            np.einsum("ij,ij->i", cells, cells) + np.einsum("ij,ij->i", beside, beside)
+        )
 
     def row_errors(self, workload: Operator) -> Array:
         """Return ``||(W A⁺)_r||²`` of every row, a band of rows at a time."""
@@ -169,3 +172,8 @@ def with_rows(diagonal: Array, rows: sparse.csr_array) -> Operator:
     if not kept.any():
         return Identity(len(diagonal))
     return PIdentity(diagonal, sparse.csr_array(rows[kept]))
+
+
+def _diagonal(values: Real) -> sparse.csr_array:
+    places = np.arange(len(values) + 1)
+    return sparse.csr_array((values, places[:-1], places), shape=(len(values),) * 2)
