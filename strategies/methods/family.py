@@ -89,9 +89,9 @@ class Family:
     def is_worthwhile(self, problem: Problem) -> bool:
         """Tell whether the automatic portfolio spends time on it for a problem."""
         merging = problem.merging
-        if self.largest_if_ordered is not None and problem.ordered is not None:
-            if problem.ordered.n > self.largest_if_ordered:
-                return False
+        largest, ordered = self.largest_if_ordered, problem.ordered
+        if largest is not None and ordered is not None and ordered.n > largest:
+            return False
         if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
             return True
         return min(problem.workload.shape[0], merging.n_groups) <= self.largest_for_l1

@@ -50,10 +50,10 @@ def select(
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
     time_limit : float, optional
-        Seconds to spend, on the reference machine of two cores; 6 by default, 4 over domains too
-        large to enumerate, up to 24 over thousands of ordered cells. It is turned into fixed
-        numbers of iterations: it sets the amount of work, and no clock decides the result. Should the
-        portfolio take ten times as long, it starts no further family and the strategy says
+        Seconds to spend, on the reference machine of two cores; 6 by default, up to 24 over
+        thousands of ordered cells, 4 over domains too large to enumerate. It is turned into fixed
+        numbers of iterations: it sets the amount of work, and no clock decides the result. Should
+        the portfolio take ten times as long, it starts no further family and the strategy says
         ``truncated``.
     memory_limit : int, optional
         Bytes that one array may take, 2 GiB when not given.

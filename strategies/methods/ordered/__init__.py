@@ -1,1 +1,1 @@
-"""Strategies for workloads over ordered cells: windows, trees, and the optimum for Gaussian noise."""
+"""Strategies for ordered cells: windows, trees, and the optimum for Gaussian noise."""

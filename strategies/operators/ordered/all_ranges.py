@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Norm, Operator
@@ -52,16 +51,6 @@ class AllRanges(Operator):
         """True: any two cells are told apart by an interval of one cell."""
         return True
 
-    @property
-    def entries(self) -> int:
-        """Cells of all intervals together."""
-        return self.n * (self.n + 1) * (self.n + 2) // 6
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """False: a third of the entries are 1."""
-        return False
-
     def _matmat(self, right: Array) -> Array:
         check_allocation("sums over all ranges", (self.shape[0], right.shape[1]))
         sums = np.zeros((self.n + 1, right.shape[1]))
@@ -93,13 +82,6 @@ class AllRanges(Operator):
         """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense AllRanges", self.shape)
         return np.concatenate(list(self.row_bands()))
-
-    def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
-        check_allocation("sparse AllRanges", (self.entries, 2))
-        return sparse.csr_array(
-            sparse.vstack([sparse.csr_array(band.astype(np.int64)) for band in self.row_bands()])
-        )
 
     def gram_dense(self) -> Array:
         """Return ``(min(i, j) + 1) (n - max(i, j))``, refused above the memory cap."""

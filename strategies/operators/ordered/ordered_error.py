@@ -1,7 +1,7 @@
 """The error of a dense strategy over ordered cells, by inverting one triangle.
 
-With ``AᵀA = RᵀR`` and ``G = FᵀF``, ``tr(G (AᵀA)⁻¹) = ||F R⁻¹||_F² = ||(R F⁻¹)⁻¹||_F²``, and ``F⁻¹`` has two
-diagonals: a third of the operations of solving with a Gram, and a sum of squares.
+With ``AᵀA = RᵀR`` and ``G = FᵀF``, ``tr(G (AᵀA)⁻¹) = ||F R⁻¹||_F² = ||(R F⁻¹)⁻¹||_F²``, and
+``F⁻¹`` has two diagonals: a third of the operations of solving with a Gram, and a sum of squares.
 """
 
 import numpy as np

@@ -25,6 +25,10 @@ PROBES = 4
 """Random vectors on which a Gram and its claimed form must agree (Freivalds 1977)."""
 LARGEST_PROBE = 1024
 """Entries of the probes: integers of at most this size."""
+SPREAD = 1e12
+"""Largest ratio of two numbers of u or of v: beyond, the form is left alone."""
+LEAST_STEP = 1e-9
+"""Least relative rise of ``u / v``: cells nearer to each other cannot be told apart well."""
 ROUNDING = 1e-11
 """Relative distance on the probes that passes as rounding, where entries are no integers."""
 
@@ -119,9 +123,10 @@ def ordered_gram(workload: Operator) -> OrderedGram | None:
     first, last = gram_product(workload, ends).T
     if not (np.all(first > 0) and np.all(last > 0)):
         return None
+    if first.max() > SPREAD * first.min() or last.max() > SPREAD * last.min():
+        return None
     found = OrderedGram(last / first[-1], first)
-    rising = np.diff(found.low / found.high)
-    if not np.all(rising > 0):
+    if not np.all(found.steps > LEAST_STEP * (found.low / found.high)):
         return None
     probes = np.random.default_rng(0).integers(-LARGEST_PROBE, LARGEST_PROBE + 1, (n, PROBES))
     vectors = np.concatenate([ends, probes.astype(np.float64)], axis=1)
