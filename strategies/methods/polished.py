@@ -173,5 +173,5 @@ FAMILY = Family(
     applies,
     polished,
     polishes=True,
-    largest_if_ordered=160,
+    largest_if_ordered=128,
 )

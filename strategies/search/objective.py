@@ -25,6 +25,7 @@ from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.dense import Dense
+from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_error import ordered_error
 from strategies.operators.product import Product
 from strategies.problem.problem import Problem
@@ -111,9 +112,13 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
     merged = problem.merged_workload
     if merged is None:
         raise ValueError("problem has no merged cells: expected a domain within the memory cap.")
-    if isinstance(matrix, Dense) and problem.ordered is not None:
+    if isinstance(matrix, Identity):
+        return problem.merged_total
+    if not isinstance(matrix, Dense):
+        return error_trace(merged, matrix)
+    if problem.ordered is not None:
         return ordered_error(factorised(matrix), problem.ordered)
     gram = problem.gram
-    if isinstance(matrix, Dense) and gram is not None and merged.shape[0] > gram.shape[0]:
+    if gram is not None and merged.shape[0] > gram.shape[0]:
         return factorised(matrix).gram_trace(gram)
     return error_trace(merged, matrix)

@@ -13,8 +13,9 @@ from strategies.bounds.ordered_dual import OrderedDual, bands, climb_ordered, st
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.methods.ordered.hierarchy import best_hierarchy
 from strategies.methods.ordered.windowed import windowed
-from strategies.operators import Array, Dense, Identity, Operator, fits
+from strategies.operators import Array, Dense, Identity, Norm, Operator, fits
 from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.ordered.p_identity import PIdentity
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-5
@@ -38,22 +39,30 @@ def ordered_cells(problem: Problem, search: Search) -> Operator:
             f"workload {problem.workload!r} is not one over ordered cells: expected a Gram "
             f"u_min(i,j) v_max(i,j), as of prefix sums or all ranges."
         )
-    if problem.norm == "l2" and gram.n <= LARGEST_DENSE and fits((gram.n, gram.n), 8):
+    if not gram.is_flipped:
+        return best_over(gram, problem.norm, search)
+    found = best_over(gram.reversed, problem.norm, search)
+    if isinstance(found, Dense):
+        return Dense(found.array[:, ::-1])
+    return found.flipped() if isinstance(found, PIdentity) else found
+
+
+def best_over(gram: OrderedGram, norm: Norm, search: Search) -> Operator:
+    """Return the best strategy found for a Gram over ordered cells."""
+    if norm == "l2" and gram.n <= LARGEST_DENSE and fits((gram.n, gram.n), 8):
         dual = climb_ordered(gram, TOLERANCE, steps_within(gram.n, search.work))
         return Dense(gaussian_root(gram, dual))
-    found = [Identity(gram.n), best_hierarchy(gram, problem.norm).matrix(gram.n)]
-    if problem.norm == "l1" and gram.n >= FEWEST_WINDOWED:
+    found = [Identity(gram.n), best_hierarchy(gram, norm).matrix(gram.n)]
+    if norm == "l1" and gram.n >= FEWEST_WINDOWED:
         found.append(windowed(gram, search.generator, search.work))
-    return min(found, key=lambda matrix: ordered_loss(problem, matrix))
+    return min(found, key=lambda matrix: loss_over(gram, norm, matrix))
 
 
-def ordered_loss(problem: Problem, matrix: Operator) -> float:
-    """Return the loss of a strategy with a rule of its own, from the matrix."""
-    merged = problem.merged_workload
-    if merged is None or isinstance(matrix, Identity):
-        return problem.merged_total
-    error = matrix.error_trace(merged)
-    return float("inf") if error is None else matrix.sensitivity(problem.norm) ** 2 * error
+def loss_over(gram: OrderedGram, norm: Norm, matrix: Operator) -> float:
+    """Return the loss of a p-Identity strategy, or of the Identity, from its matrix."""
+    if isinstance(matrix, PIdentity):
+        return float(matrix.sensitivity(norm) ** 2 * matrix.ordered_trace(gram))
+    return float(gram.diagonal.sum())
 
 
 def gaussian_root(gram: OrderedGram, dual: OrderedDual) -> Array:

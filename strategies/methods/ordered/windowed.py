@@ -20,7 +20,7 @@ from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
 
 JOINED = 2048
-"""Cells from which the descent starts on pairs of cells, and from twice as many on fours."""
+"""Cells from which the descent starts on pairs of cells, and from three times as many on fours."""
 ROUND = 150
 """Steps between two revivals of the entries near zero."""
 ENTRY_SECONDS = 6e-8
@@ -28,8 +28,10 @@ STEP_SECONDS = 4e-4
 """Seconds of one step per entry and however small, on the reference machine."""
 STALLED = 1e-6
 """Relative gain of a round below which a descent ends."""
-TRIAL_SHARE = 0.5
+TRIAL_SHARE = 0.3
 """Share of the work for the trials of all chains."""
+FINER_LATER = 0.45
+"""Share of the work left that is spent before cells are parted."""
 NEGLIGIBLE = 1e-5
 """Share of the largest root below which an entry is dropped: its square is 1e-10."""
 
@@ -133,13 +135,12 @@ def windowed(gram: OrderedGram, generator: np.random.Generator, work: float) -> 
     best = min(trials, key=lambda trial: trial.relative_loss)
     rest = (1.0 - TRIAL_SHARE) * work
     while best.factor > 1:
-        part = rest / 3 if best.factor > 2 else 0.0
-        rest -= part
-        best = best.refined().descended(part)
+        best = best.descended(FINER_LATER * rest).refined()
+        rest *= 1.0 - FINER_LATER
     return best.descended(rest).matrix()
 
 
 def started(gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator) -> Descent:
     """Return a start of a chain over the coarsest cells that its blocks allow."""
-    factor = 1 if gram.n < JOINED else 2 if gram.n < 2 * JOINED else 4
+    factor = 1 if gram.n < JOINED else 2 if gram.n < 3 * JOINED else 4
     return Descent(gram, sizes, factor, windows_of(gram.n, sizes, factor).start(generator))

@@ -73,6 +73,20 @@ class OrderedGram:
         """The Gram of the same workload over the cells in reversed order."""
         return OrderedGram(self.high[::-1], self.low[::-1])
 
+    @property
+    def is_flipped(self) -> bool:
+        """Whether its reversal comes first: of two orders, one is always worked on."""
+        for one, other in ((self.diagonal, self.diagonal[::-1]), (self._ends[0], self._ends[1])):
+            differ = np.flatnonzero(one != other)
+            if len(differ):
+                return bool(one[differ[0]] < other[differ[0]])
+        return False
+
+    @property
+    def _ends(self) -> tuple[Array, Array]:
+        """First row of the Gram, and the first row of its reversal."""
+        return self.low[0] * self.high, self.high[-1] * self.low[::-1]
+
     def matmat(self, right: Array) -> Array:
         """Return ``G @ right`` for an (n, j) array by cumulated sums.
 

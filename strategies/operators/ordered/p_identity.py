@@ -15,7 +15,7 @@ from strategies.operators.base.operator import Array, Operator
 from strategies.operators.base.validation import Real, checked_sizes, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.ordered.all_ranges import AllRanges
-from strategies.operators.ordered.ordered_gram import ordered_gram
+from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 
 BAND = 2**22
 """Entries of the workload that are solved with at once."""
@@ -103,6 +103,10 @@ class PIdentity(Operator):
             return whole
         return PIdentity(diagonal, sparse.csr_array(form[n:]), self.sizes)
 
+    def flipped(self) -> "PIdentity":
+        """Return the strategy over the cells in reversed order."""
+        return PIdentity(self.diagonal[::-1], sparse.csr_array(self.rows[:, ::-1]), self.sizes)
+
     @cached_property
     def _bent(self) -> sparse.csr_array:
         """``B = C diag(1/d)``."""
@@ -150,6 +154,10 @@ class PIdentity(Operator):
         gram = ordered_gram(workload)
         if gram is None:
             return float(self.row_errors(workload).sum())
+        return self.ordered_trace(gram)
+
+    def ordered_trace(self, gram: OrderedGram) -> float:
+        """Return ``tr(G (AᵀA)⁻¹)``, a sum of squares over the n rows of a factor of G."""
         step = max(1, BAND // gram.n)
         bands = (gram.factor_rows(s, min(s + step, gram.n)) for s in range(0, gram.n, step))
         return float(sum(self.errors_of(band).sum() for band in bands))
