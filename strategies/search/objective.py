@@ -31,6 +31,9 @@ from strategies.operators.product import Product
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
 
+BY_TRIANGLE = 1000
+"""Ordered cells from which a dense strategy's error is taken from the inverse of one triangle."""
+
 
 def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:
     """Return any matrix as a strategy for a workload: its sensitivity, loss and certificate.
@@ -116,7 +119,7 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
         return problem.merged_total
     if not isinstance(matrix, Dense):
         return error_trace(merged, matrix)
-    if problem.ordered is not None:
+    if merged.shape[1] >= BY_TRIANGLE and problem.ordered is not None:
         return ordered_error(factorised(matrix), problem.ordered)
     gram = problem.gram
     if gram is not None and merged.shape[0] > gram.shape[0]:

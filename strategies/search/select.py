@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from strategies.methods.family import Family
+from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
 from strategies.methods.registry import requested_families
 from strategies.operators import Norm, memory_cap
 from strategies.operators.base.threads import one_thread
@@ -50,7 +51,7 @@ def select(
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
     time_limit : float, optional
-        Seconds to spend, on the reference machine of two cores; 6 by default, up to 24 over
+        Seconds to spend, on the reference machine of two cores; 6 by default, more over
         thousands of ordered cells, 4 over domains too large to enumerate. It is turned into fixed
         numbers of iterations: it sets the amount of work, and no clock decides the result. Should
         the portfolio take ten times as long, it starts no further family and the strategy says
@@ -98,8 +99,10 @@ def default_limit(problem: Problem) -> float:
         return DEFAULT_BEYOND_CELLS
     if problem.ordered is None:
         return DEFAULT_TIME_LIMIT
-    more = min(DEFAULT_ORDERED, DEFAULT_PER_ORDERED_CELL * problem.ordered.n)
-    return max(DEFAULT_TIME_LIMIT, more)
+    n = min(problem.ordered.n, LARGEST_DENSE)
+    if problem.norm == "l2":
+        return max(DEFAULT_TIME_LIMIT, DENSE_SECONDS * n**3)
+    return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, DEFAULT_PER_ORDERED_CELL * n))
 
 
 def checked_time_limit(seconds: float) -> float:

@@ -25,6 +25,8 @@ from strategies.operators.ordered.p_identity import with_rows
 BRANCHINGS = tuple(range(2, 17))
 """Children of a node that are tried."""
 ITERATIONS = 200
+MOST_WEIGHTED = 12
+"""Trees whose weights are descended."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +118,20 @@ def weighted_hierarchy(gram: OrderedGram, sizes: tuple[int, ...], norm: Norm) ->
     return Hierarchy(sizes, weights, float(np.exp(log_loss(roots)[0])))
 
 
+def trees(n: int) -> set[tuple[int, ...]]:
+    """Return the block sizes of the b-ary trees over n cells, with all levels and without top ones.
+
+    The root is seldom worth its weight.
+    """
+    whole = (tree_sizes(n, branching) for branching in BRANCHINGS)
+    return {sizes[:levels] for sizes in whole for levels in range(2, len(sizes) + 1)}
+
+
 def best_hierarchy(gram: OrderedGram, norm: Norm) -> Hierarchy:
-    """Return the best weighted tree of 2 to 16 children a node."""
-    trees = {tree_sizes(gram.n, branching) for branching in BRANCHINGS}
-    found = [weighted_hierarchy(gram, sizes, norm) for sizes in sorted(trees)]
+    """Return the best weighted tree of 2 to 16 children a node, never above an equal one.
+
+    Weights are descended from equal ones in the trees that are best with those.
+    """
+    ranked = sorted(trees(gram.n), key=lambda sizes: (equal_loss(gram, sizes, norm), sizes))
+    found = [weighted_hierarchy(gram, sizes, norm) for sizes in ranked[:MOST_WEIGHTED]]
     return min(found, key=lambda tree: tree.loss)

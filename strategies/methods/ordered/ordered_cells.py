@@ -21,6 +21,8 @@ from strategies.problem.problem import Problem
 TOLERANCE = 1e-5
 LARGEST_DENSE = 8192
 """Cells up to which a strategy for Gaussian noise may be a dense matrix."""
+DENSE_SECONDS = 9e-11
+"""Seconds of the reference machine for each of n³ to make a dense strategy and to evaluate it."""
 FEWEST_WINDOWED = 8
 """Cells from which rows over windows are tried."""
 
@@ -49,7 +51,9 @@ def ordered_cells(problem: Problem, search: Search) -> Operator:
 
 def best_over(gram: OrderedGram, norm: Norm, search: Search) -> Operator:
     """Return the best strategy found for a Gram over ordered cells."""
-    if norm == "l2" and gram.n <= LARGEST_DENSE and fits((gram.n, gram.n), 8):
+    n = gram.n
+    affordable = n <= LARGEST_DENSE and fits((n, n), 8) and DENSE_SECONDS * n**3 <= 2 * search.work
+    if norm == "l2" and affordable:
         dual = climb_ordered(gram, TOLERANCE, steps_within(gram.n, search.work))
         return Dense(gaussian_root(gram, dual))
     found = [Identity(gram.n), best_hierarchy(gram, norm).matrix(gram.n)]

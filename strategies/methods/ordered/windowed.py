@@ -23,7 +23,7 @@ JOINED = 2048
 """Cells from which the descent starts on pairs of cells, and from three times as many on fours."""
 ROUND = 150
 """Steps between two revivals of the entries near zero."""
-ENTRY_SECONDS = 6e-8
+ENTRY_SECONDS = 8e-8
 STEP_SECONDS = 4e-4
 """Seconds of one step per entry and however small, on the reference machine."""
 STALLED = 1e-6

@@ -44,15 +44,17 @@ def brute_loss(gram: np.ndarray, matrix: Operator, norm: Norm) -> float:
     return float(size.max() ** 2 * np.trace(gram @ np.linalg.inv(dense.T @ dense)))
 
 
-def equal_tree(n: int, branching: int) -> np.ndarray:
-    """All nodes of the b-ary tree over the cells, level by level, cut off at the last cell."""
+def equal_tree(n: int, sizes: tuple[int, ...]) -> np.ndarray:
+    """All nodes of a tree over the cells, level by level, cut off at the last cell."""
     cells = np.arange(n)
     return np.concatenate(
-        [
-            (cells // size == np.arange(-(-n // size))[:, None]).astype(float)
-            for size in tree_sizes(n, branching)
-        ]
+        [(cells // size == np.arange(-(-n // size))[:, None]).astype(float) for size in sizes]
     )
+
+
+def all_trees(n: int) -> list[tuple[int, ...]]:
+    whole = (tree_sizes(n, branching) for branching in range(2, 17))
+    return [sizes[:levels] for sizes in whole for levels in range(2, len(sizes) + 1)]
 
 
 @pytest.mark.parametrize("n", [2, 5, 33])
@@ -129,15 +131,13 @@ def test_trees_in_closed_form_are_bounds_of_the_dense_ones(norm: Norm, n: int, s
     assert loss <= tree.loss * (1 + 1e-8)
     if n in tree.sizes:
         assert loss == pytest.approx(tree.loss, rel=1e-7)
-    assert tree.loss <= min(equal_loss(gram, tree_sizes(n, b), norm) for b in range(2, 17)) * (
-        1 + 1e-9
-    )
+    assert tree.loss <= min(equal_loss(gram, sizes, norm) for sizes in all_trees(n)) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_equal_trees_agree_with_dense_ones(norm: Norm) -> None:
     gram = some_gram(27)
-    dense = Dense(equal_tree(27, 3))
+    dense = Dense(equal_tree(27, (1, 3, 9, 27)))
     expected = brute_loss(gram.to_dense(), dense, norm)
     assert equal_loss(gram, tree_sizes(27, 3), norm) == pytest.approx(expected)
 
@@ -176,7 +176,7 @@ def test_never_above_the_floors(n: int, kind: str, norm: Norm) -> None:
     assert strategy.loss == pytest.approx(brute_loss(gram, strategy.matrix, norm), rel=1e-7)
     assert strategy.lower_bound <= strategy.loss
     own = workload.column_norms(norm).max() ** 2 * workload.shape[0]
-    trees = [brute_loss(gram, Dense(equal_tree(n, b)), norm) for b in range(2, 17)]
+    trees = [brute_loss(gram, Dense(equal_tree(n, sizes)), norm) for sizes in all_trees(n)]
     assert strategy.loss <= min(np.trace(gram), own, *trees) * (1 + 1e-6)
 
 
@@ -206,7 +206,7 @@ def test_ranges_at_512_beat_every_tree_by_a_fifth() -> None:
     whole = Problem.of(workload).merged_total
     gram = ordered_gram(workload)
     assert gram is not None
-    tree = min(equal_loss(gram, tree_sizes(512, b), "l1") for b in range(2, 17))
+    tree = min(equal_loss(gram, sizes, "l1") for sizes in all_trees(512))
     assert strategy.loss < 0.8 * tree
     assert strategy.loss < 0.28 * whole
     assert isinstance(strategy.matrix, PIdentity)
