@@ -140,9 +140,9 @@ def can_merge(workload: Operator) -> bool:
     """
     if not fits((workload.shape[1], 16)):
         return False
-    if workload.has_distinct_columns or isinstance(workload, Dense | Gram):
+    if workload.has_distinct_columns:
         return True
-    return fits((workload.entries,), 128)
+    return fits((workload.entries,), 32 if isinstance(workload, Dense | Gram) else 128)
 
 
 def sparse_keys(form: sparse.csc_array) -> Keys:

@@ -56,17 +56,15 @@ def best_over(gram: OrderedGram, norm: Norm, search: Search) -> Operator:
     if norm == "l2" and affordable:
         dual = climb_ordered(gram, TOLERANCE, steps_within(gram.n, search.work))
         return Dense(gaussian_root(gram, dual))
-    found = [Identity(gram.n), best_hierarchy(gram, norm).matrix(gram.n)]
-    if norm == "l1" and gram.n >= FEWEST_WINDOWED:
-        found.append(windowed(gram, search.generator, search.work))
-    return min(found, key=lambda matrix: loss_over(gram, norm, matrix))
-
-
-def loss_over(gram: OrderedGram, norm: Norm, matrix: Operator) -> float:
-    """Return the loss of a p-Identity strategy, or of the Identity, from its matrix."""
-    if isinstance(matrix, PIdentity):
-        return float(matrix.sensitivity(norm) ** 2 * matrix.ordered_trace(gram))
-    return float(gram.diagonal.sum())
+    tree, whole = best_hierarchy(gram, norm), float(gram.diagonal.sum())
+    best = tree.matrix(n) if tree.loss < whole else Identity(n)
+    if norm == "l2" or n < FEWEST_WINDOWED:
+        return best
+    rows = windowed(gram, search.generator, search.work)
+    if not isinstance(rows, PIdentity):
+        return best
+    loss = rows.sensitivity(norm) ** 2 * rows.ordered_trace(gram)
+    return rows if loss < min(tree.loss, whole) else best
 
 
 def gaussian_root(gram: OrderedGram, dual: OrderedDual) -> Array:

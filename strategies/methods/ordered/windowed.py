@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from strategies.methods.descents.descent import PRODUCTS
 from strategies.methods.descents.lbfgs import descend_steps
 from strategies.methods.ordered.window_loss import WindowLoss
 from strategies.methods.ordered.windows import Windows
@@ -28,6 +27,8 @@ STEP_SECONDS = 4e-4
 """Seconds of one step per entry and however small, on the reference machine."""
 STALLED = 1e-6
 """Relative gain of a round below which a descent ends."""
+SMALL_PRODUCTS = 2.5e10
+"""Operations a second in products of matrices of a few hundred rows."""
 TRIAL_SHARE = 0.3
 """Share of the work for the trials of all chains."""
 FINER_LATER = 0.45
@@ -104,7 +105,7 @@ def step_seconds(windows: Windows) -> float:
     blocks, m, k = windows.shape
     p = windows.p
     products = 8.0 * p * p * blocks + 5.0 * p**3 + 8.0 * blocks * m * m * k
-    return STEP_SECONDS + ENTRY_SECONDS * blocks * m * k + products / PRODUCTS
+    return STEP_SECONDS + ENTRY_SECONDS * blocks * m * k + products / SMALL_PRODUCTS
 
 
 def chains(n: int) -> tuple[tuple[int, ...], ...]:
