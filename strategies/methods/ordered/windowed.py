@@ -19,7 +19,7 @@ from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
 
 JOINED = 1400
-"""Cells from which the descent starts on pairs of cells, with three levels of rows."""
+"""Cells from which there are three levels of rows; from twice as many it starts on pairs."""
 LARGE = 6000
 """Cells from which it starts on fours."""
 ROUND = 150
@@ -117,6 +117,8 @@ def chains(n: int) -> tuple[tuple[int, ...], ...]:
         return ((fine,), (fine, 4 * fine))
     if n < JOINED:
         return ((16, 128), (16, 256))
+    if n < 2 * JOINED:
+        return ((16, 256, 1024), (20, 400))
     fine = 20 if n < LARGE else 4 * round(6.0 * (n / 8192) ** (1 / 2))
     return ((fine, 20 * fine, 100 * fine), (fine, 20 * fine))
 
@@ -145,5 +147,5 @@ def windowed(gram: OrderedGram, generator: np.random.Generator, work: float) -> 
 
 def started(gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator) -> Descent:
     """Return a start of a chain over the coarsest cells that its blocks allow."""
-    factor = 1 if gram.n < JOINED else 2 if gram.n < LARGE else 4
+    factor = 1 if gram.n < 2 * JOINED else 2 if gram.n < LARGE else 4
     return Descent(gram, sizes, factor, windows_of(gram.n, sizes, factor).start(generator))
