@@ -5,7 +5,9 @@ from itertools import combinations
 
 import numpy as np
 
-from strategies.operators import Dense, Gram, Marginals, Operator
+from strategies.operators import Dense, Marginals, Operator
+from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.prefix_sums import PrefixSums
 
 
 def prefix_sums(n: int) -> Operator:
@@ -18,11 +20,11 @@ def prefix_sums(n: int) -> Operator:
            [1., 1., 0.],
            [1., 1., 1.]])
     """
-    return Dense(np.tri(_positive("n", n)))
+    return PrefixSums(_positive("n", n))
 
 
 def all_ranges(n: int) -> Operator:
-    """Return the ``n (n + 1) / 2`` sums over intervals of n ordered cells, by their Gram.
+    """Return the ``n (n + 1) / 2`` sums over intervals of n ordered cells.
 
     ``(WᵀW)_ij = (min(i, j) + 1) (n - max(i, j))`` counts the intervals that hold both cells.
 
@@ -33,9 +35,7 @@ def all_ranges(n: int) -> Operator:
            [2., 4., 2.],
            [1., 2., 3.]])
     """
-    cells = np.arange(_positive("n", n), dtype=float)
-    low, high = np.minimum.outer(cells, cells), np.maximum.outer(cells, cells)
-    return Gram((low + 1) * (n - high))
+    return AllRanges(_positive("n", n))
 
 
 def binary_tree(n: int) -> Operator:

@@ -14,6 +14,8 @@ from scipy import linalg
 
 from strategies.bounds.dual_weights import MARGIN, ascend, certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
+from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
+from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.operators import Array
 from strategies.operators.base.threads import one_thread
 from strategies.problem.problem import Problem
@@ -57,6 +59,10 @@ class Certificate:
 
 def lower_bound(problem: Problem) -> float:
     """Return a bound that the loss of no strategy can be below; 0 where none is known."""
+    if problem.ordered is not None:
+        n = problem.ordered.n
+        dual = climb_ordered(problem.ordered, TOLERANCE, ordered_steps(n, WORK))
+        return ordered_bound(problem.ordered, dual.weights)
     merging, gram = problem.merging, None
     if merging is not None and merging.n_groups > LARGEST:
         gram = problem.gram

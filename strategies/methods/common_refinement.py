@@ -211,4 +211,6 @@ def applies(problem: Problem) -> bool:
     return 1 < count <= MOST_ROWS and fits((count, count), 32)
 
 
-FAMILY = Family("common_refinement", "domain", BOTH_NORMS, applies, common_refinement)
+FAMILY = Family(
+    "common_refinement", "domain", BOTH_NORMS, applies, common_refinement, largest_if_ordered=0
+)

@@ -56,6 +56,9 @@ class Family:
     largest_for_l1 : int, optional
         Rank of the workload (rows or merged cells, whichever is less) up to which the automatic
         portfolio tries it for Laplace noise, where it seldom wins above; None for any.
+    largest_if_ordered : int, optional
+        Merged cells up to which the automatic portfolio tries it where cells are ordered, as for
+        prefix sums: `strategies.methods.ordered` serves those above. None for any.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Family:
     polishes: bool = False
     share: float = 1.0
     largest_for_l1: int | None = None
+    largest_if_ordered: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name in ("", "auto"):
@@ -85,6 +89,9 @@ class Family:
     def is_worthwhile(self, problem: Problem) -> bool:
         """Tell whether the automatic portfolio spends time on it for a problem."""
         merging = problem.merging
+        largest, ordered = self.largest_if_ordered, problem.ordered
+        if largest is not None and ordered is not None and ordered.n > largest:
+            return False
         if self.largest_for_l1 is None or merging is None or problem.norm != "l1":
             return True
         return min(problem.workload.shape[0], merging.n_groups) <= self.largest_for_l1

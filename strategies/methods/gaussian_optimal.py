@@ -44,4 +44,5 @@ FAMILY = Family(
     gaussian_optimal,
     share=0.5,
     largest_for_l1=500,
+    largest_if_ordered=64,
 )

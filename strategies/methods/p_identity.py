@@ -106,4 +106,12 @@ def applies(problem: Problem) -> bool:
     return 1 < g <= LARGEST and fits((g, g), 64)
 
 
-FAMILY = Family("p_identity", "merged", frozenset({"l1"}), applies, p_identity, share=4.0)
+FAMILY = Family(
+    "p_identity",
+    "merged",
+    frozenset({"l1"}),
+    applies,
+    p_identity,
+    share=4.0,
+    largest_if_ordered=128,
+)

@@ -166,4 +166,12 @@ def applies(problem: Problem) -> bool:
     return 1 < g <= LARGEST and fits((g, g), 64)
 
 
-FAMILY = Family("polished", "merged", frozenset({"l1"}), applies, polished, polishes=True)
+FAMILY = Family(
+    "polished",
+    "merged",
+    frozenset({"l1"}),
+    applies,
+    polished,
+    polishes=True,
+    largest_if_ordered=128,
+)

@@ -17,10 +17,12 @@ from strategies.methods import (
 )
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals
+from strategies.methods.ordered import ordered_cells
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     identity.FAMILY,
+    ordered_cells.FAMILY,
     gaussian_optimal.FAMILY,
     workload_itself.FAMILY,
     marginals.FAMILY,

@@ -83,4 +83,12 @@ def applies(problem: Problem) -> bool:
     return g <= LARGEST and fits((g, g), 32) and rank <= LARGEST_RANK
 
 
-FAMILY = Family("row_space", "merged", frozenset({"l1"}), applies, row_space, share=1.5)
+FAMILY = Family(
+    "row_space",
+    "merged",
+    frozenset({"l1"}),
+    applies,
+    row_space,
+    share=1.5,
+    largest_if_ordered=64,
+)

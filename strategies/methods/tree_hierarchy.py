@@ -152,5 +152,12 @@ def applies(problem: Problem) -> bool:
 
 
 FAMILY = Family(
-    "tree_hierarchy", "merged", BOTH_NORMS, applies, tree_hierarchy, share=0.3, largest_for_l1=200
+    "tree_hierarchy",
+    "merged",
+    BOTH_NORMS,
+    applies,
+    tree_hierarchy,
+    share=0.3,
+    largest_for_l1=200,
+    largest_if_ordered=64,
 )

@@ -152,4 +152,5 @@ FAMILY = Family(
     workload_itself,
     share=0.5,
     largest_for_l1=1000,
+    largest_if_ordered=64,
 )

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from strategies.operator_files.composed import COMPOSED
 from strategies.operator_files.explicit import EXPLICIT
+from strategies.operator_files.ordered import ORDERED
 from strategies.operator_files.product_domain import PRODUCT_DOMAIN
 from strategies.operator_files.reader import Fetch, Node, OperatorFileError, Reader
 from strategies.operator_files.writer import Writer
 from strategies.operators import Operator
 
-RULES = (*EXPLICIT, *PRODUCT_DOMAIN, *COMPOSED)
+RULES = (*EXPLICIT, *PRODUCT_DOMAIN, *ORDERED, *COMPOSED)
 """One rule for each structure."""
 
 _BY_TYPE = {rule.structure: rule for rule in RULES}

@@ -19,6 +19,9 @@ from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
 from strategies.operators.marginals import Marginals
+from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
@@ -28,6 +31,7 @@ from strategies.operators.stack import Stack
 from strategies.operators.transposed import Transposed
 
 __all__ = [
+    "AllRanges",
     "Array",
     "Dense",
     "Gram",
@@ -38,6 +42,8 @@ __all__ = [
     "MemoryCapError",
     "Norm",
     "Operator",
+    "PIdentity",
+    "PrefixSums",
     "Product",
     "RowKronecker",
     "RowScaled",

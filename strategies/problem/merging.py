@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators import Gram, Grouping, Identity, Operator, Product, as_operator, fits
+from strategies.operators import (
+    Dense,
+    Gram,
+    Grouping,
+    Identity,
+    Operator,
+    Product,
+    as_operator,
+    fits,
+)
 from strategies.operators.base.validation import is_sparse
 from strategies.operators.masks.packed_masks import unique_rows
 
@@ -108,6 +117,8 @@ def merge_columns(workload: Any) -> Merging:
     arrays hold one number per nonzero of W.
     """
     operator = as_operator(workload, "workload")
+    if operator.has_distinct_columns:
+        return Merging(Grouping(np.arange(operator.shape[1]), operator.sizes))
     # columns i and j of W are equal where rows i and j of its Gram are
     form: Any = operator.array if isinstance(operator, Gram) else operator.compact()
     keys = sparse_keys(form.tocsc()) if is_sparse(form) else dense_keys(form)
@@ -124,9 +135,14 @@ def merge_columns(workload: Any) -> Merging:
 def can_merge(workload: Operator) -> bool:
     """Tell whether columns can be compared one by one within the memory cap.
 
-    Sorting and hashing take about 128 bytes per stored entry at their peak.
+    Sorting and hashing take about 128 bytes per stored entry of a sparse matrix at their peak; a
+    dense one is hashed in bands.
     """
-    return fits((workload.shape[1], 16)) and fits((workload.entries,), 128)
+    if not fits((workload.shape[1], 16)):
+        return False
+    if workload.has_distinct_columns:
+        return True
+    return fits((workload.entries,), 32 if isinstance(workload, Dense | Gram) else 128)
 
 
 def sparse_keys(form: sparse.csc_array) -> Keys:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, fits
+from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.merging import Merging, can_merge, merge_columns
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
@@ -66,7 +67,17 @@ class Problem:
     def merged_total(self) -> float:
         """``||W'||_F²`` over the merged cells: the loss of the Identity."""
         workload = self.workload if self.merged_workload is None else self.merged_workload
+        if workload.has_distinct_columns:
+            return float((workload.column_norms("l2") ** 2).sum())
         return float(workload.row_squares().sum())
+
+    @cached_property
+    def ordered(self) -> OrderedGram | None:
+        """The Gram by two vectors where the merged cells are ordered, None where they are not."""
+        merged = self.merged_workload
+        if merged is None or merged.shape[1] < 2:
+            return None
+        return ordered_gram(merged)
 
     @cached_property
     def factor(self) -> Array | None:

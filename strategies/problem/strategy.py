@@ -107,6 +107,15 @@ class Strategy:
             if one.matrix is not None and one.matrix is not self.matrix
         )
 
+    def __str__(self) -> str:
+        """Say what was found and how far from optimal it can be, or that nobody knows."""
+        known = (
+            f"at most {self.certified_ratio:.4g} times the optimum"
+            if self.lower_bound > 0
+            else "no lower bound is known, so it may be far from the optimum"
+        )
+        return f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {known}"
+
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""
         return self.__dict__ | {"certificate": partial(float, self.lower_bound)}

@@ -25,9 +25,14 @@ from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.dense import Dense
+from strategies.operators.identity import Identity
+from strategies.operators.ordered.ordered_error import ordered_error
 from strategies.operators.product import Product
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
+
+BY_TRIANGLE = 1000
+"""Ordered cells from which a dense strategy's error is taken from the inverse of one triangle."""
 
 
 def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:
@@ -96,6 +101,8 @@ def error(problem: Problem, matrix: Operator) -> float:
     merged, merging = problem.merged_workload, problem.merging
     if merged is None or merging is None or matrix.shape[1] != problem.workload.shape[1]:
         return error_trace(problem.workload, matrix)
+    if merging.is_trivial:
+        return merged_error(problem, matrix)
     if matrix is merging.grouping:
         return problem.merged_total
     if isinstance(matrix, Product) and matrix.right is merging.grouping:
@@ -108,7 +115,13 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
     merged = problem.merged_workload
     if merged is None:
         raise ValueError("problem has no merged cells: expected a domain within the memory cap.")
+    if isinstance(matrix, Identity):
+        return problem.merged_total
+    if not isinstance(matrix, Dense):
+        return error_trace(merged, matrix)
+    if merged.shape[1] >= BY_TRIANGLE and problem.ordered is not None:
+        return ordered_error(factorised(matrix), problem.ordered)
     gram = problem.gram
-    if isinstance(matrix, Dense) and gram is not None and merged.shape[0] > gram.shape[0]:
+    if gram is not None and merged.shape[0] > gram.shape[0]:
         return factorised(matrix).gram_trace(gram)
     return error_trace(merged, matrix)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from strategies.methods.family import Family
+from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
 from strategies.methods.registry import requested_families
 from strategies.operators import Norm, memory_cap
 from strategies.operators.base.threads import one_thread
@@ -21,6 +22,9 @@ DEFAULT_TIME_LIMIT = 6.0
 """Seconds of work where the cells can be enumerated."""
 DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
+DEFAULT_PER_ORDERED_CELL = 4e-3
+"""The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
+DEFAULT_ORDERED = 24.0
 
 
 def select(
@@ -48,10 +52,10 @@ def select(
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
     time_limit : float, optional
-        Seconds to spend, on the reference machine of two cores; 6 by default, 4 over domains too
-        large to enumerate. It is turned into fixed numbers
-        of iterations: it sets the amount of work, and no clock decides the result. Should the
-        portfolio take ten times as long, it starts no further family and the strategy says
+        Seconds to spend, on the reference machine of two cores; 6 by default, more over
+        thousands of ordered cells, 4 over domains too large to enumerate. It is turned into fixed
+        numbers of iterations: it sets the amount of work, and no clock decides the result. Should
+        the portfolio take ten times as long, it starts no further family and the strategy says
         ``truncated``.
     memory_limit : int, optional
         Bytes that one array may take, 2 GiB when not given.
@@ -85,10 +89,21 @@ def select(
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
         problem = Problem.of(workload, norm)
         able = requested_families(method, problem)
-        default = DEFAULT_BEYOND_CELLS if problem.merging is None else DEFAULT_TIME_LIMIT
-        limit = default if given is None else given
+        limit = default_limit(problem) if given is None else given
         with reporting(progress) as report, one_thread():
             return Portfolio(problem, able, generator, limit, report).run()
+
+
+def default_limit(problem: Problem) -> float:
+    """Return the seconds of work for a problem when the user names none."""
+    if problem.merging is None:
+        return DEFAULT_BEYOND_CELLS
+    if problem.ordered is None:
+        return DEFAULT_TIME_LIMIT
+    n = min(problem.ordered.n, LARGEST_DENSE)
+    if problem.norm == "l2":
+        return max(DEFAULT_TIME_LIMIT, DENSE_SECONDS * n**3)
+    return max(DEFAULT_TIME_LIMIT, min(DEFAULT_ORDERED, DEFAULT_PER_ORDERED_CELL * n))
 
 
 def checked_time_limit(seconds: float) -> float:

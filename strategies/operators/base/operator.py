@@ -66,6 +66,11 @@ class Operator(ABC):
         return False
 
     @property
+    def has_distinct_columns(self) -> bool:
+        """Whether the structure proves that no two columns are equal."""
+        return False
+
+    @property
     def has_cheap_inverse(self) -> bool:
         """Whether `least_squares` needs no dense factorisation."""
         return False

@@ -97,7 +97,7 @@ def test_uniform_weights_are_the_svd_bound() -> None:
 
 
 def test_many_cells_keep_uniform_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = np.tri(9)
+    workload = np.vstack([np.tri(9), np.arange(9) % 2])
     climbed = lower_bound(Problem.of(workload))
     monkeypatch.setattr(lower_bound_module, "LARGEST", 8)
     uniform = lower_bound(Problem.of(workload))

@@ -13,6 +13,9 @@ from strategies import operators as ops
 from strategies.operator_files import RULES, OperatorFileError, decode, disjoint, encode
 from strategies.operator_files.disjoint import check_disjoint
 from strategies.operators import Operator
+from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.ordered.prefix_sums import PrefixSums
 
 RANDOM = np.random.default_rng(3)
 SIZES = (3, 2, 4)
@@ -48,6 +51,10 @@ OPERATORS: dict[str, Operator] = {
     "scaled by an integer": ops.Scaled(3, TREE),
     "row scaled": ops.RowScaled(RANDOM.normal(size=11), PATHS),
     "product": ops.Product(ops.Dense(REAL[:, :3]), GROUPS),
+    "prefix sums": PrefixSums(7),
+    "all ranges": AllRanges(5),
+    "p-identity": PIdentity(RANDOM.uniform(1, 2, 5), sparse.csr_array(HOLES)),
+    "p-identity of integers": PIdentity(np.arange(1, 7), sparse.csr_array(WHOLE), (2, 3)),
     "transposed": ops.Transposed(ops.Dense(REAL)),
 }
 

@@ -12,6 +12,9 @@ from scipy import sparse
 
 from strategies import operators as ops
 from strategies.operators import Operator, RowSpaceError, memory_cap
+from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.p_identity import PIdentity
+from strategies.operators.ordered.prefix_sums import PrefixSums
 
 RANDOM = np.random.default_rng(7)
 SIZES = (3, 2, 4)
@@ -66,6 +69,7 @@ VALUES, VECTORS = np.linalg.eigh(GRAM)
 ROOT = (VECTORS[:, -3:] * np.sqrt(VALUES[-3:])) @ VECTORS[:, -3:].T
 KRON = [RANDOM.normal(size=(4, 3)), np.array([[1.0, 0.0], [1.0, 1.0]]), DEFICIENT[:4, :4]]
 WEIGHTS = RANDOM.normal(size=11)
+RANGES = np.array([[i <= j <= k for j in range(4)] for i in range(4) for k in range(i, 4)], float)
 
 CASES: dict[str, Callable[[], Case]] = {
     "dense tall": lambda: Case(ops.Dense(TALL), TALL),
@@ -117,6 +121,16 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "product mixed other": lambda: Case(
         ops.Sparse(sparse.csr_array(HOLES)) @ ops.Dense(DEFICIENT[:5]), HOLES @ DEFICIENT[:5]
+    ),
+    "prefix sums": lambda: Case(PrefixSums(6), np.tri(6)),
+    "all ranges": lambda: Case(AllRanges(4), RANGES),
+    "p-identity": lambda: Case(
+        PIdentity(np.arange(1.0, 6.0) / 3, sparse.csr_array(HOLES[:4, :5])),
+        np.vstack([np.diag(np.arange(1.0, 6.0) / 3), HOLES[:4, :5]]),
+    ),
+    "p-identity integer": lambda: Case(
+        PIdentity(np.arange(1, 1 + INTEGER.shape[1]), sparse.csr_array(INTEGER)),
+        np.vstack([np.diag(np.arange(1, 1 + INTEGER.shape[1])), INTEGER]),
     ),
     "transposed": lambda: Case(ops.Dense(TALL).T, TALL.T),
     "transposed paths": lambda: Case(PATHS.T, face(MASKS).T),

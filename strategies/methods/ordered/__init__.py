@@ -1,0 +1,1 @@
+"""Strategies for ordered cells: windows, trees, and the optimum for Gaussian noise."""

@@ -1,0 +1,151 @@
+"""Windowed p-Identity for Laplace noise over ordered cells, from coarse cells to fine ones.
+
+A chain of block sizes says where the rows live (`strategies.methods.ordered.windows`). The descent
+starts on cells joined in pairs or fours, with the same rows, where a step costs half or a quarter;
+its roots, repeated, are the start over the finer cells. Which chain is best depends on n and on the
+workload, so a few descend on coarse cells, and the best one goes on.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from strategies.methods.descents.lbfgs import descend_steps
+from strategies.methods.ordered.window_loss import WindowLoss
+from strategies.methods.ordered.windows import Windows
+from strategies.operators import Array, Operator
+from strategies.operators.ordered.ordered_gram import OrderedGram
+from strategies.operators.ordered.p_identity import with_rows
+
+JOINED = 1400
+"""Cells from which there are three levels of rows; from twice as many it starts on pairs."""
+LARGE = 6000
+"""Cells from which it starts on fours."""
+ROUND = 150
+"""Steps between two revivals of the entries near zero."""
+ENTRY_SECONDS = 8e-8
+STEP_SECONDS = 4e-4
+"""Seconds of one step per entry and however small, on the reference machine."""
+STALLED = 1e-6
+"""Relative gain of a round below which a descent ends."""
+SMALL_PRODUCTS = 2.5e10
+"""Operations a second in products of matrices of a few hundred rows."""
+TRIAL_SHARE = 0.3
+"""Share of the work for the trials of all chains."""
+FINER_LATER = 0.45
+"""Share of the work left that is spent before cells are parted."""
+NEGLIGIBLE = 1e-5
+"""Share of the largest root below which an entry is dropped: its square is 1e-10."""
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Rows over cells joined by a factor, and where their roots are."""
+
+    gram: OrderedGram
+    sizes: tuple[int, ...]
+    factor: int
+    roots: Array
+    log_loss: float = float("inf")
+
+    @cached_property
+    def windows(self) -> Windows:
+        """The rows over the joined cells."""
+        return windows_of(self.gram.n, self.sizes, self.factor)
+
+    @property
+    def relative_loss(self) -> float:
+        """Log of the loss over the Identity's, over the joined cells."""
+        return self.log_loss - float(np.log(joined(self.gram, self.factor).diagonal.sum()))
+
+    def descended(self, work: float) -> "Descent":
+        """Return the descent after some seconds of work."""
+        steps = int(work / step_seconds(self.windows))
+        loss = WindowLoss(joined(self.gram, self.factor), self.windows)
+        best = self
+        while steps > 0:
+            count = min(ROUND, steps) if steps >= ROUND + ROUND // 2 else steps
+            start = best.roots if best is self else self.windows.revived(best.roots)
+            roots, log_loss = descend_steps(loss, start, count)
+            steps -= count
+            if log_loss < best.log_loss - STALLED:
+                best = replace(self, roots=roots, log_loss=log_loss)
+            else:
+                break
+        return best
+
+    def refined(self) -> "Descent":
+        """Return the same rows over cells half as wide, their roots repeated."""
+        finer = windows_of(self.gram.n, self.sizes, self.factor // 2)
+        roots = np.repeat(self.roots, 2, axis=2)[: finer.n_blocks] * finer.mask
+        return Descent(self.gram, self.sizes, self.factor // 2, finer.revived(roots))
+
+    def matrix(self) -> Operator:
+        """Return the strategy ``[I; B] diag(1/e)``: every column has L1 norm 1."""
+        roots = np.where(
+            np.abs(self.roots) > NEGLIGIBLE * np.abs(self.roots).max(), self.roots, 0.0
+        )
+        rows = self.windows.to_sparse(roots * np.abs(roots))
+        scale = 1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()
+        rows.data /= scale[rows.indices]
+        return with_rows(np.asarray(1.0 / scale, np.float64), rows)
+
+
+def joined(gram: OrderedGram, factor: int) -> OrderedGram:
+    """Return the Gram over every so many-th cell."""
+    return gram if factor == 1 else OrderedGram(gram.low[::factor], gram.high[::factor])
+
+
+def windows_of(n: int, sizes: tuple[int, ...], factor: int) -> Windows:
+    """Return the rows of a chain over joined cells."""
+    return Windows(-(-n // factor), tuple(size // factor for size in sizes))
+
+
+def step_seconds(windows: Windows) -> float:
+    """Return the seconds of one step on the reference machine."""
+    blocks, m, k = windows.shape
+    p = windows.p
+    products = 8.0 * p * p * blocks + 5.0 * p**3 + 8.0 * blocks * m * m * k
+    return STEP_SECONDS + ENTRY_SECONDS * blocks * m * k + products / SMALL_PRODUCTS
+
+
+def chains(n: int) -> tuple[tuple[int, ...], ...]:
+    """Return the block sizes that are tried over n cells, each dividing the next."""
+    if n < 128:
+        fine = max(2, n // 12)
+        return ((fine,), (fine, 4 * fine))
+    if n < JOINED:
+        return ((16, 128), (16, 256))
+    if n < 2 * JOINED:
+        return ((16, 256, 1024), (20, 400))
+    fine = 20 if n < LARGE else 4 * round(6.0 * (n / 8192) ** (1 / 2))
+    return ((fine, 20 * fine, 100 * fine), (fine, 20 * fine))
+
+
+def windowed(gram: OrderedGram, generator: np.random.Generator, work: float) -> Operator:
+    """Return the best windowed p-Identity found for a workload over ordered cells.
+
+    Parameters
+    ----------
+    gram : OrderedGram
+    generator : numpy.random.Generator
+    work : float
+        Seconds of the reference machine; turned into numbers of steps.
+    """
+    trials = [
+        started(gram, sizes, generator).descended(TRIAL_SHARE * work / len(chains(gram.n)))
+        for sizes in chains(gram.n)
+    ]
+    best = min(trials, key=lambda trial: trial.relative_loss)
+    rest = (1.0 - TRIAL_SHARE) * work
+    while best.factor > 1:
+        best = best.descended(FINER_LATER * rest).refined()
+        rest *= 1.0 - FINER_LATER
+    return best.descended(rest).matrix()
+
+
+def started(gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator) -> Descent:
+    """Return a start of a chain over the coarsest cells that its blocks allow."""
+    factor = 1 if gram.n < 2 * JOINED else 2 if gram.n < LARGE else 4
+    return Descent(gram, sizes, factor, windows_of(gram.n, sizes, factor).start(generator))

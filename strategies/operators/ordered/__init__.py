@@ -1,0 +1,1 @@
+"""Workloads over ordered cells, and strategies for them."""

@@ -1,0 +1,178 @@
+"""Grams of workloads over ordered cells, by two vectors: ``(WᵀW)_ij = u_min(i,j) v_max(i,j)``.
+
+Prefix sums have ``u = 1, v_j = n - j`` (cells from 0), all ranges ``u_i = i + 1, v_j = n - j``;
+reversing the cells exchanges the two. With ``t = u / v``, which never falls where the matrix is
+positive semidefinite,
+
+    G = FᵀF,    F_kj = sqrt(t_k - t_(k-1)) v_j for j >= k, else 0    (t_(-1) = 0)
+
+so F is a matrix of suffix sums between two diagonals, and its inverse and the Gram's have two and
+three diagonals.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+
+import numpy as np
+
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.gram import Gram
+from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.prefix_sums import PrefixSums
+from strategies.operators.scaled import Scaled
+
+PROBES = 4
+"""Random vectors on which a Gram and its claimed form must agree (Freivalds 1977)."""
+LARGEST_PROBE = 1024
+"""Entries of the probes: integers of at most this size."""
+SPREAD = 1e12
+"""Largest ratio of two numbers of u or of v: beyond, the form is left alone."""
+LEAST_STEP = 1e-9
+"""Least relative rise of ``u / v``: cells nearer to each other cannot be told apart well."""
+ROUNDING = 1e-11
+"""Relative distance on the probes that passes as rounding, where entries are no integers."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedGram:
+    """The matrix ``G_ij = low_min(i,j) high_max(i,j)``.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n,)
+        u and v: positive, with u / v rising.
+
+    Examples
+    --------
+    >>> OrderedGram(np.ones(3), np.array([3.0, 2.0, 1.0])).to_dense()
+    array([[3., 2., 1.],
+           [2., 2., 1.],
+           [1., 1., 1.]])
+    """
+
+    low: Array
+    high: Array
+
+    @property
+    def n(self) -> int:
+        """Number of cells."""
+        return len(self.low)
+
+    @property
+    def diagonal(self) -> Array:
+        """``u v``, the squared norms of the workload's columns."""
+        return self.low * self.high
+
+    @cached_property
+    def steps(self) -> Array:
+        """``t_k - t_(k-1)`` with ``t = u / v``: the squared weights of the rows of F, over v."""
+        return np.diff(self.low / self.high, prepend=0.0)
+
+    @property
+    def reversed(self) -> "OrderedGram":
+        """The Gram of the same workload over the cells in reversed order."""
+        return OrderedGram(self.high[::-1], self.low[::-1])
+
+    @property
+    def is_flipped(self) -> bool:
+        """Whether its reversal comes first: of two orders, one is always worked on."""
+        for one, other in ((self.diagonal, self.diagonal[::-1]), (self._ends[0], self._ends[1])):
+            differ = np.flatnonzero(one != other)
+            if len(differ):
+                return bool(one[differ[0]] < other[differ[0]])
+        return False
+
+    @property
+    def _ends(self) -> tuple[Array, Array]:
+        """First row of the Gram, and the first row of its reversal."""
+        return self.low[0] * self.high, self.high[-1] * self.low[::-1]
+
+    def matmat(self, right: Array) -> Array:
+        """Return ``G @ right`` for an (n, j) array by cumulated sums.
+
+        ``v cumsum(u x) + u (sum(v x) - cumsum(v x))``.
+        """
+        low, high = self.low[:, None], self.high[:, None]
+        below, above = np.cumsum(low * right, axis=0), np.cumsum(high * right, axis=0)
+        return np.asarray(high * below + low * (above[-1] - above))
+
+    def to_dense(self) -> Array:
+        """Return the matrix (n, n)."""
+        upper = np.triu(np.outer(self.low, self.high))
+        return np.asarray(upper + np.triu(upper, 1).T)
+
+    def factor_rows(self, start: int, stop: int) -> Array:
+        """Return rows of F (stop - start, n), with ``G = FᵀF``."""
+        rows = np.arange(start, stop)
+        held = np.arange(self.n) >= rows[:, None]
+        return np.sqrt(self.steps[start:stop, None]) * np.where(held, self.high, 0.0)
+
+    def factor_matmat(self, right: Array) -> Array:
+        """Return ``F @ right`` for an (n, j) array: suffix sums between two diagonals."""
+        sums = np.cumsum((self.high[:, None] * right)[::-1], axis=0)[::-1]
+        return np.asarray(np.sqrt(self.steps)[:, None] * sums)
+
+    def inverse_bands(self) -> tuple[Array, Array]:
+        """Return the diagonal (n,) and the side diagonal (n - 1,) of ``G⁻¹``.
+
+        ``G⁻¹ = diag(1/v) Δᵀ diag(1 / steps) Δ diag(1/v)`` with Δ the differences.
+        """
+        weights = 1.0 / self.steps
+        diagonal = weights.copy()
+        diagonal[:-1] += weights[1:]
+        return diagonal / self.high**2, -weights[1:] / (self.high[:-1] * self.high[1:])
+
+
+@singledispatch
+def ordered_gram(workload: Operator) -> OrderedGram | None:
+    """Return the Gram of a workload over ordered cells, None where it is not of that form.
+
+    The candidate follows from two columns of the Gram; that it is the Gram is checked on random
+    integer vectors, exactly where all numbers are integers. Reversing the cells keeps the form,
+    and the order of the rows does not matter.
+    """
+    n = workload.shape[1]
+    ends = np.zeros((n, 2))
+    ends[0, 0] = ends[-1, 1] = 1.0
+    first, last = gram_product(workload, ends).T
+    if not (np.all(first > 0) and np.all(last > 0)):
+        return None
+    if first.max() > SPREAD * first.min() or last.max() > SPREAD * last.min():
+        return None
+    found = OrderedGram(last / first[-1], first)
+    if not np.all(found.steps > LEAST_STEP * (found.low / found.high)):
+        return None
+    probes = np.random.default_rng(0).integers(-LARGEST_PROBE, LARGEST_PROBE + 1, (n, PROBES))
+    vectors = np.concatenate([ends, probes.astype(np.float64)], axis=1)
+    got, claimed = gram_product(workload, vectors), found.matmat(vectors)
+    whole = bool(np.all(first == np.rint(first)) and np.all(found.low == np.rint(found.low)))
+    size = 0.0 if whole else ROUNDING * found.matmat(np.abs(vectors))
+    return found if np.all(np.abs(got - claimed) <= size) else None
+
+
+def gram_product(workload: Operator, right: Array) -> Array:
+    """Return ``WᵀW @ right``."""
+    if isinstance(workload, Gram):
+        return np.asarray(workload.array @ right)
+    return workload.rmatmat(workload.matmat(right))
+
+
+@ordered_gram.register
+def prefix_sums_gram(workload: PrefixSums) -> OrderedGram:
+    """Return ``n - max(i, j)``."""
+    return OrderedGram(np.ones(workload.n), np.arange(workload.n, 0.0, -1.0))
+
+
+@ordered_gram.register
+def all_ranges_gram(workload: AllRanges) -> OrderedGram:
+    """Return ``(min(i, j) + 1) (n - max(i, j))``."""
+    return OrderedGram(np.arange(1.0, workload.n + 1.0), np.arange(workload.n, 0.0, -1.0))
+
+
+@ordered_gram.register
+def scaled_ordered_gram(workload: Scaled) -> OrderedGram | None:
+    """Return the inner Gram times the squared weight."""
+    inner = ordered_gram(workload.inner)
+    if inner is None or workload.weight == 0:
+        return None
+    return OrderedGram(inner.low, workload.weight**2 * inner.high)

@@ -1,0 +1,187 @@
+"""Every cell measured once with its own weight, and p sums of cells beside."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from strategies.operators.base.explicit_forms import densified
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.validation import Real, checked_sizes, real_array, real_sparse
+from strategies.operators.identity import Identity
+from strategies.operators.ordered.all_ranges import AllRanges
+from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+
+BAND = 2**22
+"""Entries of the workload that are solved with at once."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PIdentity(Operator):
+    """``A = [diag(d); C]`` with C of few rows, mostly zeros: a p-Identity strategy.
+
+    With ``B = C diag(1/d)`` and ``S = I + B Bᵀ`` (p x p),
+    ``A⁺ = diag(1/d) [I - BᵀS⁻¹B, BᵀS⁻¹]``: it has full column rank, and is solved with in time
+    proportional to the entries of C.
+
+    Parameters
+    ----------
+    diagonal : array-like of shape (n,)
+        d, without zeros. Integers stay exact.
+    rows : scipy sparse array of shape (p, n)
+        C, at least one row.
+
+    Examples
+    --------
+    >>> matrix = PIdentity(np.ones(2), sparse.csr_array([[1.0, 1.0]]))
+    >>> matrix.least_squares(np.array([1.0, 2.0, 3.0])).round(6)
+    array([1., 2.])
+    """
+
+    diagonal: Real
+    rows: sparse.csr_array
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        diagonal = real_array("diagonal", self.diagonal, 1)
+        if not np.all(diagonal):
+            raise ValueError("diagonal has zeros: expected every cell to be measured.")
+        rows = real_sparse("rows", self.rows)
+        if rows.shape[1] != len(diagonal) or rows.shape[0] < 1:
+            raise ValueError(
+                f"rows has shape {rows.shape}: expected at least one row over the "
+                f"{len(diagonal)} cells of the diagonal."
+            )
+        object.__setattr__(self, "diagonal", diagonal)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes, len(diagonal)))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows ``n + p`` and cells n."""
+        p, n = self.rows.shape
+        return int(n + p), int(n)
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def entries(self) -> int:
+        """Stored entries."""
+        return len(self.diagonal) + int(self.rows.nnz)
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """True."""
+        return True
+
+    def _matmat(self, right: Array) -> Array:
+        return np.concatenate([self.diagonal[:, None] * right, self.rows @ right])
+
+    def _rmatmat(self, left: Array) -> Array:
+        n = len(self.diagonal)
+        return np.asarray(self.diagonal[:, None] * left[:n] + self.rows.T @ left[n:])
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form; integers stay int64."""
+        return sparse.csr_array(sparse.vstack([_diagonal(self.diagonal), self.rows]))
+
+    def rounded(self, scale: int) -> Operator:
+        """Return ``round(scale * A[i, j])``, of this form while no cell is rounded to zero."""
+        whole = super().rounded(scale)
+        n = len(self.diagonal)
+        form = whole.to_sparse()
+        diagonal = form[:n].diagonal()
+        if not np.all(diagonal):
+            return whole
+        return PIdentity(diagonal, sparse.csr_array(form[n:]), self.sizes)
+
+    def flipped(self) -> "PIdentity":
+        """Return the strategy over the cells in reversed order."""
+        return PIdentity(self.diagonal[::-1], sparse.csr_array(self.rows[:, ::-1]), self.sizes)
+
+    @cached_property
+    def _bent(self) -> sparse.csr_array:
+        """``B = C diag(1/d)``."""
+        return sparse.csr_array(self.rows @ _diagonal(1.0 / self.diagonal))
+
+    @cached_property
+    def _factor(self) -> Any:
+        """The Cholesky factor of ``S = I + B Bᵀ``, at least as well conditioned as A."""
+        p = self.rows.shape[0]
+        check_allocation("systems of PIdentity", (p, p))
+        return linalg.cho_factor(np.eye(p) + densified(self._bent @ self._bent.T), lower=True)
+
+    def _without_rows(self, right: Array) -> Array:
+        """Return ``S⁻¹ B @ right``."""
+        return np.asarray(linalg.cho_solve(self._factor, self._bent @ right))
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return ``A⁺ @ answers``."""
+        checked = self.checked_answers(answers)
+        block = checked.reshape(len(checked), -1)
+        n = len(self.diagonal)
+        joint = block[:n] + self._bent.T @ block[n:]
+        cells = (joint - self._bent.T @ self._without_rows(joint)) / self.diagonal[:, None]
+        return np.asarray(cells[:, 0] if checked.ndim == 1 else cells)
+
+    def estimate(self, workload: Operator, answers: Array) -> Array:
+        """Return ``W A⁺ @ answers``: every workload is determined."""
+        return workload.matmat(self.least_squares(answers))
+
+    def errors_of(self, rows: Array) -> Array:
+        """Return ``||w A⁺||²`` of explicit rows w, shape (b, n): sums of squares only."""
+        scaled = rows / self.diagonal
+        beside = np.asarray(linalg.cho_solve(self._factor, self._bent @ scaled.T)).T
+        cells = scaled - beside @ self._bent
+        return np.asarray(
+            np.einsum("ij,ij->i", cells, cells) + np.einsum("ij,ij->i", beside, beside)
+        )
+
+    def row_errors(self, workload: Operator) -> Array:
+        """Return ``||(W A⁺)_r||²`` of every row, a band of rows at a time."""
+        return np.concatenate([self.errors_of(band) for band in row_bands(workload)])
+
+    def error_trace(self, workload: Operator) -> float:
+        """Return ``||W A⁺||_F²``, over ordered cells by n rows with the same Gram."""
+        gram = ordered_gram(workload)
+        if gram is None:
+            return float(self.row_errors(workload).sum())
+        return self.ordered_trace(gram)
+
+    def ordered_trace(self, gram: OrderedGram) -> float:
+        """Return ``tr(G (AᵀA)⁻¹)``, a sum of squares over the n rows of a factor of G."""
+        step = max(1, BAND // gram.n)
+        bands = (gram.factor_rows(s, min(s + step, gram.n)) for s in range(0, gram.n, step))
+        return float(sum(self.errors_of(band).sum() for band in bands))
+
+
+def row_bands(workload: Operator) -> Iterator[Array]:
+    """Yield the rows of a workload in dense bands."""
+    if isinstance(workload, AllRanges):
+        yield from workload.row_bands(BAND)
+        return
+    step = max(1, BAND // workload.shape[1])
+    form = workload.compact()
+    for start in range(0, workload.shape[0], step):
+        yield densified(form[start : start + step])
+
+
+def with_rows(diagonal: Array, rows: sparse.csr_array) -> Operator:
+    """Return ``[diag(d); C]`` without its empty rows; the Identity where all are empty."""
+    kept = np.diff(rows.indptr) > 0
+    if not kept.any():
+        return Identity(len(diagonal))
+    return PIdentity(diagonal, sparse.csr_array(rows[kept]))
+
+
+def _diagonal(values: Real) -> sparse.csr_array:
+    places = np.arange(len(values) + 1)
+    return sparse.csr_array((values, places[:-1], places), shape=(len(values),) * 2)
