@@ -5,11 +5,13 @@ from mrf_matrix.mechanisms.conversion import approximate_epsilon, zcdp_for
 from mrf_matrix.mechanisms.counting import count_cells
 from mrf_matrix.mechanisms.counts import CellCounts, PrivateDataError
 from mrf_matrix.mechanisms.exact_number import BudgetError
+from mrf_matrix.mechanisms.leaf_table import LeafCounts
 from mrf_matrix.mechanisms.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger_charge import Charge
 from mrf_matrix.mechanisms.ledger_record import LedgerError
 from mrf_matrix.mechanisms.measure import measure
 from mrf_matrix.mechanisms.mechanism import Mechanism, calibrate
+from mrf_matrix.mechanisms.merging import merge_counts
 from mrf_matrix.mechanisms.neighboring import NEIGHBORING, neighboring_factor
 from mrf_matrix.mechanisms.noise import (
     DiscreteGaussian,
@@ -23,15 +25,18 @@ from mrf_matrix.mechanisms.reconstruct import reconstruct
 from mrf_matrix.mechanisms.release import Release
 from mrf_matrix.mechanisms.release_claims import ReleaseFileError
 from mrf_matrix.mechanisms.rounding import RoundedStrategy, round_strategy
+from mrf_matrix.mechanisms.tally import CellTally
 
 __all__ = [
     "NEIGHBORING",
     "ZCDP",
     "BudgetError",
     "CellCounts",
+    "CellTally",
     "Charge",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "LeafCounts",
     "LedgerError",
     "Mechanism",
     "NoNoise",
@@ -49,6 +54,7 @@ __all__ = [
     "calibrate",
     "count_cells",
     "measure",
+    "merge_counts",
     "neighboring_factor",
     "reconstruct",
     "round_strategy",
