@@ -14,6 +14,7 @@ DATA = {"mrf_matrix.files", "mrf_matrix.domain", "mrf_matrix.forests", "mrf_matr
 MATRIX = {"strategies", "strategies.operators"}
 PLANNED = DATA | MATRIX | {"mrf_matrix.datasets", "mrf_matrix.compilation"}
 FITTED = PLANNED | {"mrf_matrix.planning", "mrf_matrix.posterior", "mrf_matrix.reconstruction"}
+FITTED |= {"mrf_matrix.streams"}
 
 # part -> the other parts it may import; a file that stands in no row fails.
 MAY_IMPORT = {
@@ -27,6 +28,14 @@ MAY_IMPORT = {
     "mrf_matrix.compilation": {
         "mrf_matrix.domain",
         "mrf_matrix.forests",
+        "strategies.operators",
+    },
+    "mrf_matrix.streams": {
+        "mrf_matrix.domain",
+        "mrf_matrix.datasets",
+        "mrf_matrix.forests",
+        "mrf_matrix.compilation",
+        "mrf_matrix.mechanisms",
         "strategies.operators",
     },
     "mrf_matrix.reconstruction": DATA | MATRIX | {"mrf_matrix.compilation"},

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,
+    LeafCounts,
     Mechanism,
     PureDP,
     Release,
@@ -48,7 +49,7 @@ class Answering:
     mechanism: Mechanism
 
     def release(
-        self, counts: CellCounts, *, noise: str, noise_state: Any = None
+        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Any = None
     ) -> tuple[Release, Array]:
         """Measure a private table once; return the release and the answers, shape (q, k)."""
         release = measure(self.mechanism, counts, noise=noise, random_state=noise_state)

@@ -1,6 +1,8 @@
 """What batch prediction and subsample-and-aggregate share: queries first, then one measurement."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +20,8 @@ from mrf_matrix.estimators.answering import (
 from mrf_matrix.estimators.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.disjoint import record_coins
 from mrf_matrix.estimators.ensembles import structure_generator, structure_notes
+from mrf_matrix.estimators.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.given_data import GivenRecords, PrivateData, TableSource
 from mrf_matrix.estimators.privacy_report import (
     Measurement,
     PrivacyReport,
@@ -25,7 +29,7 @@ from mrf_matrix.estimators.privacy_report import (
     statement_of,
 )
 from mrf_matrix.estimators.private_tables import PrivateTables
-from mrf_matrix.estimators.schema import encode, encode_queries, required_domain, resolve_domain
+from mrf_matrix.estimators.schema import encode_queries, required_domain
 from mrf_matrix.estimators.spending import Bill, budget_shares_of, noise_stream
 from mrf_matrix.estimators.vote_book import VoteBatch, VoteBook
 from mrf_matrix.estimators.vote_plan import VotePlan, distinct_rows, weighted
@@ -70,7 +74,7 @@ class PublicParts:
         return np.ascontiguousarray(codes[:, seen])
 
 
-class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
+class PrivatePredictionClassifier(FitsFromCounts, AnsweredIntervals, ForestClassifier):
     """A classifier that keeps its records and releases noisy votes for batches of queries.
 
     Subclasses say which private table an ensemble's votes come from, and which workload of it
@@ -82,7 +86,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
     ensembles_: tuple[Ensemble, ...]
 
     def _table(
-        self, ensemble: Ensemble, codes: Codes, labels: Codes, k: int, coins: np.random.Generator
+        self, ensemble: Ensemble, tables: TableSource, coins: np.random.Generator
     ) -> CellCounts:
         """Return the private table of an ensemble."""
         raise TypeError(f"{type(self).__name__} keeps no table: use one of its subclasses.")
@@ -128,24 +132,28 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay for a
             first batch (a `BudgetError`).
         """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _needs_records(self) -> bool:
+        """Tell whether every record is sent its own way, so that counts will not do."""
+        return False
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         self._check()
         checked_neighboring(self.neighboring)
         check_strategy_names(self.strategy)
         book = self._new_book()
         self._batch_bill(book, 0).check()
-        domain, X, y = resolve_domain(self, self.domain, X, y)
+        data = bring()
+        if self._needs_records():
+            data.check_records(type(self).__name__)
+        domain = data.domain
         public, structure = self._public(domain)
         budget_shares_of(book.budget, self.budget_shares, len(public.ensembles))
-        codes, labels = encode(domain, X, y)
+        source = data.tables([ensemble.features for ensemble in public.ensembles])
         coins = structure.integers(2**63, size=len(public.ensembles))  # whatever the records
         tables = [
-            self._table(
-                ensemble,
-                codes,
-                labels,
-                domain.n_classes,
-                record_coins(self.noise, book.budget, coin),
-            )
+            self._table(ensemble, source, record_coins(self.noise, book.budget, coin))
             for ensemble, coin in zip(public.ensembles, coins, strict=True)
         ]
         self.domain_ = domain

@@ -88,7 +88,12 @@ def encode_queries(estimator: Any, domain: Domain, X: Any) -> Codes:
 
 
 def _check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Let scikit-learn keep or compare names and number of columns; it takes no mappings."""
+    """Let scikit-learn keep or compare names and number of columns; it takes no mappings.
+
+    Where no names were kept, the domain alone says which columns are which.
+    """
+    if not reset and not hasattr(estimator, "feature_names_in_"):
+        return
     if not isinstance(X, Mapping):
         validate_data(estimator, X, skip_check_array=True, reset=reset)
     elif reset:

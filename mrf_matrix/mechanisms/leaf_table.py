@@ -76,13 +76,7 @@ class LeafCounts:
         OverflowError
             If an answer might exceed 63 bits.
         """
-        weights, inner = _weighted_rows(operator)
-        if not isinstance(inner, RowKronecker) or not _same_paths(inner, self.paths):
-            raise ValueError(
-                "counts are those of a forest's leaves, and the strategy measures something else: "
-                "expected a strategy whose rows are these leaves, such as allocation='per_tree' "
-                "or a posterior forest of these blocks, or counts of cells, from count_stream."
-            )
+        weights = self.check_measured(operator)
         largest = int(np.abs(weights).max(initial=0))
         if largest * float(self.counts.sum(axis=0, dtype=np.float64).max()) >= 2**62:
             raise OverflowError(
@@ -90,6 +84,23 @@ class LeafCounts:
                 f"expected smaller integers; lower the precision of the rounding."
             )
         return np.asarray(weights.reshape(-1, 1) * self.counts, dtype=np.int64)
+
+    def check_measured(self, operator: Operator) -> NDArray[np.integer[Any]]:
+        """Return the weight of each leaf in an operator, or refuse one of other rows.
+
+        Raises
+        ------
+        ValueError
+            If the operator measures anything but these leaves.
+        """
+        weights, inner = _weighted_rows(operator)
+        if not isinstance(inner, RowKronecker) or not _same_paths(inner, self.paths):
+            raise ValueError(
+                "counts are those of a forest's leaves, and the strategy measures something else: "
+                "expected a strategy whose rows are these leaves, such as allocation='per_tree' "
+                "or a posterior forest of these blocks, or counts of cells, from count_stream."
+            )
+        return weights
 
     def __repr__(self) -> str:
         return f"LeafCounts(private, {self.paths.shape[0]} leaves, {self.n_classes} classes)"

@@ -40,8 +40,10 @@ def merge_counts(*parts: CellCounts | Iterable[CellCounts]) -> CellCounts:
     """
     listed: list[Any] = []
     for part in parts:
-        whole = isinstance(part, CellCounts) or not isinstance(part, Iterable)
-        listed.extend([part] if whole else part)
+        if isinstance(part, Iterable):
+            listed.extend(part)
+        else:
+            listed.append(part)
     if not listed:
         raise ValueError("parts is empty: expected at least one CellCounts.")
     for number, part in enumerate(listed):

@@ -1,5 +1,6 @@
 """Counts of records that arrive in batches: D = Σ Dᵢ, exactly, in bounded memory."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,11 +65,40 @@ def count_stream(
     array([[1, 1],
            [0, 1]])
     """
+    everything = tuple(range(checked_domain(domain).n_attributes))
+    return count_tables(batches, domain, [everything], extra=extra, progress=progress)[0]
+
+
+def count_tables(
+    batches: Any,
+    domain: Domain,
+    feature_sets: Sequence[Sequence[int]],
+    *,
+    extra: str = "error",
+    progress: Progress | None = None,
+) -> list[CellCounts]:
+    """Count records in the cells of several sets of attributes, in one pass.
+
+    Parameters
+    ----------
+    batches, domain, extra, progress
+        See `count_stream`.
+    feature_sets : sequence of sequences of int
+        Positions of the attributes of each table.
+
+    Returns
+    -------
+    list of CellCounts
+        One for each set; they know their part of the domain, `Domain.select`.
+    """
     known = checked_domain(domain)
-    tally = CellTally(known.sizes, known.n_classes)
+    everything = tuple(range(known.n_attributes))
+    parts = [known if tuple(kept) == everything else known.select(kept) for kept in feature_sets]
+    tallies = [CellTally(part.sizes, part.n_classes) for part in parts]
     for *columns, labels in code_blocks(batches, known, extra, progress):
-        tally.add(columns, labels)
-    return tally.counts(known)
+        for tally, kept in zip(tallies, feature_sets, strict=True):
+            tally.add([columns[i] for i in kept], labels)
+    return [tally.counts(part) for tally, part in zip(tallies, parts, strict=True)]
 
 
 def partial_counts(X: Any, y: Any, domain: Domain, *, extra: str = "error") -> CellCounts:

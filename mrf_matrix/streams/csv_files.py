@@ -118,9 +118,7 @@ def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Itera
     lazy = polars.scan_csv(path, infer_schema=False).filter(~empty).fill_null("")
     try:
         for part in lazy.select(columns).collect_batches(chunk_size=PART_RECORDS):
-            yield [
-                _text_column(one, part[raw[one.name]], str(path)) for one in attributes
-            ]
+            yield [_text_column(one, part[raw[one.name]], str(path)) for one in attributes]
     except polars.exceptions.ComputeError as error:
         raise _unreadable(path, str(error)) from None
 
