@@ -37,6 +37,17 @@ Table = Integers | Keyed
 """What has been counted: a dense table of shape (cells x k,), or counts by key."""
 
 
+def merged_tables(tables: Sequence[Table]) -> Table:
+    """Return the sum of what several tallies over one domain have counted, in a new table."""
+    first = tables[0]
+    if isinstance(first, tuple):
+        return merged_keys([table for table in tables if isinstance(table, tuple)])
+    total = first.copy()
+    for table in tables[1:]:
+        total += table
+    return total
+
+
 class CellTally:
     """Counts of records in cells: **private**, and never pickled.
 
