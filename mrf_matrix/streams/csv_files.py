@@ -46,7 +46,7 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
     if not quotes_after_blanks(path):
         if find_spec("pyarrow"):
             return _by_arrow(path, attributes, raw)
-        if find_spec("polars"):
+        if find_spec("polars") and all_records_end(path, header[-1]):
             return _by_polars(path, attributes, raw)
     return _by_python(path, attributes)
 
@@ -71,6 +71,29 @@ def quotes_after_blanks(path: Path) -> bool:
         except (UnicodeDecodeError, OSError) as error:
             raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
     return False
+
+
+def all_records_end(path: Path, last: str) -> bool:
+    """Whether polars finds text in the last column of every record.
+
+    It fills records that have too few fields with nulls, and says nothing: where the last column
+    is ever empty, Python reads the file, and counts the fields.
+    """
+    import polars
+
+    try:
+        missing = _polars_records(path).select(polars.col(last).is_null().any())
+        return not missing.collect(engine="streaming").item()
+    except polars.exceptions.PolarsError:
+        return False
+
+
+def _polars_records(path: Path) -> Any:
+    """Return all columns as text, without empty lines, which polars reads as nulls."""
+    import polars
+
+    empty = polars.all_horizontal(polars.all().is_null())
+    return polars.scan_csv(path, infer_schema=False).filter(~empty)
 
 
 def _by_python(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
@@ -114,8 +137,7 @@ def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Itera
     import polars
 
     columns = [raw[one.name] for one in attributes]
-    empty = polars.all_horizontal(polars.all().is_null())  # how polars reads an empty line
-    lazy = polars.scan_csv(path, infer_schema=False).filter(~empty).fill_null("")
+    lazy = _polars_records(path).fill_null("")
     try:
         for part in lazy.select(columns).collect_batches(chunk_size=PART_RECORDS):
             yield [_text_column(one, part[raw[one.name]], str(path)) for one in attributes]
