@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.given_data import needs_records
+from mrf_matrix.estimators.needs_records import NeedsRecords
 from mrf_matrix.estimators.spending import Bill, Budget, bill_of
 from mrf_matrix.estimators.voting import vote_shares
 from mrf_matrix.forests import Forest
@@ -17,7 +17,7 @@ from mrf_matrix.planning.ensembles import EnsembleDesign
 Array = NDArray[np.float64]
 
 
-class ForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ForestClassifier(NeedsRecords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that turns votes into labels; subclasses say where the votes come from."""
 
     classes_: NDArray[Any]
@@ -57,14 +57,6 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Shares, in the order of `classes_`.
         """
         return vote_shares(self._votes(X))
-
-    def fit_counts(self, counts: Any) -> Any:
-        """Refuse: this classifier needs the records themselves, see `fit`."""
-        raise needs_records(type(self).__name__)
-
-    def fit_stream(self, batches: Any, *, extra: str = "error", progress: Any = None) -> Any:
-        """Refuse: this classifier needs the records themselves, see `fit`."""
-        raise needs_records(type(self).__name__)
 
     def _bill(self, what: str = "fit", budget: Budget | None = None) -> Bill:
         """Return what a release costs, from the estimator's parameters of these names.

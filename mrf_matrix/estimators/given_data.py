@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.disjoint import one_leaf_each
+from mrf_matrix.estimators.needs_records import needs_records
 from mrf_matrix.estimators.schema import encode, required_domain, resolve_domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, count_cells
@@ -162,14 +163,6 @@ def counts_of_cells(tables: TableSource, features: Features) -> CellCounts:
             "cells, from count_stream."
         )
     return counts
-
-
-def needs_records(what: str) -> TypeError:
-    """Return the refusal of counts where every record is needed by itself."""
-    return TypeError(
-        f"{what} needs the records themselves, for each of them is sent its own way: expected "
-        f"fit(X, y). Counts of cells do not tell records apart."
-    )
 
 
 @dataclass(frozen=True, eq=False)

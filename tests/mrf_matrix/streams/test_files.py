@@ -118,7 +118,7 @@ def test_parquet_in_row_groups(reader, tmp_path, monkeypatch):
     assert_expected(count_stream(path, DOMAIN, progress=lambda *now: told.append(now)))
     assert told[-1] == (5, 5)
     FRAME.drop("age").write_parquet(path)
-    with pytest.raises(DomainError, match="lacks the columns.*'age'"):
+    with pytest.raises(DomainError, match=r"lacks the columns.*'age'"):
         count_stream(path, DOMAIN)
 
 
