@@ -66,7 +66,7 @@ def count_dask(
 
     known = checked_domain(domain)
     shared = delayed(known, traverse=False)
-    count = delayed(_partial, pure=False)
+    count = delayed(partial_table, pure=False)
     parts = enumerate(_partitions(collection))
     tables = [count(part, number, shared, extra) for number, part in parts]
     tally = CellTally(known.sizes, known.n_classes)
@@ -92,7 +92,7 @@ class PartialTable:
         return "PartialTable(private)"
 
 
-def _partial(part: Any, number: int, domain: Domain, extra: str) -> PartialTable:
+def partial_table(part: Any, number: int, domain: Domain, extra: str) -> PartialTable:
     """Count one partition, on a worker."""
     tally = CellTally(domain.sizes, domain.n_classes)
     try:

@@ -66,7 +66,7 @@ def test_a_partition_that_does_not_fit_is_named():
 
 
 def test_sums_leave_their_parts_alone():
-    parts = [cluster._partial(FRAME[i::3], i, CAR.domain, "error") for i in range(3)]
+    parts = [cluster.partial_table(FRAME[i::3], i, CAR.domain, "error") for i in range(3)]
     before = [part.table.copy() for part in parts]
     total = cluster._summed(parts)
     np.testing.assert_array_equal(total.table, sum(before))
