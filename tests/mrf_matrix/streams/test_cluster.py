@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from dask import delayed
 from distributed import Client, LocalCluster
+from joblib import parallel_config
 
-from mrf_matrix import load_dataset
+from mrf_matrix import load_dataset, tune
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells, tally
 from mrf_matrix.streams import cluster, count_dask
@@ -22,6 +23,12 @@ CAR = load_dataset("car")
 TARGET = CAR.domain.required_target().name
 FRAME = CAR.frame("pandas").assign(**{TARGET: CAR.y})
 WHOLE = count_cells(CAR.codes, CAR.labels, CAR.domain.sizes, 4)
+
+SEARCH = {
+    "epsilon": 1,
+    "n_records": 1728,
+    "space": {"max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]},
+}
 
 
 def assert_whole(counts):
@@ -115,3 +122,6 @@ def test_two_processes_one_of_which_dies(tmp_path):
         assert_whole(count_dask(dd.from_pandas(FRAME, npartitions=5), CAR.domain))
         with pytest.raises(DomainError, match="Partition 0"):
             count_dask([delayed(FRAME.assign(safety="unheard"))], CAR.domain, client)
+        with parallel_config(backend="dask", client=client):
+            found = tune(CAR.domain, **SEARCH)
+    assert found.best.design == tune(CAR.domain, **SEARCH).best.design
