@@ -53,11 +53,16 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms import PureDP as PureDP
     from mrf_matrix.mechanisms import Release as Release
     from mrf_matrix.mechanisms import measure as measure
+    from mrf_matrix.mechanisms import merge_counts as merge_counts
     from mrf_matrix.mechanisms import reconstruct as reconstruct
     from mrf_matrix.planning import Plan as Plan
     from mrf_matrix.planning import expected_error as expected_error
     from mrf_matrix.planning import plan as plan
     from mrf_matrix.planning import tune as tune
+    from mrf_matrix.streams import count_dask as count_dask
+    from mrf_matrix.streams import count_leaves as count_leaves
+    from mrf_matrix.streams import count_stream as count_stream
+    from mrf_matrix.streams import partial_counts as partial_counts
 
 __version__ = "0.1.0"
 
@@ -94,8 +99,17 @@ _HOME = {
         "SimplifiedBreimanTrees",
         "from_sklearn",
     ),
-    "mechanisms": ("ZCDP", "PrivacyLedger", "PureDP", "Release", "measure", "reconstruct"),
+    "mechanisms": (
+        "ZCDP",
+        "PrivacyLedger",
+        "PureDP",
+        "Release",
+        "measure",
+        "merge_counts",
+        "reconstruct",
+    ),
     "planning": ("Plan", "expected_error", "plan", "tune"),
+    "streams": ("count_dask", "count_leaves", "count_stream", "partial_counts"),
 }
 _PART_OF = {name: part for part, names in _HOME.items() for name in names}
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal, cast
 
 import narwhals as nw
 import numpy as np
@@ -92,10 +92,15 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
     return {name: guessed_column(values.tolist()) for name, values in found.items()}
 
 
+def opened(path: Path) -> IO[str]:
+    """Open a CSV file, compressed or not, as text."""
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    return cast(IO[str], opener(path, "rt", encoding="utf-8-sig", newline=""))
+
+
 def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
     """Yield the columns of some records at a time; at least once."""
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with opened(path) as file:
         rows = csv.reader(file, skipinitialspace=True, strict=True)
         try:
             header = [name.strip() for name in next(rows, [])]

@@ -25,7 +25,16 @@ from mrf_matrix.estimators.forest_contest import ForestContest
 from mrf_matrix.estimators.leaf_noise import NoisyLeaves, noise_of_release
 from mrf_matrix.estimators.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.forests import BlockTrees, Forest, RandomTrees
-from mrf_matrix.mechanisms import ZCDP, CellCounts, Mechanism, PureDP, Release, calibrate, measure
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    CellCounts,
+    LeafCounts,
+    Mechanism,
+    PureDP,
+    Release,
+    calibrate,
+    measure,
+)
 from mrf_matrix.planning.ensembles import Ensemble
 from strategies import evaluate
 from strategies.operators import check_allocation
@@ -66,7 +75,7 @@ class AutoDesign:
     contest: ForestContest | NoisyLeaves
     n_records: int | None
 
-    def measure(self, counts: CellCounts, noise: str, noise_state: Any) -> Release:
+    def measure(self, counts: CellCounts | LeafCounts, noise: str, noise_state: Any) -> Release:
         """Measure the private table, once."""
         return measure(self.mechanism, counts, noise=noise, random_state=noise_state)
 

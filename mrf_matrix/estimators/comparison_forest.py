@@ -8,12 +8,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.needs_records import NeedsRecords
 from mrf_matrix.estimators.sklearn_checks import validated_data
 from mrf_matrix.forests.comparison_trees import ComparisonTrees
 from mrf_matrix.forests.growth.labels import public_labels
 
 
-class ComparisonForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ComparisonForestClassifier(NeedsRecords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """CompRF (Haghiri, Garreau and von Luxburg, 2018): "C", consistent, or "I", supervised.
 
     Compares Euclidean distances of numeric records; not private, and not a forest over a domain.

@@ -13,6 +13,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.fixed_claim import FixedClaim
 from mrf_matrix.estimators.label_votes import count_label_votes, winners
 from mrf_matrix.estimators.matrix_forest import structure_generator
+from mrf_matrix.estimators.needs_records import NeedsRecords
 from mrf_matrix.estimators.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.sklearn_checks import validated_data
 from mrf_matrix.estimators.value_coding import ValueCoding, code_values, ready_to_encode
@@ -22,7 +23,7 @@ from mrf_matrix.forests.growth.labels import public_labels
 Codes = NDArray[np.int32]
 
 
-class GrownForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GrownForestClassifier(FixedClaim, NeedsRecords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers that grow a forest from records and label its leaves.
 
     Subclasses name their parameters and say which trees they grow (`_trees`). With

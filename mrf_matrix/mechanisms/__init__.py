@@ -6,11 +6,13 @@ from mrf_matrix.mechanisms.counting import count_cells
 from mrf_matrix.mechanisms.counts import CellCounts, PrivateDataError
 from mrf_matrix.mechanisms.exact_number import BudgetError
 from mrf_matrix.mechanisms.integer_form import integer_form
+from mrf_matrix.mechanisms.leaf_table import LeafCounts
 from mrf_matrix.mechanisms.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger_charge import Charge
 from mrf_matrix.mechanisms.ledger_record import LedgerError
 from mrf_matrix.mechanisms.measure import measure
 from mrf_matrix.mechanisms.mechanism import Mechanism, calibrate
+from mrf_matrix.mechanisms.merging import merge_counts
 from mrf_matrix.mechanisms.neighboring import NEIGHBORING, neighboring_factor, squared_factor
 from mrf_matrix.mechanisms.noise import (
     DiscreteGaussian,
@@ -27,15 +29,18 @@ from mrf_matrix.mechanisms.reconstruct import reconstruct
 from mrf_matrix.mechanisms.release import Release
 from mrf_matrix.mechanisms.release_claims import ReleaseFileError
 from mrf_matrix.mechanisms.rounding import RoundedStrategy, round_strategy
+from mrf_matrix.mechanisms.tally import CellTally
 
 __all__ = [
     "NEIGHBORING",
     "ZCDP",
     "BudgetError",
     "CellCounts",
+    "CellTally",
     "Charge",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "LeafCounts",
     "LedgerError",
     "Mechanism",
     "NoNoise",
@@ -57,6 +62,7 @@ __all__ = [
     "count_cells",
     "integer_form",
     "measure",
+    "merge_counts",
     "neighboring_factor",
     "reconstruct",
     "round_strategy",
