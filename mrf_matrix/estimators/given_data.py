@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.shown import shown
 from mrf_matrix.estimators.disjoint import one_leaf_each
 from mrf_matrix.estimators.needs_records import needs_records
 from mrf_matrix.estimators.schema import encode, required_domain, resolve_domain
@@ -281,7 +282,7 @@ def is_small(domain: Domain) -> bool:
 def _domain_for_batches(estimator: Any) -> Domain:
     if isinstance(estimator.domain, str):
         raise ValueError(
-            f"domain={estimator.domain!r}: expected a Domain, for counts and batches are made "
+            f"domain={shown(estimator.domain)}: expected a Domain, for counts and batches are made "
             f"over one that is public before any record is read."
         )
     return required_domain(estimator.domain)

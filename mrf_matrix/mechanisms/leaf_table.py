@@ -37,8 +37,8 @@ class LeafCounts:
         counts = np.asarray(self.counts)
         if counts.ndim != 2 or len(counts) != self.paths.shape[0] or not counts.shape[1]:
             raise ValueError(
-                f"counts has shape {counts.shape}: expected ({self.paths.shape[0]}, k), a row for "
-                f"each leaf and a column for each class."
+                f"counts has the wrong shape: expected ({self.paths.shape[0]}, k), a row for each "
+                f"leaf and a column for each class."
             )
         if counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
             raise ValueError(

@@ -41,24 +41,23 @@ def code_blocks(
     attributes = [*domain.attributes, domain.required_target()]
     done, total = 0, _total(batches)
     for number, batch in enumerate(_listed(batches)):
-        start = 0
         for columns in _columns(batch, domain, extra, number):
             try:
                 _check_lengths(columns)
                 pairs = zip(attributes, columns, strict=True)
                 block = [encode_column(attribute, column) for attribute, column in pairs]
             except DomainError as error:
-                raise _located(error, batch, number, start) from None
+                raise _located(error, batch, number) from None
             yield block
-            start += len(block[-1])
             done += len(block[-1])
             if progress is not None:
                 progress(done, total)
 
 
-def _located(error: DomainError, batch: Any, number: int, start: int) -> DomainError:
+def _located(error: DomainError, batch: Any, number: int) -> DomainError:
+    """Return an error that says in which batch it was; which record is private."""
     what = str(batch) if _is_path(batch) else f"Batch {number}"
-    return DomainError(f"{what}, rows from {start} on: {error}")
+    return DomainError(f"{what}: {error}", values=error.values)
 
 
 def _is_path(batch: Any) -> bool:
@@ -120,11 +119,11 @@ def _columns(batch: Any, domain: Domain, extra: str, number: int) -> Iterator[Re
                 yield read_columns(part, (*domain.names, target.name), extra)
             else:
                 if len(y) != _length(table):
-                    raise DomainError(f"X has {_length(table)} records and y {len(y)} labels.")
+                    raise DomainError("X and y differ in length; expected one class a record.")
                 classes = as_any_column(target.name, _flat(_rows(y, block)))
                 yield [*read_columns(part, domain.names, extra), classes]
     except DomainError as error:
-        raise DomainError(f"Batch {number}: {error}") from None
+        raise _located(error, batch, number) from None
 
 
 def _split(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
@@ -151,7 +150,7 @@ def _parted(batch: Any, domain: Domain) -> tuple[Any, Any]:
     width = domain.n_attributes + 1
     if batch.ndim != 2 or batch.shape[1] != width:
         raise DomainError(
-            f"Records of shape {batch.shape}; expected (N, {width}), the classes in the last "
+            f"The array has the wrong shape; expected (N, {width}), the classes in the last "
             f"column, or a pair (X, y)."
         )
     return batch[:, :-1], batch[:, -1]
@@ -195,4 +194,4 @@ def _flat(labels: Any) -> Any:
 def _check_lengths(columns: ReadColumns) -> None:
     lengths = {len(column.values) for column in columns}
     if len(lengths) != 1:
-        raise DomainError(f"Columns have {sorted(lengths)} rows; expected one length.")
+        raise DomainError("Columns differ in length; expected one value a record in each.")

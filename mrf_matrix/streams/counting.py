@@ -46,7 +46,7 @@ def count_stream(
     Raises
     ------
     DomainError
-        If a batch does not fit the domain; it says which batch, and from which record on.
+        If a batch does not fit the domain; it says which batch.
 
     Notes
     -----

@@ -5,7 +5,6 @@ categories are looked up once for each distinct text of a part, not once a recor
 """
 
 import csv
-import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.datasets.files import check_header, csv_chunks, opened
+from mrf_matrix.datasets.files import check_header, csv_chunks, csv_errors, opened
 from mrf_matrix.datasets.text import MISSING_MARKS, typed_column, typed_value
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_array_column
+from mrf_matrix.domain.errors import name_some
 
 PART_BYTES = 2**23
 """Bytes of text in memory at a time."""
@@ -41,7 +41,7 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
     check_header(names, path)
     absent = [one.name for one in attributes if one.name not in names]
     if absent:
-        raise DomainError(f"{path} lacks the columns {absent}; it has {names[:50]}.")
+        raise lacking(path, absent, names)
     raw = {one.name: header[names.index(one.name)] for one in attributes}
     if not quotes_after_blanks(path):
         if find_spec("pyarrow"):
@@ -52,24 +52,27 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
 
 
 def _header(path: Path) -> list[str]:
-    with opened(path) as file:
-        try:
-            return next(csv.reader(file, strict=True), [])
-        except (csv.Error, UnicodeDecodeError, OSError) as error:
-            raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    with csv_errors(path), opened(path) as file:
+        return next(csv.reader(file, strict=True), [])
+
+
+def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainError:
+    """Return the error of a file without some columns."""
+    return DomainError(
+        f"{path} lacks the columns {name_some(absent)}. What it has is in the error's attribute "
+        "values: in a file without a header, names are a record.",
+        values=names,
+    )
 
 
 def quotes_after_blanks(path: Path) -> bool:
     """Whether a quote may stand after a blank, which Python's reader takes for a quoted field."""
     last = ""
-    with opened(path) as file:
-        try:
-            while block := file.read(2**20):
-                if ' "' in last + block:
-                    return True
-                last = block[-1]
-        except (UnicodeDecodeError, OSError) as error:
-            raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    with csv_errors(path), opened(path) as file:
+        while block := file.read(2**20):
+            if ' "' in last + block:
+                return True
+            last = block[-1]
     return False
 
 
@@ -129,7 +132,7 @@ def _by_arrow(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterat
                     for place, one in enumerate(attributes)
                 ]
     except pyarrow.ArrowInvalid as error:
-        raise _unreadable(path, str(error)) from None
+        raise _unreadable(path, error) from None
 
 
 def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterator[list[Column]]:
@@ -142,7 +145,7 @@ def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Itera
         for part in lazy.select(columns).collect_batches(chunk_size=PART_RECORDS):
             yield [_text_column(one, part[raw[one.name]], str(path)) for one in attributes]
     except polars.exceptions.ComputeError as error:
-        raise _unreadable(path, str(error)) from None
+        raise _unreadable(path, error) from None
 
 
 def _text_column(attribute: Attribute, texts: Any, where: str) -> Column:
@@ -153,11 +156,10 @@ def _text_column(attribute: Attribute, texts: Any, where: str) -> Column:
     return Column(attribute.name, column.values, levels, source="text")
 
 
-def _unreadable(path: Path, said: str) -> DomainError:
-    """Return the error without the record that pyarrow quotes in it."""
-    fields = re.search(r"Expected (\d+) columns, got (\d+)", said)
-    if fields:
-        return DomainError(f"{path}: a record has {fields[2]} fields; expected {fields[1]}.")
+def _unreadable(path: Path, error: Exception) -> DomainError:
+    """Return the error without the record that a library quotes in it."""
+    if "columns, got" in str(error):
+        return DomainError(f"{path}: a record has more or fewer fields than the header.")
     return DomainError(f"{path} is not a CSV file in UTF-8 with a header row.")
 
 

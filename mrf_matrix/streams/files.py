@@ -6,10 +6,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from mrf_matrix.datasets.files import CSV_ENDINGS, PARQUET_ENDINGS, is_data_file
+from mrf_matrix.datasets.files import CSV_ENDINGS, PARQUET_ENDINGS, is_data_file, parquet_errors
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import Column, read_columns
-from mrf_matrix.streams.csv_files import csv_columns
+from mrf_matrix.streams.csv_files import csv_columns, lacking
 
 ReadColumns = list[Column]
 
@@ -76,20 +76,23 @@ def n_records_of(path: Path) -> int | None:
     if find_spec("pyarrow"):
         from pyarrow import parquet
 
-        return int(parquet.read_metadata(path).num_rows)
+        with parquet_errors(path, "pyarrow"):
+            return int(parquet.read_metadata(path).num_rows)
     if find_spec("polars"):
         import polars
 
-        return int(polars.scan_parquet(path).select(polars.len()).collect().item())
+        with parquet_errors(path, "polars"):
+            return int(polars.scan_parquet(path).select(polars.len()).collect().item())
     return None
 
 
 def _parquet_parts(path: Path, names: list[str]) -> Iterator[Any]:
     """Yield parts of a Parquet file as frames, by the first installed library that can."""
-    if find_spec("pyarrow"):
-        return _arrow_parts(path, names)
-    if find_spec("polars"):
-        return _polars_parts(path, names)
+    for library, parts in (("pyarrow", _arrow_parts), ("polars", _polars_parts)):
+        if find_spec(library):
+            with parquet_errors(path, library):
+                yield from parts(path, names)
+            return
     raise DomainError(f"{path}: reading Parquet needs pyarrow or polars; pip install pyarrow.")
 
 
@@ -124,4 +127,4 @@ def _polars_parts(path: Path, names: list[str]) -> Iterator[Any]:
 def _check_names(path: Path, names: list[str], got: list[str]) -> None:
     absent = [name for name in names if name not in got]
     if absent:
-        raise DomainError(f"{path} lacks the columns {absent}; it has {got[:50]}.")
+        raise lacking(path, absent, got)

@@ -165,19 +165,27 @@ OTHER = replace(CAR.domain, target=replace(CAR.domain.required_target(), name="l
     ("batches", "words"),
     [
         ([FRAME[:9], FRAME[9:].rename({"safety": "x"})], "Batch 1.*'safety'"),
-        ([FRAME[:9], FRAME[9:].with_columns(pl.lit("?").alias("safety"))], "Batch 1, rows.*'[?]'"),
+        ([FRAME[:9], FRAME[9:].with_columns(pl.lit("~").alias("safety"))], "Batch 1: .*'safety'"),
         ([FRAME.to_numpy()[:, 1:]], r"\(N, 7\), the classes in the last"),
-        ([(CAR.X, CAR.y[1:])], "1728 records and y 1727 labels"),
+        ([(CAR.X, CAR.y[1:])], "Batch 0: X and y differ in length"),
         (FRAME.lazy(), "LazyFrame"),
         (7, "batches is of type int"),
-        ([FRAME.with_columns(pl.lit(1).alias("extra"))], "'extra'"),
+        ([FRAME.with_columns(pl.lit(1).alias("extra"))], "Batch 0: .*not in the domain"),
         ("records.txt", "expected a file .csv"),
         ("nowhere.csv", "no such file"),
     ],
 )
 def test_batches_that_do_not_fit_are_named(batches, words):
-    with pytest.raises(DomainError, match=words):
+    with pytest.raises(DomainError, match=words) as caught:
         count_stream(batches, CAR.domain)
+    for private in ("1728", "1727", "1719", "'~'", "'extra'"):
+        assert private not in str(caught.value)
+
+
+def test_the_owner_finds_the_values_at_fault():
+    with pytest.raises(DomainError) as caught:
+        count_stream([FRAME.with_columns(pl.lit("~").alias("safety"))], CAR.domain)
+    assert caught.value.values == ("~",)
 
 
 def test_extra_columns_are_ignored_where_asked_for():
