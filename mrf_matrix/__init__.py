@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mrf_matrix.choosing import ForestChoice as ForestChoice
+    from mrf_matrix.choosing import choose_forest as choose_forest
     from mrf_matrix.compilation import path_matrix as path_matrix
     from mrf_matrix.compilation import path_matrix_from_codes as path_matrix_from_codes
     from mrf_matrix.compilation import prediction_workload as prediction_workload
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from mrf_matrix.domain import Attribute as Attribute
     from mrf_matrix.domain import Domain as Domain
     from mrf_matrix.domain import PrivacyLeakWarning as PrivacyLeakWarning
+    from mrf_matrix.error import expected_error as expected_error
     from mrf_matrix.estimators import BatchPredictionClassifier as BatchPredictionClassifier
-    from mrf_matrix.estimators import ForestChoice as ForestChoice
     from mrf_matrix.estimators import MatrixForestClassifier as MatrixForestClassifier
     from mrf_matrix.estimators import MultinomialForestClassifier as MultinomialForestClassifier
     from mrf_matrix.estimators import (
@@ -33,14 +35,12 @@ if TYPE_CHECKING:
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
     from mrf_matrix.estimators import SubsampleAggregateClassifier as SubsampleAggregateClassifier
-    from mrf_matrix.estimators import choose_forest as choose_forest
-    from mrf_matrix.estimators import compare as compare
     from mrf_matrix.estimators import from_design as from_design
     from mrf_matrix.estimators import from_release as from_release
-    from mrf_matrix.estimators import load_model as load_model
-    from mrf_matrix.estimators import load_release as load_release
-    from mrf_matrix.estimators import save_model as save_model
-    from mrf_matrix.estimators import save_release as save_release
+    from mrf_matrix.files import load_release as load_release
+    from mrf_matrix.files import save_release as save_release
+    from mrf_matrix.files.models import load_model as load_model
+    from mrf_matrix.files.models import save_model as save_model
     from mrf_matrix.forests import Forest as Forest
     from mrf_matrix.forests import MultinomialTrees as MultinomialTrees
     from mrf_matrix.forests import PrivateMultinomialTrees as PrivateMultinomialTrees
@@ -56,23 +56,40 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms import merge_counts as merge_counts
     from mrf_matrix.mechanisms import reconstruct as reconstruct
     from mrf_matrix.planning import Plan as Plan
-    from mrf_matrix.planning import expected_error as expected_error
     from mrf_matrix.planning import plan as plan
     from mrf_matrix.planning import tune as tune
     from mrf_matrix.streams import count_dask as count_dask
     from mrf_matrix.streams import count_leaves as count_leaves
     from mrf_matrix.streams import count_stream as count_stream
     from mrf_matrix.streams import partial_counts as partial_counts
+    from mrf_matrix.study import compare as compare
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "compilation": ("path_matrix", "path_matrix_from_codes", "prediction_workload", "query_matrix"),
-    "datasets": ("Dataset", "list_datasets", "load_dataset"),
-    "domain": ("Attribute", "Domain", "PrivacyLeakWarning"),
+    "choosing": (
+        "ForestChoice",
+        "choose_forest",
+    ),
+    "compilation": (
+        "path_matrix",
+        "path_matrix_from_codes",
+        "prediction_workload",
+        "query_matrix",
+    ),
+    "datasets": (
+        "Dataset",
+        "list_datasets",
+        "load_dataset",
+    ),
+    "domain": (
+        "Attribute",
+        "Domain",
+        "PrivacyLeakWarning",
+    ),
+    "error": ("expected_error",),
     "estimators": (
         "BatchPredictionClassifier",
-        "ForestChoice",
         "MatrixForestClassifier",
         "MultinomialForestClassifier",
         "MultinomialMatrixForestClassifier",
@@ -81,14 +98,16 @@ _HOME = {
         "PureForestClassifier",
         "SimplifiedBreimanForestClassifier",
         "SubsampleAggregateClassifier",
-        "choose_forest",
-        "compare",
         "from_design",
         "from_release",
-        "load_model",
+    ),
+    "files": (
         "load_release",
-        "save_model",
         "save_release",
+    ),
+    "files.models": (
+        "load_model",
+        "save_model",
     ),
     "forests": (
         "Forest",
@@ -100,16 +119,26 @@ _HOME = {
         "from_sklearn",
     ),
     "mechanisms": (
-        "ZCDP",
         "PrivacyLedger",
         "PureDP",
         "Release",
+        "ZCDP",
         "measure",
         "merge_counts",
         "reconstruct",
     ),
-    "planning": ("Plan", "expected_error", "plan", "tune"),
-    "streams": ("count_dask", "count_leaves", "count_stream", "partial_counts"),
+    "planning": (
+        "Plan",
+        "plan",
+        "tune",
+    ),
+    "streams": (
+        "count_dask",
+        "count_leaves",
+        "count_stream",
+        "partial_counts",
+    ),
+    "study": ("compare",),
 }
 _PART_OF = {name: part for part, names in _HOME.items() for name in names}
 

@@ -28,14 +28,14 @@ CROWDED = {
 }
 KNOWN_CIRCLES = (
     {
-        "mrf_matrix.planning.array_sizes",
-        "mrf_matrix.planning.design_plan",
-        "mrf_matrix.planning.flips",
-        "mrf_matrix.planning.plan_bounds",
-        "mrf_matrix.planning.plan_flips",
-        "mrf_matrix.planning.plan_record",
-        "mrf_matrix.planning.plan_signal",
-        "mrf_matrix.planning.release_time",
+        "mrf_matrix.planning.plans.array_sizes",
+        "mrf_matrix.planning.plans.plan",
+        "mrf_matrix.planning.plans.flips",
+        "mrf_matrix.planning.plans.bounds",
+        "mrf_matrix.planning.plans.plan_flips",
+        "mrf_matrix.planning.plans.record",
+        "mrf_matrix.planning.plans.signal",
+        "mrf_matrix.planning.plans.cost",
     },
     {
         "mrf_matrix.forests.boxes",
@@ -51,17 +51,17 @@ KNOWN_CIRCLES = (
         "mrf_matrix.domain.serialization",
     },
     {
-        "mrf_matrix.mechanisms.ledger",
-        "mrf_matrix.mechanisms.ledger_file",
-        "mrf_matrix.mechanisms.ledger_identity",
-        "mrf_matrix.mechanisms.ledger_record",
+        "mrf_matrix.mechanisms.ledger.ledger",
+        "mrf_matrix.mechanisms.ledger.file",
+        "mrf_matrix.mechanisms.ledger.ledger_identity",
+        "mrf_matrix.mechanisms.ledger.record",
     },
     {
         "mrf_matrix.mechanisms.reconstruct",
-        "mrf_matrix.mechanisms.release",
-        "mrf_matrix.mechanisms.release_display",
+        "mrf_matrix.mechanisms.measurement.release",
+        "mrf_matrix.mechanisms.measurement.release_display",
     },
-    {"mrf_matrix.mechanisms.budget", "mrf_matrix.mechanisms.conversion"},
+    {"mrf_matrix.mechanisms.budgets.budget", "mrf_matrix.mechanisms.budgets.conversion"},
 )
 
 

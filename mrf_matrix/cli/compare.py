@@ -73,7 +73,7 @@ def command(
     test accuracy of every method at every ε beside forests without privacy.
     """
     from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.estimators import compare
+    from mrf_matrix.study import compare
 
     data = load_dataset(dataset) if domain_file is None else load_dataset(dataset, domain_file)
     with progress_bar(quiet=as_json) as progress:

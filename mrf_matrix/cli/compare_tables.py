@@ -6,7 +6,7 @@ from math import isnan
 from rich.table import Table
 
 from mrf_matrix.cli.screen import table
-from mrf_matrix.estimators import Comparison, Summary
+from mrf_matrix.study import Comparison, Summary
 
 
 def strategy_table(study: Comparison) -> Table:

@@ -83,8 +83,8 @@ def simulate(
     protocol is played: keys, shares, masks, drop-outs. The noise is exact.
     """
     from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.estimators import save_release
     from mrf_matrix.federated.runner import run_federation
+    from mrf_matrix.files import save_release
 
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
@@ -134,7 +134,7 @@ def designed(
     from mrf_matrix.compilation import path_matrix
     from mrf_matrix.federated import federate
     from mrf_matrix.forests import RandomTrees
-    from mrf_matrix.mechanisms.budget import budget_or_default
+    from mrf_matrix.mechanisms.budgets.budget import budget_or_default
     from strategies import select
 
     budget = budget_or_default(epsilon=settings["epsilon"], rho=settings["rho"])

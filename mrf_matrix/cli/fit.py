@@ -142,7 +142,7 @@ def command(
     the progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.mechanisms.budget import budget_or_default
+    from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
     check_options(settings["method"], settings["depth"])
     check_output(

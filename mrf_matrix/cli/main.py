@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from mrf_matrix.files import escaped
+from mrf_matrix.base import escaped
 
 COMMANDS = {
     "compare": "Compare noise allocations on a data set, beside forests without privacy.",

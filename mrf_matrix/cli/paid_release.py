@@ -21,7 +21,7 @@ def keep_release(model: Any, output: Path, ledger_file: Path | None) -> None:
     click.ClickException
         If the model is not in ``output``.
     """
-    from mrf_matrix.estimators import save_model
+    from mrf_matrix.files.models import save_model
 
     try:
         save_model(model, output)
@@ -45,7 +45,7 @@ def keep_release(model: Any, output: Path, ledger_file: Path | None) -> None:
 
 
 def _kept_elsewhere(model: Any, output: Path, ledger_file: Path | None) -> Path | None:
-    from mrf_matrix.estimators import save_model
+    from mrf_matrix.files.models import save_model
 
     name = f"{output.stem[:40]}-{token_hex(4)}{output.suffix}"
     beside = [] if ledger_file is None else [ledger_file.parent]
@@ -73,7 +73,7 @@ def check_output(
     reads : sequence of str, Path or None
         What the command reads, and so never replaces.
     """
-    from mrf_matrix.files import check_writable
+    from mrf_matrix.base import check_writable
 
     if any(one is not None and _same_file(output, Path(one)) for one in reads):
         raise click.ClickException(

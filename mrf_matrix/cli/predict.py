@@ -10,11 +10,11 @@ from typing import Any, TextIO
 
 import click
 
+from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import VOTINGS
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console
-from mrf_matrix.files import whole_file
 
 
 @click.command(name="predict")
@@ -59,7 +59,7 @@ def command(
     ignored. Prediction costs no budget. A model file from anyone is safe to read; its privacy
     report is its writer's word.
     """
-    from mrf_matrix.estimators import load_model
+    from mrf_matrix.files.models import load_model
 
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(model, data))

@@ -4,7 +4,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from mrf_matrix.estimators import PrivacyReport
+from mrf_matrix.reports import PrivacyReport
 
 
 def report_table(report: PrivacyReport) -> Table:

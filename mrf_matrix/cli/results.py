@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mrf_matrix.base import whole_file
 from mrf_matrix.cli.screen import console
-from mrf_matrix.files import whole_file
 
 Pictures = Callable[[], Mapping[str, Any]]
 """Makes the displays by their file names; raises ImportError without matplotlib."""

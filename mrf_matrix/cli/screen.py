@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.segment import Segment
 from rich.table import Table
 
-from mrf_matrix.files import escaped
+from mrf_matrix.base import escaped
 
 Report = Callable[[str, int, int | None], None]
 """What moves a progress bar: what is done, how much of it, and how much there is if that is known.

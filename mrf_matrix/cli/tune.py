@@ -50,7 +50,7 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
 
     Where the options are all of one mode, "auto" means that mode.
     """
-    from mrf_matrix.planning.search_space import default_spaces
+    from mrf_matrix.planning.search.search_space import default_spaces
 
     mode = settings["mode"]
     given = {

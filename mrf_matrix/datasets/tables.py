@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.errors import name_some
-from mrf_matrix.domain.shown import shown
 
 Columns = Mapping[str, NDArray[Any]]
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.errors import SEE_VALUES
-from mrf_matrix.domain.shown import shown
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}

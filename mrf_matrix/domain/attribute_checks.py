@@ -7,8 +7,8 @@ from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
+from mrf_matrix.base import is_plain_line
 from mrf_matrix.domain.errors import DomainError, name_few
-from mrf_matrix.files import is_plain_line
 
 Scalar = str | int | float | bool
 LARGEST = 2**53

@@ -10,9 +10,9 @@ import numpy as np
 from narwhals.exceptions import NarwhalsError
 from numpy.typing import NDArray
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
-from mrf_matrix.domain.shown import shown
 
 Values = NDArray[Any]
 Table = Mapping[Any, Any] | Values | nw.DataFrame[Any]

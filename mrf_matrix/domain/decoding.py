@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
-from mrf_matrix.domain.shown import shown
 
 
 def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from mrf_matrix.domain.shown import shown
+from mrf_matrix.base.shown import shown
 
 SHOWN = 5
 """Values that a message, or `DomainError.values`, names at most."""

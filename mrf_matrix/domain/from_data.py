@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns, rows_as_array
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.matching import is_missing
-from mrf_matrix.domain.shown import shown
 
 REMEDY = (
     "The domain was taken from the records, so nothing that uses it is differentially private. "

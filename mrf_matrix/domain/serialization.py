@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mrf_matrix.base import whole_file
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, name_few
-from mrf_matrix.files import whole_file
 
 FORMAT = "mrf_matrix.domain"
 SCHEMA_VERSION = 1

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from mrf_matrix.estimators.batch_prediction import BatchPredictionClassifier
-from mrf_matrix.estimators.matrix_forest import MatrixForestClassifier
-from mrf_matrix.estimators.posterior_forest import PosteriorForestClassifier
-from mrf_matrix.estimators.subsample_aggregate import SubsampleAggregateClassifier
+from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
+from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
+from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.planning import Plan, Trial, Tuning
-from mrf_matrix.planning.planned_blocks import PlannedBlocks
+from mrf_matrix.planning.plans.planned_blocks import PlannedBlocks
 
 CLASSIFIERS: dict[str, Any] = {
     "training": MatrixForestClassifier,

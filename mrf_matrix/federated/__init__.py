@@ -19,7 +19,6 @@ from mrf_matrix.federated.messages import (
 from mrf_matrix.federated.network import Network
 from mrf_matrix.federated.opening import release_of, session_of
 from mrf_matrix.federated.session import Session
-from mrf_matrix.mechanisms import Quorum
 
 __all__ = [
     "AlteredMessageError",
@@ -32,7 +31,6 @@ __all__ = [
     "Network",
     "OutOfOrderError",
     "ProtocolError",
-    "Quorum",
     "ReplayedMessageError",
     "RoundBytes",
     "Session",

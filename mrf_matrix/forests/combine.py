@@ -28,7 +28,7 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
     Examples
     --------
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests import RandomTrees
+    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
     >>> domain = Domain.from_sizes([2, 3])
     >>> shallow, deep = (RandomTrees(2, depth).grow(domain, random_state=0) for depth in (1, 2))
     >>> concatenate([shallow, deep]).n_trees
@@ -97,7 +97,7 @@ def take_trees(forest: Forest, trees: NDArray[np.integer[Any]] | Sequence[int]) 
     Examples
     --------
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests import RandomTrees
+    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
     >>> forest = RandomTrees(8, 1).grow(Domain.from_sizes([2, 3]), random_state=0)
     >>> take_trees(forest, [5, 0]).n_trees
     2

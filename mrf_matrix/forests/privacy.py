@@ -27,7 +27,7 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
     Examples
     --------
     >>> from mrf_matrix.domain import Domain
-    >>> from mrf_matrix.forests import RandomTrees
+    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
     >>> forest = RandomTrees(1, 1).grow(Domain.from_sizes([2]))
     >>> check_structure_is_public(forest, "a plan without data")
     """

@@ -34,7 +34,7 @@ def export_text(forest: "Forest", tree: int = 0, max_leaves: int = 100) -> str:
     Examples
     --------
     >>> from mrf_matrix.domain import Attribute, Domain
-    >>> from mrf_matrix.forests import RandomTrees
+    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
     >>> weather = Domain([Attribute("outlook", categories=["sunny", "overcast", "rainy"])])
     >>> print(export_text(RandomTrees(n_trees=1, max_depth=1).grow(weather)))
     tree 0

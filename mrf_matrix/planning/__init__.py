@@ -1,26 +1,24 @@
 """Planning without data: expected errors, plans and tuning at no privacy cost."""
 
-from mrf_matrix.planning.cluster_prior import ClusterPrior
-from mrf_matrix.planning.design_plan import Plan
-from mrf_matrix.planning.design_search import tune
-from mrf_matrix.planning.expected_error import ExpectedError, direct_error, expected_error
-from mrf_matrix.planning.objectives import (
+from mrf_matrix.planning.accuracy.cluster_prior import ClusterPrior
+from mrf_matrix.planning.accuracy.target_prior import TargetPrior
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
+from mrf_matrix.planning.plans.planner import plan
+from mrf_matrix.planning.public_domain import public_domain, public_records
+from mrf_matrix.planning.search.design_search import tune
+from mrf_matrix.planning.search.objectives import (
     ExpectedLoss,
     FlipProbability,
     LipschitzBound,
     RelativeError,
 )
-from mrf_matrix.planning.planned_answers import PlannedAnswers
-from mrf_matrix.planning.planner import plan
-from mrf_matrix.planning.public_domain import public_domain, public_records
-from mrf_matrix.planning.search_space import default_space
-from mrf_matrix.planning.target_prior import TargetPrior
-from mrf_matrix.planning.trials import Trial
-from mrf_matrix.planning.tuning import Tuning
+from mrf_matrix.planning.search.search_space import default_space
+from mrf_matrix.planning.search.trials import Trial
+from mrf_matrix.planning.search.tuning import Tuning
 
 __all__ = [
     "ClusterPrior",
-    "ExpectedError",
     "ExpectedLoss",
     "FlipProbability",
     "LipschitzBound",
@@ -31,8 +29,6 @@ __all__ = [
     "Trial",
     "Tuning",
     "default_space",
-    "direct_error",
-    "expected_error",
     "plan",
     "public_domain",
     "public_records",

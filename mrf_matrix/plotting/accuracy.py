@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.estimators import Comparison
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
+from mrf_matrix.study import Comparison
 
 LINE_STYLES = ("--", "-.", ":")
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mrf_matrix.estimators.calibration import Reliability, reliability
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
+from mrf_matrix.study.calibration import Reliability, reliability
 
 CURVE = "reliability"
 SMALLEST, LARGEST = 12.0, 220.0

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mrf_matrix.estimators import Comparison
 from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+from mrf_matrix.study import Comparison
 
 
 class StrategyErrorDisplay:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.release import Noise
+from mrf_matrix.mechanisms.measurement.release import Noise
 
 Array = NDArray[np.float64]
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.containment import determined_estimate
-from mrf_matrix.mechanisms.entries import is_integral
+from mrf_matrix.mechanisms.measurement.containment import determined_estimate
+from mrf_matrix.mechanisms.rounding.entries import is_integral
 from strategies.operators import Dense, Operator, RowSpaceError
 
 Array = NDArray[np.float64]

@@ -15,12 +15,12 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.containment import (
+from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
     checked_workload,
     determined_estimate,
 )
-from mrf_matrix.mechanisms.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import exact_counts, settled
 from mrf_matrix.reconstruction.generalised import combine

@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise, Release
-from mrf_matrix.mechanisms.containment import (
+from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
     checked_workload,
     determined_estimate,
 )
-from mrf_matrix.mechanisms.least_squares import estimated_cells, factors_of, recovered_squares
+from mrf_matrix.mechanisms.measurement.least_squares import (
+    estimated_cells,
+    factors_of,
+    recovered_squares,
+)
 from mrf_matrix.reconstruction.absolute_deviations import least_absolute_deviations
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.feasible_tables import FeasibleTables

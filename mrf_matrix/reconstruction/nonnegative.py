@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.containment import check_determined
-from mrf_matrix.mechanisms.least_squares import estimated_cells
+from mrf_matrix.mechanisms.measurement.containment import check_determined
+from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
 from mrf_matrix.reconstruction.feasible_tables import FeasibleTables

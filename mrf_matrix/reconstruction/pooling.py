@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.release import PRIVATE_NOISE, Noise
+from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 from strategies.problem.merging import can_merge, merge_columns
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.release import Noise
+from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation

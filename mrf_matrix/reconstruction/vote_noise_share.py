@@ -8,7 +8,7 @@ import numpy as np
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.reconstruction.pooling import pooled
 
 

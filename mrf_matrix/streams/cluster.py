@@ -6,7 +6,7 @@ from typing import Any
 
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.mechanisms import CellCounts, CellTally
-from mrf_matrix.mechanisms.tally import Table, merged_tables
+from mrf_matrix.mechanisms.counts.tally import Table, merged_tables
 from mrf_matrix.streams.blocks import code_blocks
 from mrf_matrix.streams.counting import checked_domain
 

@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import Any
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.keyed_counts import word_groups
-from mrf_matrix.mechanisms.tally import DENSE_ENTRIES, PENDING_KEYS, Table, merged_tables
+from mrf_matrix.mechanisms.counts.keyed_counts import word_groups
+from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES, PENDING_KEYS, Table, merged_tables
 from mrf_matrix.streams.cluster import SPLIT, PartialTable, partial_table
 from mrf_matrix.streams.counting import checked_domain
 

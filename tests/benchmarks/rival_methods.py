@@ -20,7 +20,7 @@ from mrf_matrix import (
     MatrixForestClassifier,
     PosteriorForestClassifier,
 )
-from mrf_matrix.estimators.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.mechanisms import zcdp_for
 
 DRAWS_OF_A_SPLIT = 1000

@@ -12,7 +12,7 @@ from rival_methods import DRAWS_OF_A_SPLIT
 from rival_scores import summary
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.estimators import expected_calibration_error
+from mrf_matrix.study import expected_calibration_error
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 WORKER = Path(__file__).parent / "rival_worker.py"

@@ -16,7 +16,7 @@ from rival_methods import OURS, design
 from rival_runs import EPSILONS, seed_of, shares_of
 
 from mrf_matrix import Domain, MatrixForestClassifier
-from mrf_matrix.estimators import expected_calibration_error
+from mrf_matrix.study import expected_calibration_error
 
 NAMES = {"car": "Car", "balance_scale": "Balance", "tic_tac_toe": "Tic-tac-toe"}
 SPLITS = 10

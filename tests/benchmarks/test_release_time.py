@@ -11,7 +11,7 @@ import numpy as np
 from mrf_matrix import Domain
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.planning import plan
-from mrf_matrix.planning.release_time import release_seconds
+from mrf_matrix.planning.plans.cost import release_seconds
 
 SHAPES = {
     "6 attributes, 32 trees of depth 3": ([5] * 6, 3, 4000, {"n_trees": 32, "max_depth": 3}),

@@ -16,7 +16,7 @@ from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
 from mrf_matrix.forests.growth.patterns import attribute_indices, code_pool
 from mrf_matrix.forests.growth.records import Records
-from mrf_matrix.forests.source import RandomState
+from mrf_matrix.forests.sources.source import RandomState
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

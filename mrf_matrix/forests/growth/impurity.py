@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.domain.shown import shown
+from mrf_matrix.base.shown import shown
 
 Array = NDArray[np.float64]
 Criterion = Literal["gini", "entropy"]

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.domain.shown import shown
+from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.parameters import check_probability, check_sharpness
 
 Longs = NDArray[np.int64]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.domain.shown import shown
+from mrf_matrix.base.shown import shown
 
 
 def check_sharpness(name: str, value: Any) -> float:

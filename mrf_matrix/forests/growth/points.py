@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.domain.shown import shown
+from mrf_matrix.base.shown import shown
 
 Longs = NDArray[np.int64]
 Drawn = tuple[tuple[Longs, Longs], tuple[Longs, Longs]]

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from mrf_matrix import MatrixForestClassifier, PrivacyLedger, load_dataset, load_model
 from mrf_matrix.cli import options
 from mrf_matrix.cli.main import main
-from mrf_matrix.estimators.leaf_noise import SHRINKAGES
-from mrf_matrix.estimators.voting import NOISE_AWARE_VOTINGS
+from mrf_matrix.voting.leaf_noise import SHRINKAGES
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
 
 QUICK = ["--trees", "4", "--depth", "2", "--strategy", "identity", "--seed", "0"]
 DATA = load_dataset("monks_1")

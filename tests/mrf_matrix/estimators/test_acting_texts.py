@@ -21,9 +21,9 @@ from mrf_matrix import (
     save_model,
     save_release,
 )
+from mrf_matrix.base import is_plain_line
 from mrf_matrix.cli import screen
 from mrf_matrix.cli.main import main
-from mrf_matrix.files import is_plain_line
 
 DOMAIN = Domain(
     [Attribute("a", categories=["x", "y", "z"]), Attribute("b", edges=[0, 1, 2])],

@@ -21,10 +21,11 @@ from mrf_matrix import (
     RandomTrees,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators import private_prediction
-from mrf_matrix.estimators.given_data import EncodedRecords
-from mrf_matrix.mechanisms import count_cells, measure, mechanism
-from mrf_matrix.planning import vote_noise
+from mrf_matrix.error import vote_noise
+from mrf_matrix.estimators.prediction import private_prediction
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.mechanisms import count_cells, measure
+from mrf_matrix.mechanisms.measurement import mechanism
 
 RUNS = 500
 MORE_RUNS = {"training, automatic depth": 2500}  # evidence spread over two kinds of answers

@@ -40,13 +40,11 @@ from mrf_matrix.estimators import (
     PrivateNaiveBayesClassifier,
     SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
-    matrix_forest,
-    multinomial_forest,
-    private_prediction,
-    smooth_sensitivity_forest,
-    subsample_aggregate,
 )
-from mrf_matrix.estimators.vote_book import VoteBook
+from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
+from mrf_matrix.estimators.prediction import private_prediction, subsample_aggregate
+from mrf_matrix.estimators.prediction.vote_book import VoteBook
+from mrf_matrix.estimators.training import matrix_forest
 from mrf_matrix.forests import PrivateMultinomialTrees
 
 INFINITE = float("inf")

@@ -20,13 +20,11 @@ from mrf_matrix import (
     count_stream,
     load_dataset,
 )
-from mrf_matrix.estimators import (
-    ComparisonForestClassifier,
-    PrivateNaiveBayesClassifier,
-    given_data,
-)
+from mrf_matrix.estimators import ComparisonForestClassifier, PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.forests import BlockTrees
-from mrf_matrix.mechanisms import BudgetError, count_cells, tally
+from mrf_matrix.mechanisms import BudgetError, count_cells
+from mrf_matrix.mechanisms.counts import tally
 from mrf_matrix.streams import count_leaves
 
 DATA = load_dataset("monks_1")

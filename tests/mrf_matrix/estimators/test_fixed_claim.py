@@ -39,14 +39,14 @@ from mrf_matrix.estimators import (
     SimplifiedBreimanForestClassifier,
     SmoothSensitivityForestClassifier,
 )
-from mrf_matrix.estimators.fixed_claim import RESTS_ON
-from mrf_matrix.estimators.model_files import (
-    ModelFileError,
+from mrf_matrix.estimators.released import (
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
 )
-from mrf_matrix.estimators.privacy_report import statement_of
-from mrf_matrix.mechanisms import ReleaseFileError
+from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
+from mrf_matrix.files import ReleaseFileError
+from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.reports.privacy_report import statement_of
 
 DOMAIN = Domain.from_sizes([2, 3], n_classes=2)
 OTHER = Domain(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrf_matrix.estimators.voting import FEW_RECORDS, once_a_cell
+from mrf_matrix.voting.voting import FEW_RECORDS, once_a_cell
 
 
 def table_of(rows):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, RandomTrees, path_matrix
-from mrf_matrix.estimators import strategy_table
-from mrf_matrix.estimators.strategy_table import strategy_rows
+from mrf_matrix.study import strategy_table
+from mrf_matrix.study.strategy_table import strategy_rows
 from strategies import MemoryCapError, RowSpaceError, select
 
 WORKLOAD = path_matrix(RandomTrees(4, 2).grow(Domain.from_sizes([3, 3, 2]), 0))

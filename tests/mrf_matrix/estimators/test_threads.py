@@ -15,8 +15,8 @@ from mrf_matrix import (
     PrivacyLedger,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators import private_prediction
-from mrf_matrix.estimators.vote_plan import VotePlan
+from mrf_matrix.estimators.prediction import private_prediction
+from mrf_matrix.estimators.prediction.vote_plan import VotePlan
 from mrf_matrix.mechanisms import BudgetError
 
 DOMAIN = Domain.from_sizes([8, 3], n_classes=2)

@@ -10,12 +10,12 @@ from mrf_matrix.estimators import (
     MatrixForestClassifier,
     MultinomialMatrixForestClassifier,
     from_release,
-    multinomial_matrix_forest,
 )
-from mrf_matrix.estimators.stage_two_checks import tables_of_every_structure
+from mrf_matrix.estimators.grown import multinomial_matrix_forest
+from mrf_matrix.estimators.grown.stage_two_checks import tables_of_every_structure
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.containment import check_determined
+from mrf_matrix.mechanisms.measurement.containment import check_determined
 from strategies import select
 from strategies.operators import Identity, Kronecker, Marginals, RowSpaceError, memory_cap
 

@@ -15,9 +15,10 @@ from mrf_matrix import (
     save_model,
     save_release,
 )
-from mrf_matrix.estimators.model_files import ModelFileError
 from mrf_matrix.federated import federate, release_of
-from mrf_matrix.mechanisms import ZCDP, PureDP, ReleaseFileError
+from mrf_matrix.files import ReleaseFileError
+from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.mechanisms import ZCDP, PureDP
 from strategies.operators import Identity
 
 CAR = load_dataset("car")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mrf_matrix.base import escaped, is_plain_line
 from mrf_matrix.domain import Attribute, Domain, DomainError
-from mrf_matrix.files import escaped, is_plain_line
 
 ACTING = [
     "\x00", "\x07", "\t", "\n", "\r", "\x1b[31m", "\x1b]0;owned\x07", "\x7f",  # C0 and DEL

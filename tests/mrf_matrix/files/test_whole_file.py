@@ -7,10 +7,10 @@ import stat
 import pytest
 
 from mrf_matrix import Domain
-from mrf_matrix.files import check_writable, whole_file
+from mrf_matrix.base import check_writable, whole_file
+from mrf_matrix.files import write_container
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.files import write_container
-from mrf_matrix.planning.trials import TrialFile
+from mrf_matrix.planning.search.trials import TrialFile
 
 
 def full(*_):

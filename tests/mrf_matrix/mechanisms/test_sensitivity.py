@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, PosteriorForestClassifier
-from mrf_matrix.estimators import load_model, save_model
-from mrf_matrix.estimators.model_files.report import report_of
-from mrf_matrix.estimators.privacy_report import Measurement
+from mrf_matrix.error import expected_error
+from mrf_matrix.files.models import load_model, save_model
+from mrf_matrix.files.models.report import report_of
 from mrf_matrix.mechanisms import NEIGHBORING, as_budget, calibrate, count_cells, measure
-from mrf_matrix.planning import expected_error, plan
+from mrf_matrix.planning import plan
+from mrf_matrix.reports.privacy_report import Measurement
 
 BUDGETS = ({"epsilon": 0.5, "rho": None}, {"epsilon": None, "rho": 0.5})
 MATRIX = np.array([[1.0, 0.3, 0.0], [0.5, 0.7, 1.1], [0.0, 0.25, 1 / 3]])

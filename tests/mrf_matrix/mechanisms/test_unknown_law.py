@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.mechanisms import (
     ZCDP,
     DiscreteGaussian,
@@ -17,7 +18,6 @@ from mrf_matrix.mechanisms import (
     count_cells,
     measure,
 )
-from mrf_matrix.planning.noise_sums import NoiseSum, NoiseTerm
 from mrf_matrix.reconstruction import maximum_likelihood
 
 

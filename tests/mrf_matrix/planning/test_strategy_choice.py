@@ -17,10 +17,11 @@ from mrf_matrix import (
     load_dataset,
 )
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.error import expected_error
 from mrf_matrix.forests import RandomTrees
 from mrf_matrix.mechanisms import NEIGHBORING, ZCDP, PureDP, calibrate
-from mrf_matrix.planning import expected_error, plan
-from mrf_matrix.planning.strategy_choice import least_expected_error
+from mrf_matrix.planning import plan
+from mrf_matrix.planning.plans.strategy_choice import least_expected_error
 
 BUDGETS = (PureDP(Fraction(1, 10)), PureDP(1), PureDP(4), ZCDP(Fraction(1, 2)), ZCDP(8))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from mrf_matrix.estimators import expected_calibration_error
+from mrf_matrix.study import expected_calibration_error
 
 plt = pytest.importorskip("matplotlib.pyplot")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct
-from mrf_matrix.mechanisms.mechanism import calibrate
+from mrf_matrix.mechanisms.measurement.mechanism import calibrate
 from mrf_matrix.reconstruction import combine, known_totals, with_known_totals
 from mrf_matrix.reconstruction.pooling import KEPT_STACKS, pooled
 from strategies.operators import (

@@ -16,7 +16,8 @@ from joblib import parallel_config
 
 from mrf_matrix import load_dataset, tune
 from mrf_matrix.domain import DomainError
-from mrf_matrix.mechanisms import count_cells, tally
+from mrf_matrix.mechanisms import count_cells
+from mrf_matrix.mechanisms.counts import tally
 from mrf_matrix.streams import cluster, count_dask
 
 CAR = load_dataset("car")

@@ -21,8 +21,8 @@ from mrf_matrix.mechanisms import (
     count_cells,
     measure,
     merge_counts,
-    tally,
 )
+from mrf_matrix.mechanisms.counts import tally
 from mrf_matrix.streams import blocks, count_leaves, count_stream, count_tables, partial_counts
 from strategies.operators import Identity
 

@@ -13,7 +13,7 @@ from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
 from mrf_matrix.forests.growth.laws import GREEDY, AllAttributes, Softmax
 from mrf_matrix.forests.growth.points import Everything, Partition
-from mrf_matrix.forests.growth.private import Candidates
+from mrf_matrix.forests.growth.private.private import Candidates
 
 SIZES = (5, 3, 7, 2)
 SOURCES = [

@@ -5,12 +5,10 @@ import pytest
 from scipy import stats
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.growth.bits import Bits
 from mrf_matrix.forests.growth.choice import choose_in_groups, choose_rows
 from mrf_matrix.forests.growth.grow import grow_forest
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.labels import public_labels
 from mrf_matrix.forests.growth.laws import (
     AllAttributes,
     BernoulliAttributes,
@@ -20,7 +18,9 @@ from mrf_matrix.forests.growth.laws import (
     Softmax,
 )
 from mrf_matrix.forests.growth.points import Bootstrap, Everything, Partition
-from mrf_matrix.forests.growth.selection import Rate, coin_exp, probabilities, select
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.labels import public_labels
+from mrf_matrix.forests.growth.private.selection import Rate, coin_exp, probabilities, select
 
 TREES = 20_000
 SIZES = (4, 3, 5)

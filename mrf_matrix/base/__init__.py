@@ -1,0 +1,11 @@
+"""What every room stands on: files written whole, words for people, checks of numbers."""
+
+from mrf_matrix.base.plain_text import escaped, is_plain_line
+from mrf_matrix.base.whole_file import check_writable, whole_file
+
+__all__ = [
+    "check_writable",
+    "escaped",
+    "is_plain_line",
+    "whole_file",
+]

@@ -1,0 +1,219 @@
+"""Expected squared error of a release, without data.
+
+With ``y = Ã D + z`` and independent draws z of variance v, the estimate ``W Ã⁺ y`` of query r has
+error variance ``v ||(W Ã⁺)_r||²`` in each class, whatever D is. Ã is the strategy rounded to
+integers that will be measured, and v the exact variance of the discrete noise.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from strategies import Strategy
+from strategies.operators import Gram, as_operator
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectedError:
+    """Expected squared error of a workload's answers, known without data.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        What would be measured, at which budget, under which neighbouring relation.
+    n_classes : int
+        Number of class columns k; each is answered with its own noise.
+    square : float
+        ``||W Ã⁺||_F²``: the total over rows for noise of variance one.
+    row_squares : ndarray of shape (q,) or None
+        ``||(W Ã⁺)_r||²`` of every row; None where no workload was given.
+    """
+
+    mechanism: Mechanism
+    n_classes: int
+    square: float
+    row_squares: Array | None
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """The budget that would be spent."""
+        return self.mechanism.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation."""
+        return self.mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves what is measured, in the units of the selected strategy."""
+        return self.mechanism.sensitivity
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Scale of each noise draw, in units of the integer answers."""
+        return self.mechanism.law.scale
+
+    @property
+    def noise_variance(self) -> float:
+        """Exact variance of each noise draw, in units of the integer answers squared."""
+        return self.mechanism.law.variance
+
+    @property
+    def total(self) -> float:
+        """Expected squared error, summed over all rows and class columns."""
+        return self.n_classes * self.noise_variance * self.square
+
+    @property
+    def row_variances(self) -> Array:
+        """Expected squared error of every row in each class, shape (q,)."""
+        return self.noise_variance * self._rows
+
+    @property
+    def row_rms(self) -> Array:
+        """Root of `row_variances`, in records."""
+        return np.sqrt(self.row_variances)
+
+    @property
+    def rms_per_row(self) -> float:
+        """Root of the mean of `row_variances`: the error of a typical row, in records."""
+        return float(np.sqrt(self.row_variances.mean()))
+
+    @property
+    def worst_row(self) -> int:
+        """The row with the largest expected error."""
+        return int(np.argmax(self._rows))
+
+    @property
+    def worst_rms(self) -> float:
+        """Root-mean-square error of the worst row, in records."""
+        return float(self.row_rms[self.worst_row])
+
+    @property
+    def _rows(self) -> Array:
+        if self.row_squares is None:
+            raise ValueError(
+                "errors of single rows need the workload: expected "
+                "expected_error(strategy, workload, ...)."
+            )
+        return self.row_squares
+
+    def at(self, *, epsilon: Any = None, rho: Any = None) -> "ExpectedError":
+        """Return the same at another budget of the same kind, without new linear algebra."""
+        budget = as_budget(epsilon=epsilon, rho=rho)
+        if type(budget) is not type(self.budget):
+            raise ValueError(
+                f"{budget!r}: expected a budget of the kind of {self.budget!r}, for which the "
+                f"strategy was rounded."
+            )
+        mechanism = self.mechanism
+        law = noise_for(mechanism.rounded.column_sum, mechanism.squared_factor, budget)
+        return replace(self, mechanism=replace(mechanism, budget=budget, law=law))
+
+    def __repr__(self) -> str:
+        rows = "" if self.row_squares is None else f", rms_per_row={self.rms_per_row:.6g}"
+        return (
+            f"ExpectedError(total={self.total:.6g}{rows}, n_classes={self.n_classes}, "
+            f"{self.budget!r} under {self.neighboring} neighbours, {self.mechanism.law})"
+        )
+
+
+def expected_error(
+    strategy: Any,
+    workload: Any = None,
+    *,
+    epsilon: Any = None,
+    rho: Any = None,
+    neighboring: str = "add_remove",
+    n_classes: int = 1,
+) -> ExpectedError:
+    """Return the expected squared error of answering a workload through a strategy.
+
+    Parameters
+    ----------
+    strategy : Strategy, Operator, ndarray or scipy sparse, of shape (m, n)
+        What would be measured.
+    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
+        What would be asked. Without it, the total comes from the strategy's own loss. Then, and
+        for a `Gram`, single rows have no figures.
+    epsilon, rho : positive number
+        Exactly one: pure DP (discrete Laplace noise) or zCDP (discrete Gaussian noise).
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    n_classes : int, default=1
+        Number of class columns.
+
+    Returns
+    -------
+    ExpectedError
+
+    Raises
+    ------
+    RowSpaceError
+        If the strategy does not determine the workload.
+    ValueError, TypeError
+        If an argument is not of the kind described.
+
+    Examples
+    --------
+    >>> error = expected_error(np.eye(4), np.tri(4), epsilon=1.0)
+    >>> error
+    ExpectedError(total=18.4135, rms_per_row=2.14555, n_classes=1, PureDP(epsilon=1) under \
+add_remove neighbours, discrete Laplace noise of scale 1)
+    >>> error.worst_row
+    3
+    """
+    budget = as_budget(epsilon=epsilon, rho=rho)
+    classes = _checked_classes(n_classes)
+    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+    if workload is not None:
+        queries = as_operator(workload, "workload")
+        rows = recovered_squares(queries, mechanism.rounded.recovery)
+        known = None if isinstance(queries, Gram) else rows
+        return ExpectedError(mechanism, classes, float(rows.sum()), known)
+    if not isinstance(strategy, Strategy):
+        raise ValueError(
+            "workload is None: a bare matrix answers no workload of its own. Expected a "
+            "workload, or a Strategy from strategies.select."
+        )
+    real = strategy.loss / strategy.sensitivity**2
+    return ExpectedError(mechanism, classes, real / float(mechanism.rounded.scale) ** 2, None)
+
+
+def direct_error(
+    matrix: Any,
+    *,
+    epsilon: Any = None,
+    rho: Any = None,
+    neighboring: str = "add_remove",
+    n_classes: int = 1,
+) -> ExpectedError:
+    """Return the expected squared error of a matrix's own answers, as measured.
+
+    This is the baseline of noise on every tree's leaves: for ``A = T`` each leaf value is one
+    noisy answer, and nothing is reconstructed.
+
+    Examples
+    --------
+    >>> round(direct_error(np.ones((3, 2)), epsilon=1.0).rms_per_row, 4)  # noise of scale 3
+    4.2231
+    """
+    classes = _checked_classes(n_classes)
+    budget = as_budget(epsilon=epsilon, rho=rho)
+    mechanism = calibrate(matrix, budget, neighboring=neighboring)
+    rows = np.full(mechanism.rounded.matrix.shape[0], 1 / float(mechanism.rounded.scale) ** 2)
+    return ExpectedError(mechanism, classes, float(rows.sum()), rows)
+
+
+def _checked_classes(n_classes: Any) -> int:
+    if isinstance(n_classes, bool) or not isinstance(n_classes, Integral) or n_classes < 1:
+        raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")
+    return int(n_classes)

@@ -1,0 +1,250 @@
+"""The multinomial random forest as a classifier: public, or ε-differentially private."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from mrf_matrix.base.shown import shown
+from mrf_matrix.estimators.grown.grown_forest import GrownForestClassifier
+from mrf_matrix.estimators.grown.growth_memory import check_growth_memory
+from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
+from mrf_matrix.estimators.shared.spending import bill_of, check_no_ledger
+from mrf_matrix.estimators.training.matrix_forest import structure_generator
+from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
+from mrf_matrix.forests.growth.points import Partition
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
+from mrf_matrix.forests.growth.private.scores import SCORES
+from mrf_matrix.mechanisms import BudgetError, PureDP
+from mrf_matrix.reports.choice_report import choice_report
+
+INFINITY = float("inf")
+
+
+class MultinomialForestClassifier(GrownForestClassifier):
+    """Multinomial random forest (Bai et al., 2022), with or without privacy.
+
+    *Without* (``epsilon=None``): Algorithm 1. A node draws its attribute from
+    ``softmax(B₁ Î/2)`` and its cut from ``softmax(B₂ Î⁽ʲ⁾/2)`` on structure points; leaf labels
+    come from ``softmax(B₃ P/2)`` on estimation points; trees vote.
+
+    *With* (``epsilon`` given): Theorem 2, made to hold. Depth and candidates are public, no count
+    stops a node, every leaf chooses among every public class, and all choices are sampled
+    exactly. Each tree spends ε/t: ``B₁ + B₂ = ε/(d t)`` on a level, ``B₃ = ε/t`` on the leaves of
+    the other records, since structure and estimation points are disjoint.
+
+    Parameters
+    ----------
+    domain : Domain, "from_data" or None, default=None
+        The public schema; required with ``epsilon``. None: the records are public, and every
+        distinct value is a code.
+    n_trees : int, default=100
+    b1, b2 : float, optional
+        Sharpness of the two structure choices, default 10; with ``epsilon`` they follow from it.
+    b3 : float, optional
+        Sharpness of the label choice, default infinity (the majority); as above.
+    criterion : {"gini", "entropy"}, default="gini"
+    partition_rate : float, default=1
+        Structure points per estimation point.
+    min_points : int, optional
+        Minimum leaf size k, default 5. A count of records: refused with ``epsilon``.
+    max_depth : int, optional
+        Splits on a path; no limit by default, 10 with ``epsilon``.
+    nominal : "text" or sequence of (str or int), default="text"
+        Attributes without an order, cut as "this code or not"; "text": those of texts. Private
+        growth takes all attributes as ordered.
+    epsilon : float, int or Fraction, optional
+        Pure-DP budget of the whole fit. ``float("inf")``: the same procedure without noise.
+    structure_score : {"normalized", "majority"}, default="normalized"
+        Score of private structure choices, see `PrivateMultinomialTrees`.
+    label_score : {"share", "count"}, default="share"
+        Score of private labels: the paper's class shares, or class counts, which say more.
+    disjoint : bool, default=False
+        With ``epsilon``: every record belongs to one tree only, so each tree spends all of ε.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    noise : {"exact", "research"}, default="exact"
+        "research": seedable by ``noise_state``; not a private release.
+    noise_state : int or Generator, optional
+    ledger : PrivacyLedger, optional
+        Charged once by every private `fit`, after all checks and before the structure is grown;
+        refused without ``epsilon``, for then nothing is protected and nothing can be charged.
+    n_jobs : int, optional
+        Threads for growing without privacy.
+    random_state : int, RandomState or None
+        Seed of growing without privacy, and of how ties are broken.
+
+    Attributes
+    ----------
+    privacy_report_ : ChoiceReport
+        What is claimed, and how the budget was divided; only with ``epsilon``.
+    domain_, classes_, forest_, leaf_labels_, n_features_in_
+        See `GrownForestClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = MultinomialForestClassifier(random_state=0).fit(X, y)
+    >>> bool(forest.score(X, y) > 0.9)
+    True
+    """
+
+    _claim_rests_on = ("disjoint",)
+    privacy_report_: Any = ClaimAttribute()
+
+    def __init__(
+        self,
+        domain: Any = None,
+        *,
+        n_trees: int = 100,
+        b1: float | None = None,
+        b2: float | None = None,
+        b3: float | None = None,
+        criterion: str = "gini",
+        partition_rate: float = 1.0,
+        min_points: int | None = None,
+        max_depth: int | None = None,
+        nominal: Any = "text",
+        epsilon: Any = None,
+        structure_score: str = "normalized",
+        label_score: str = "share",
+        disjoint: bool = False,
+        neighboring: str = "add_remove",
+        noise: str = "exact",
+        noise_state: Any = None,
+        ledger: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.domain = domain
+        self.n_trees = n_trees
+        self.b1 = b1
+        self.b2 = b2
+        self.b3 = b3
+        self.criterion = criterion
+        self.partition_rate = partition_rate
+        self.min_points = min_points
+        self.max_depth = max_depth
+        self.nominal = nominal
+        self.epsilon = epsilon
+        self.structure_score = structure_score
+        self.label_score = label_score
+        self.disjoint = disjoint
+        self.neighboring = neighboring
+        self.noise = noise
+        self.noise_state = noise_state
+        self.ledger = ledger
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Grow the forest and label its leaves; with ``epsilon``, spend it.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, d)
+        y : array of shape (N,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or record is invalid, or ``epsilon`` comes with ``min_points``, ``b1``,
+            ``b2``, ``b3`` or without a domain, or the ledger cannot pay (a `BudgetError`). Nothing
+            is spent then.
+        """
+        if self.epsilon is None:
+            check_no_ledger(self.ledger, "epsilon=None grows without privacy")
+            return super().fit(X, y)
+        check_private_parameters(self)
+        trees = self._private_trees()
+        structure = structure_generator(self.random_state)
+        bill = bill_of(self, PureDP(self.epsilon))
+        bill.check()
+        bits = Bits.of(self.noise, bill.noise_state)
+        if self.domain is None:
+            raise ValueError(
+                "domain=None with a finite or infinite epsilon: private growth needs a public "
+                "domain. Pass domain=Domain([...], target=Attribute(...))."
+            )
+        codes, labels, _ = self._encode_training(X, y)
+        check_growth_memory(trees, self.domain_)
+        label_rate(trees.tree_epsilon, self.label_score)  # type: ignore[arg-type]
+        bill.charge()
+        grown = trees.grow(self.domain_, codes, labels, bits=bits)
+        leaf_labels = private_labels(
+            grown.leaf_counts,
+            trees.tree_epsilon,
+            self.label_score,  # type: ignore[arg-type]
+            bits,
+        )
+        self._keep(grown.forest, leaf_labels, structure)
+        self.privacy_report_ = choice_report(trees, self.noise, self.label_score, self.domain)
+        return self
+
+    def _trees(self, nominal: Sequence[str | int]) -> MultinomialTrees:
+        return MultinomialTrees(
+            n_trees=self.n_trees,
+            criterion=self.criterion,  # type: ignore[arg-type]
+            min_points=5 if self.min_points is None else self.min_points,
+            max_depth=self.max_depth,
+            nominal=nominal,
+            b1=10.0 if self.b1 is None else self.b1,
+            b2=10.0 if self.b2 is None else self.b2,
+            partition_rate=self.partition_rate,
+        )
+
+    def _label_sharpness(self) -> float:
+        return INFINITY if self.b3 is None else self.b3
+
+    def _private_trees(self) -> PrivateMultinomialTrees:
+        return PrivateMultinomialTrees(
+            epsilon=self.epsilon,
+            n_trees=self.n_trees,
+            max_depth=10 if self.max_depth is None else self.max_depth,
+            score=self.structure_score,  # type: ignore[arg-type]
+            criterion=self.criterion,  # type: ignore[arg-type]
+            structure_share=Partition(self.partition_rate).share,
+            disjoint=self.disjoint,
+            neighboring=self.neighboring,
+        )
+
+
+def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
+    """Refuse what does not go with ε: count-based stopping, sharpness given twice, odd scores.
+
+    Raises
+    ------
+    ValueError
+    """
+    check_label_score(estimator.label_score)
+    check_structure_score(estimator.structure_score)
+    if estimator.min_points is not None:
+        raise ValueError(
+            f"min_points={shown(estimator.min_points)} with epsilon={shown(estimator.epsilon)}: "
+            f"whether a node has more than k estimation points is private, and a stopping rule "
+            f"that reads it reveals it: a record more turns a leaf into a split with certainty, "
+            f"so no ε holds (Algorithm 1's line 3 breaks Theorem 2). Leave min_points=None and "
+            f"bound the trees by the public max_depth, or use epsilon=None on public records."
+        )
+    given = [name for name in ("b1", "b2", "b3") if getattr(estimator, name) is not None]
+    if given:
+        raise BudgetError(
+            f"{', '.join(given)} with epsilon={estimator.epsilon}: the budget fixes them "
+            f"(B₁ + B₂ = ε/(d t), B₃ = ε/t). Give epsilon alone, or epsilon=None on public records."
+        )
+
+
+def check_structure_score(score: Any) -> None:
+    """Refuse an unknown score of private structure choices, by the classifiers' name for it.
+
+    Raises
+    ------
+    ValueError
+    """
+    if score not in SCORES:
+        raise ValueError(
+            f"structure_score={shown(score)}: expected one of {', '.join(map(repr, SCORES))}."
+        )

@@ -1,0 +1,63 @@
+"""What may be claimed of all batches of queries that one fit has answered."""
+
+from mrf_matrix.estimators.prediction.prediction_terms import FittedPrediction
+from mrf_matrix.estimators.shared.ensembles import structure_notes
+from mrf_matrix.planning.plans.answering import Answering
+from mrf_matrix.reports.privacy_report import (
+    Measurement,
+    PrivacyReport,
+    common_neighboring,
+    root_mean,
+    statement_of,
+    worst_noise,
+)
+
+
+def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
+    """Return the report of everything released since `fit`; figures come from the releases.
+
+    Parameters
+    ----------
+    fitted : FittedPrediction
+    note : str
+        What the claim hangs on.
+    """
+    book, relation = fitted.book, fitted.terms.bill.neighboring
+    answered = book.batches
+    spent, lost = book.spent, book.n_charged - len(answered)
+    notes: tuple[str, ...] = (note,)
+    if lost:
+        notes += (
+            f"{lost} batch{'es' if lost > 1 else ''} failed after the charge: nothing came out, "
+            f"but what was charged counts as spent",
+        )
+    if spent is None:
+        nothing = "Nothing was released yet: no budget is spent."
+        return PrivacyReport(nothing, "nothing", relation, "none", (), notes=notes)
+    budget = f"{spent!r} of {book.budget!r}"
+    if not answered:
+        nothing = f"Nothing was released, but {spent!r} is spent: its batch failed."
+        return PrivacyReport(nothing, budget, relation, "none", (), notes=notes)
+    releases = [release for batch in answered for release in batch.releases]
+    squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in answered)
+    count = sum(int(b.plan.multiplicity.sum()) for b in answered)
+    report = PrivacyReport(
+        statement=statement_of(releases, spent),
+        budget=budget,
+        neighboring=common_neighboring(releases),
+        noise=worst_noise(releases),
+        measurements=tuple(
+            Measurement.of(release, _measured(answering))
+            for batch in answered
+            for answering, release in zip(batch.plan.answerings, batch.releases, strict=True)
+        ),
+        expected_rms_per_vote=root_mean(squares, count),
+        notes=(*notes, *structure_notes(fitted.parts.ensembles)),
+    )
+    return report.of_releases(releases)
+
+
+def _measured(answering: Answering) -> str:
+    if answering.strategy is None:
+        return "every query"
+    return f"votes by strategy {answering.strategy.method!r}"

@@ -1,0 +1,134 @@
+"""What a fitted estimator has answered so far, and what it may still spend."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.estimators.prediction.vote_plan import VotePlan
+from mrf_matrix.estimators.shared.call_lock import CallLock
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, Release
+from mrf_matrix.planning.plans.answering import total_budget
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class VoteBatch:
+    """One batch of queries that was released.
+
+    Attributes
+    ----------
+    plan : VotePlan
+        What was planned before the records were read.
+    releases : tuple of Release
+        The noisy measurements, one for each ensemble.
+    votes : ndarray of shape (b, k)
+        Noisy votes of the batch's distinct queries.
+    """
+
+    plan: VotePlan
+    releases: tuple[Release, ...]
+    votes: Array
+
+
+class VoteBook:
+    """Released votes by query, and a budget planned for a number of batches.
+
+    Like a ledger it is one object that grows: an answer once released is given again at no cost,
+    and a batch beyond the plan is refused. Whoever adds a batch holds `lock` from the look at what
+    is unknown until the answers are recorded, so that threads neither overspend nor ask twice.
+
+    Parameters
+    ----------
+    budget : PureDP or ZCDP
+        For all batches together.
+    n_batches : int
+        Batches of new queries that it is divided into, equally. An infinite budget is not used
+        up.
+    """
+
+    def __init__(self, budget: PureDP | ZCDP, n_batches: int) -> None:
+        self.budget = budget
+        self.n_batches = n_batches
+        self.lock = CallLock()
+        self.n_started = 0
+        self.batches: list[VoteBatch] = []
+        self._charged: list[PureDP | ZCDP] = []
+        self._votes: dict[bytes, Array] = {}
+        self._batch_of: dict[bytes, int] = {}
+
+    @property
+    def batch_budget(self) -> PureDP | ZCDP:
+        """What one batch of new queries spends."""
+        return self.budget.split(self.n_batches)[0]
+
+    @property
+    def spent(self) -> PureDP | ZCDP | None:
+        """What the charged batches cost together, released or lost; None where there is none."""
+        return total_budget(self._charged) if self._charged else None
+
+    @property
+    def n_charged(self) -> int:
+        """Number of batches that were charged, released or lost."""
+        return len(self._charged)
+
+    @contextmanager
+    def reserved(self, new: int) -> Iterator[int]:
+        """Reserve a batch for new queries before it is planned; give its number.
+
+        It returns where the block fails before the batch is charged. Afterwards it stays, for
+        the records may have been read.
+
+        Raises
+        ------
+        BudgetError
+            If all batches are taken.
+        """
+        self.check_open(new)
+        number, charged = self.n_started, self.n_charged
+        self.n_started += 1
+        try:
+            yield number
+        except BaseException:
+            if self.n_charged == charged:
+                self.n_started -= 1
+            raise
+
+    def charge(self, budget: PureDP | ZCDP) -> None:
+        """Count a batch as spent, before its records are read."""
+        self._charged.append(budget)
+
+    def check_open(self, new: int) -> None:
+        """Refuse a batch of new queries beyond the plan."""
+        if self.n_started >= self.n_batches and not self.budget.is_infinite:
+            raise BudgetError(
+                f"{new} new queries after the planned {self.n_batches} of n_batches="
+                f"{self.n_batches}: {self.budget!r} is spent. Queries that were answered are "
+                f"answered again at no cost; for new ones ask all at once, or fit again with a "
+                f"larger n_batches, each at its share of the budget."
+            )
+
+    def unknown(self, keys: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Tell which queries have no released answer, shape (b,)."""
+        return np.array([key.tobytes() not in self._votes for key in keys], dtype=bool)
+
+    def record(self, batch: VoteBatch, keys: NDArray[np.int32]) -> None:
+        """Keep a released batch, for whoever asks again."""
+        self._batch_of.update((key.tobytes(), len(self.batches)) for key in keys)
+        self.batches.append(batch)
+        self._votes.update(
+            (key.tobytes(), votes) for key, votes in zip(keys, batch.votes, strict=True)
+        )
+
+    def batch_numbers(self, keys: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return which of `batches` answered each query, shape (b,)."""
+        return np.array([self._batch_of[key.tobytes()] for key in keys], dtype=np.int64)
+
+    def votes(self, keys: NDArray[np.int32], n_classes: int) -> Array:
+        """Return the released votes of queries, shape (b, k)."""
+        found: Sequence[Any] = [self._votes[key.tobytes()] for key in keys]
+        return np.array(found).reshape(len(keys), n_classes)

@@ -1,0 +1,11 @@
+"""Classifiers over releases and files made before."""
+
+from mrf_matrix.estimators.released.from_release import from_release
+from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
+from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+
+__all__ = [
+    "ReleasedForestClassifier",
+    "ReleasedPosteriorForestClassifier",
+    "from_release",
+]

@@ -1,0 +1,1 @@
+"""What all classifiers do alike: parameters, budgets, releases kept."""

@@ -1,0 +1,178 @@
+"""Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.base.shown import shown
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms.noise.process import check_parent_process
+
+Budget = PureDP | ZCDP
+NOISES = ("exact", "research")
+NOISE_KEY = 1
+"""Tells the noise's seeds from the structure's, which have no key."""
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What one release costs, and the ledger that pays for it, if there is one.
+
+    `check` comes before the records are read, `charge` just before they are measured; both
+    refuse what the ledger cannot pay, and noise that could not be drawn.
+    """
+
+    ledger: Any
+    budget: Budget
+    what: str
+    neighboring: str
+    noise: Any
+    noise_state: Any
+
+    def check(self) -> None:
+        """Refuse what could not be measured or paid, and spend nothing."""
+        check_noise(self.noise, self.noise_state, self.budget)
+        if self.ledger is not None:
+            if not isinstance(self.ledger, PrivacyLedger):
+                raise TypeError(
+                    f"ledger={shown(self.ledger)} is of type {type(self.ledger).__name__}: "
+                    f"expected a "
+                    f"PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
+                )
+            self.ledger.check(
+                self.budget, self.what, neighboring=self.neighboring, noise=self._kind
+            )
+
+    def charge(self) -> None:
+        """Spend, or refuse."""
+        check_noise(self.noise, self.noise_state, self.budget)
+        if self.ledger is not None:
+            self.ledger.charge(
+                self.budget, self.what, neighboring=self.neighboring, noise=self._kind
+            )
+
+    @property
+    def _kind(self) -> str:
+        return "none" if self.budget.is_infinite else str(self.noise)
+
+
+def bill_of(estimator: Any, budget: Budget, what: str = "fit") -> Bill:
+    """Return what a release costs, from the estimator's parameters of these names.
+
+    Parameters
+    ----------
+    estimator : object
+        With parameters `ledger`, `neighboring`, `noise` and `noise_state`.
+    budget : PureDP or ZCDP
+    what : str, default="fit"
+        What it is for, in the ledger's words.
+    """
+    return Bill(
+        ledger=estimator.ledger,
+        budget=budget,
+        what=f"{type(estimator).__name__}.{what}",
+        neighboring=estimator.neighboring,
+        noise=estimator.noise,
+        noise_state=noise_seed(
+            estimator.noise, estimator.noise_state, getattr(estimator, "random_state", None)
+        ),
+    )
+
+
+def check_no_ledger(ledger: Any, reason: str) -> None:
+    """Refuse a ledger where no charge would be true.
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+    """
+    if ledger is not None:
+        raise ValueError(
+            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None."
+        )
+
+
+def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
+    """Refuse noise that could not be drawn, before the ledger is charged.
+
+    Raises
+    ------
+    ValueError
+        If the noise is unknown, or exact noise is given a seed.
+    NoiseProcessError
+        If exact noise would be drawn in a worker process.
+    """
+    if noise not in NOISES:
+        raise ValueError(f"noise={shown(noise)}: expected 'exact' (release-grade) or 'research'.")
+    if noise == "research":
+        _check_seed(noise_state)
+        return
+    if noise_state is not None:
+        raise ValueError(
+            "noise_state was given with noise='exact': release-grade noise is never seedable. "
+            "Expected noise_state=None, or noise='research' for a reproducible study."
+        )
+    if not budget.is_infinite:
+        check_parent_process()
+
+
+def _check_seed(noise_state: Any) -> None:
+    try:
+        np.random.default_rng(noise_state)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"noise_state={shown(noise_state)}: expected None, a whole number that is not "
+            f"negative, or "
+            f"a Generator."
+        ) from error
+
+
+def noise_seed(noise: Any, noise_state: Any, random_state: Any) -> Any:
+    """Return what seeds the noise: ``noise_state``, and where research noise has none, a number.
+
+    An integer ``random_state`` makes a study repeatable as scikit-learn's estimators are. The
+    number is drawn from it by a sequence of its own, so that the noise is independent of the
+    structure, which the seed itself draws. Exact noise is never seeded.
+    """
+    seeded = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if noise != "research" or noise_state is not None or not seeded or random_state < 0:
+        return noise_state
+    apart = np.random.SeedSequence(int(random_state), spawn_key=(NOISE_KEY,))
+    return int(apart.generate_state(1, np.uint64)[0])
+
+
+def noise_stream(noise: Any, noise_state: Any, batch: int = 0) -> Any:
+    """Return what `measure` draws one batch's noise from: None for exact noise.
+
+    Research noise with an integer seed gives every batch its own stream, the first that of the
+    seed itself.
+    """
+    if noise != "research":
+        return None
+    if batch and isinstance(noise_state, int | np.integer):
+        return np.random.default_rng([int(noise_state), batch])
+    return np.random.default_rng(noise_state)
+
+
+def budget_shares_of(budget: Budget, budget_shares: Any, count: int) -> tuple[Budget, ...]:
+    """Return the budget of each ensemble: equal parts, or in proportion to given shares.
+
+    Raises
+    ------
+    ValueError
+        If there is not one share for each ensemble, or one is not positive.
+    """
+    if budget_shares is None:
+        return budget.split(count)
+    if isinstance(budget_shares, str) or np.ndim(budget_shares) != 1:
+        raise ValueError(
+            f"budget_shares={shown(budget_shares)}: expected one positive number for each ensemble."
+        )
+    if len(budget_shares) != count:
+        raise BudgetError(
+            f"budget_shares holds {len(budget_shares)} for {count} ensembles: expected one "
+            f"positive number for each."
+        )
+    return budget.split(list(budget_shares))

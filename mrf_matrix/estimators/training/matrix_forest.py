@@ -1,0 +1,333 @@
+"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.disjoint import record_coins
+from mrf_matrix.estimators.shared.ensembles import structure_generator as structure_generator
+from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData, TableSource
+from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
+from mrf_matrix.estimators.shared.spending import Bill, budget_shares_of, noise_stream
+from mrf_matrix.estimators.training.allocation import Training, allocate, checked_allocation
+from mrf_matrix.estimators.training.auto_forest import (
+    AUTO,
+    auto_design,
+    check_left_alone,
+    with_choice,
+)
+from mrf_matrix.estimators.training.auto_measurement import checked_share
+from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
+from mrf_matrix.estimators.training.only_ensemble import OnlyEnsemble
+from mrf_matrix.estimators.training.training_report import training_report
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.sources.ensembles import Ensemble, Use
+from mrf_matrix.voting.leaf_noise import check_shrinkage
+from mrf_matrix.voting.voting import check_noise_aware_voting
+from strategies.search.select import checked_time_limit
+
+
+class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
+    """Random forest whose leaf values are released once by the matrix mechanism.
+
+    The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
+    is the workload; a strategy ``A`` is selected without data, the private records are measured
+    once, and the leaf values are ``C̃ = T A⁺ (A D + noise)`` (Algorithm 1 of Tajima, Wu and
+    Houmansadr, AAAI 2025). Prediction is post-processing: it costs no budget, however often.
+
+    Parameters
+    ----------
+    domain : Domain or "from_data"
+        The public schema, with the target's classes. Required. "from_data" reads it off the
+        records, which leaks them, and warns.
+    epsilon : float, int or Fraction, optional
+        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
+        no noise.
+    rho : float, int or Fraction, optional
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
+    n_trees, max_depth, splits
+        The random trees of all ensembles, see `RandomTrees`; ignored when ``forest`` is given.
+        With ``max_depth="auto"`` cells are measured, and depth, voting and shrinkage are chosen
+        from the release alone, see `choose_forest`; or, where the plan expects more of them,
+        tables of single attributes, one tree each.
+    forest : Forest or path source, or a list of one for each ensemble, optional
+        A public forest, or a source with ``grow(domain, random_state)``.
+    n_ensembles : int, default=1
+        Number of ensembles q (Algorithm 3), each over its own random attributes.
+    max_features : int, optional
+        Attributes d̄ that each ensemble draws; all of them when not given.
+    feature_subsets : list of lists of str or int, optional
+        The attributes of each ensemble, by name or position, instead of random ones.
+    budget_shares : list of positive numbers, optional
+        Shares of the budget, one for each ensemble; equal when not given.
+    allocation : {"matrix", "per_tree", "disjoint"}, default="matrix"
+        "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
+        leaves; "disjoint": each record trains one tree only, drawn by its own coin.
+    strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
+        Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
+        "matrix".
+    voting : {"hard", "weight", "product", "shares", "posterior"}, default="hard"
+        "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
+        The others know the noise or multiply, see `mrf_matrix.voting.ensemble_votes`.
+        Changing it after `fit` costs nothing. Not used with ``max_depth="auto"``.
+    shrinkage : {"none", "votes", "leaves"}, default="none"
+        Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as
+        votes of all trees need, or each leaf on its own. Not used with ``max_depth="auto"``.
+    class_share : float, default=0.1
+        Share of the budget that ``max_depth="auto"`` spends on the class totals.
+    n_records : int, optional
+        The number of records, where it is public: ``max_depth="auto"`` weighs noise against it,
+        and divides its scores by it. Never read off the records.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+        The neighbouring relation of the claim.
+    noise : {"exact", "research"}, default="exact"
+        "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
+        not a private release.
+    noise_state : int or Generator, optional
+        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
+        stream of its own.
+    time_limit : float, default=8.0
+        Seconds that ``strategy="auto"`` may work, for each ensemble.
+    n_jobs : int, optional
+        Processes that select the ensembles' strategies. Noise is always drawn in the parent.
+    ledger : PrivacyLedger, optional
+        Charged once by every `fit`, after all checks and before the records are measured.
+    random_state : int, RandomState or None, default=None
+        Seed of the public structure. The coins of "disjoint" follow it with research noise only;
+        a private release throws fresh ones.
+
+    Attributes
+    ----------
+    domain_ : Domain
+        The domain in use.
+    classes_ : ndarray of shape (k,)
+        The public classes, sorted.
+    ensembles_ : tuple of TrainedEnsemble
+        Attributes, forest, strategy, release and leaf values of each ensemble: all that was
+        learned from the records.
+    forest_, strategy_, release_, leaf_values_, leaf_variances_
+        Those of the only ensemble, where there is one.
+    choice_, chosen_depth_ : ForestChoice, int
+        What ``max_depth="auto"`` chose, and by which scores.
+    privacy_report_ : PrivacyReport
+        What is claimed, under which relation, with which noise.
+    n_features_in_ : int
+        Number of features seen by `fit`.
+
+    Notes
+    -----
+    The expected squared error of the leaf values is ``c(ε) ‖A‖₁² ‖T A⁺‖²_F`` per class, with c
+    the variance of the discrete noise at unit scale (about ``2/ε²``); see `expected_error`.
+    With q ensembles each has its share of the budget, ε/q unless told otherwise, and the claims
+    add up to ε (sequential composition). Fitting twice spends the budget twice.
+
+    Examples
+    --------
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+    >>> car = load_dataset("car")
+    >>> forest = MatrixForestClassifier(
+    ...     car.domain, epsilon=1.0, n_trees=16, max_depth=3, strategy="identity", random_state=0
+    ... )
+    >>> forest.fit(car.X, car.y).predict(car.X).shape
+    (1728,)
+    >>> forest.privacy_report_.noise
+    'exact'
+    """
+
+    def __init__(
+        self,
+        domain: Domain | str | None = None,
+        *,
+        epsilon: Any = None,
+        rho: Any = None,
+        n_trees: int = 128,
+        max_depth: Any = 4,
+        splits: Any = "multiway",
+        forest: Any = None,
+        n_ensembles: int = 1,
+        max_features: int | None = None,
+        feature_subsets: Any = None,
+        budget_shares: Any = None,
+        allocation: str = "matrix",
+        strategy: Any = "auto",
+        voting: str = "hard",
+        shrinkage: str = "none",
+        class_share: float = 0.1,
+        n_records: int | None = None,
+        neighboring: str = "add_remove",
+        noise: str = "exact",
+        noise_state: Any = None,
+        time_limit: float = 8.0,
+        n_jobs: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.domain = domain
+        self.epsilon = epsilon
+        self.rho = rho
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.splits = splits
+        self.forest = forest
+        self.n_ensembles = n_ensembles
+        self.max_features = max_features
+        self.feature_subsets = feature_subsets
+        self.budget_shares = budget_shares
+        self.allocation = allocation
+        self.strategy = strategy
+        self.voting = voting
+        self.shrinkage = shrinkage
+        self.class_share = class_share
+        self.n_records = n_records
+        self.neighboring = neighboring
+        self.noise = noise
+        self.noise_state = noise_state
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "MatrixForestClassifier":
+        """Measure the records once and keep the noisy leaf values.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, d)
+            Private records, in the domain's terms.
+        y : array of shape (N,)
+            Their classes.
+
+        Returns
+        -------
+        MatrixForestClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
+            `BudgetError`); nothing is spent then.
+        """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        check_noise_aware_voting(self.voting)
+        check_shrinkage(self.shrinkage)
+        checked_allocation(self.allocation)
+        checked_share(self.class_share)
+        checked_time_limit(self.time_limit)
+        records = None if self.n_records is None else whole_number("n_records", self.n_records)
+        bill = self._bill()
+        bill.check()
+        data = bring()
+        if self.allocation == "disjoint":
+            data.check_records(f"{type(self).__name__} with allocation='disjoint'")
+        structure = structure_generator(self.random_state)
+        if isinstance(self.max_depth, str):
+            return self._fit_auto(bill, data, structure, records)
+        for left in ("choice_", "_release_"):
+            self.__dict__.pop(left, None)
+        private = not bill.budget.is_infinite
+        use: Use = "release" if private else "study"
+        ensembles = self._design().grow(data.domain, structure, use=use)
+        trainings = self._train(ensembles, structure)
+        for training in trainings:
+            training.answering.check_memory(data.domain.n_classes)
+        tables = data.tables([one.features for one in ensembles], self._only_leaves(trainings))
+        for training in trainings:
+            tables.check(training.answering.mechanism.rounded.matrix)
+        stream = noise_stream(self.noise, bill.noise_state)
+        bill.charge()
+        self._release(trainings, data.domain, tables, structure, stream)
+        return self
+
+    def _only_leaves(self, trainings: Sequence[Training]) -> Forest | None:
+        """Return the forest whose leaves are all that is measured, if there is one."""
+        ensemble = trainings[0].ensemble
+        alone = len(trainings) == 1 and trainings[0].allocation == "per_tree"
+        whole = ensemble.features == tuple(range(len(ensemble.features)))
+        return ensemble.forest if alone and whole else None
+
+    def _fit_auto(
+        self, bill: Bill, data: PrivateData, structure: np.random.Generator, records: int | None
+    ) -> Self:
+        if self.max_depth != AUTO:
+            raise ValueError(f"max_depth={shown(self.max_depth)}: expected an integer or 'auto'.")
+        check_left_alone(self.get_params(deep=False))
+        domain = data.domain
+        design = auto_design(
+            domain,
+            bill.budget,
+            structure,
+            n_trees=whole_number("n_trees", self.n_trees),
+            splits=self.splits,
+            class_share=self.class_share,
+            neighboring=self.neighboring,
+            strategy=self.strategy,
+            n_records=records,
+        )
+        design.mechanism.check_memory(domain.n_classes)
+        everything = tuple(range(domain.n_attributes))
+        tables = data.tables([everything])
+        tables.check(design.mechanism.rounded.matrix)
+        counts = tables.cells(everything)
+        stream = noise_stream(self.noise, bill.noise_state)
+        bill.charge()
+        release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
+        with self._keeping(release):
+            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
+            training, trained, self.choice_ = design.chosen(release, order, structure)
+            report = training_report([training], [trained])
+            self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
+            self.ensembles_ = (trained,)
+        return self
+
+    def _release(
+        self,
+        trainings: Sequence[Training],
+        domain: Domain,
+        tables: TableSource,
+        coins: np.random.Generator,
+        noise_state: Any,
+    ) -> None:
+        """Measure the records with every ensemble's share of the budget; keep what comes out."""
+        self.domain_ = domain
+        self.classes_, order = sorted_classes(domain)
+        ensembles = []
+        seeds = coins.integers(2**63, size=len(trainings))  # whatever the records
+        for training, seed in zip(trainings, seeds, strict=True):
+            coin = record_coins(self.noise, training.answering.mechanism.budget, seed)
+            table = training.table(tables, coin)
+            release, values = training.answering.release(
+                table, noise=self.noise, noise_state=noise_state
+            )
+            release = with_provenance(release, self.domain)
+            ensembles.append(training.trained(release, values[:, order]))
+        self.ensembles_ = tuple(ensembles)
+        self.privacy_report_ = training_report(trainings, ensembles)
+
+    def _train(self, ensembles: Sequence[Ensemble], structure: Any) -> tuple[Training, ...]:
+        return allocate(
+            ensembles,
+            self.allocation,
+            budget_shares_of(self._bill().budget, self.budget_shares, len(ensembles)),
+            structure,
+            strategy=self.strategy,
+            neighboring=self.neighboring,
+            time_limit=self.time_limit,
+            n_jobs=self.n_jobs,
+        )
+
+    def _codes(self, X: Any) -> NDArray[np.int32]:
+        check_is_fitted(self, "ensembles_")
+        return encode_queries(self, self.domain_, X)

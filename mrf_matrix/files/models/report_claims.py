@@ -1,0 +1,168 @@
+"""What a report in a file claims, held against everything else that the file says.
+
+A file cannot prove that noise was drawn, nor which strategy was measured where it does not hold
+one. What it says must agree all the same: the statement with budget, relation and laws, the budget
+with those of the measurements, each law with what its sensitivity and budget need, and the expected
+error with the noise of the leaves. Where the file holds the release, the report follows from it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from fractions import Fraction
+from math import isclose
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.files.models.errors import ModelFileError
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from mrf_matrix.mechanisms.measurement.release import READ_OFF
+from mrf_matrix.planning.plans.answering import total_budget
+from mrf_matrix.reports.privacy_report import (
+    DENIAL,
+    Measurement,
+    PrivacyReport,
+    private_claim,
+    root_mean,
+)
+from mrf_matrix.voting.leaf_noise import LeafNoise
+
+BUDGET = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e+-]+|inf)\)")
+KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"PureDP": PureDP, "ZCDP": ZCDP}
+
+PRINTED = 1e-5
+"""Relative rounding of a scale in print."""
+
+AGREEMENT = 1e-2
+"""Relative difference of the expected error from that of the leaves: a rounded strategy's."""
+
+
+def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyReport:
+    """Return the report that a file's release implies, with the notes of the one that it claims.
+
+    Parameters
+    ----------
+    report : PrivacyReport
+        What the file claims. It may deny more: that its domain was read off the records.
+    expected : PrivacyReport
+        What follows from its release.
+
+    Raises
+    ------
+    ModelFileError
+        If the two differ in more than the notes.
+    """
+    if report.sensitivity is None:  # of an old file
+        old = tuple(replace(one, sensitivity=None) for one in expected.measurements)
+        expected = replace(expected, measurements=old)
+    if report.statement == READ_OFF != expected.statement:
+        expected = expected.without_claim()
+    for field in fields(PrivacyReport):
+        claimed, follows = getattr(report, field.name), getattr(expected, field.name)
+        if field.name != "notes" and not _agree(claimed, follows):
+            raise ModelFileError(
+                f"report: {field.name}: {str(claimed)[:200]!r}; its release gives {str(follows)!r}."
+            )
+    return replace(expected, notes=report.notes)
+
+
+def _agree(claimed: Any, follows: Any) -> bool:
+    if isinstance(claimed, float) and isinstance(follows, float):
+        return isclose(claimed, follows, rel_tol=1e-9)  # a root may be rounded elsewhere otherwise
+    return bool(claimed == follows)
+
+
+def check_consistent(
+    report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise | None]]
+) -> None:
+    """Refuse a report that contradicts itself or the noise of the leaves in its file.
+
+    Parameters
+    ----------
+    report : PrivacyReport
+    noises : sequence of (Forest, LeafNoise or None)
+        The noise of each ensemble's leaves, where the file knows it.
+
+    Raises
+    ------
+    ModelFileError, ValueError, ArithmeticError
+        If they disagree.
+    """
+    if len(report.measurements) != len(noises):
+        raise ModelFileError(
+            f"report: {len(report.measurements)} measurements of {len(noises)} ensembles: "
+            f"expected one for each."
+        )
+    for measurement in report.measurements:
+        _check_law(measurement, report)
+    spent = total_budget([_budget(one.budget) for one in report.measurements])
+    if report.budget != repr(spent):
+        raise ModelFileError(
+            f"report: budget {report.budget!r}; those of its measurements add up to {spent!r}."
+        )
+    _check_statement(report)
+    _check_errors(report, noises)
+
+
+def _check_law(measurement: Measurement, report: PrivacyReport) -> None:
+    """Refuse noise that is smaller than the measurement's budget needs."""
+    budget = _budget(measurement.budget)
+    if budget.is_infinite != (report.noise == "none"):
+        raise ModelFileError(
+            f"report: noise {report.noise!r} with {budget!r}: expected 'none' with an infinite "
+            f"budget only."
+        )
+    factor = squared_factor(report.neighboring, budget.norm, nonnegative=True)  # the least it is
+    needed = noise_for(measurement.column_sum, factor, budget)
+    name, _, scale = measurement.law.partition(" of scale ")
+    if name != needed.name or (scale and not float(scale) >= float(needed.scale) * (1 - PRINTED)):
+        raise ModelFileError(
+            f"report: law {measurement.law!r}: {budget!r} under {report.neighboring} neighbours "
+            f"needs {needed} for column sums of {measurement.column_sum}."
+        )
+    if bool(scale) == budget.is_infinite:
+        raise ModelFileError(f"report: law {measurement.law!r}: expected {str(needed)!r}.")
+
+
+def _budget(text: str) -> PureDP | ZCDP:
+    """Return the budget that a text is the display of."""
+    found = BUDGET.fullmatch(text)
+    if found is not None:
+        kind, amount = KINDS[found[1]], found[2]
+        budget = kind(float("inf") if amount == "inf" else Fraction(amount))
+        if repr(budget) == text:
+            return budget
+    raise ModelFileError(f"report: budget {text[:100]!r}: expected such as 'PureDP(epsilon=1/2)'.")
+
+
+def _check_statement(report: PrivacyReport) -> None:
+    """Refuse a claim of privacy that does not follow from the rest; denials need no proof."""
+    if report.statement.startswith(DENIAL):
+        return
+    laws = [one.law for one in report.measurements]
+    expected = private_claim(report.budget, report.neighboring, laws)
+    if report.noise != "exact" or report.statement != expected:
+        follows = expected if report.noise == "exact" else f"{DENIAL}: {report.noise} noise"
+        raise ModelFileError(
+            f"report: statement {report.statement[:300]!r}; the rest of it gives {follows!r}."
+        )
+
+
+def _check_errors(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise | None]]) -> None:
+    """Refuse an expected error that is not that of the leaves, and noise that is not there."""
+    known = [noise.node_variances[forest.leaves] for forest, noise in noises if noise is not None]
+    if len(known) < len(noises):
+        return  # files of version 1, which know no noise
+    for variances in known:
+        if bool(variances.any()) != (report.noise != "none"):
+            raise ModelFileError(f"report: noise {report.noise!r}: not that of the node_variances.")
+    claimed = report.expected_rms_per_leaf
+    found = root_mean(float(sum(map(np.sum, known))), sum(map(len, known)))
+    if claimed is None or not isclose(claimed, found, rel_tol=AGREEMENT):
+        raise ModelFileError(
+            f"report: expected_rms_per_leaf={claimed}; the node_variances give {found:.6g}."
+        )

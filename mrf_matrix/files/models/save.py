@@ -1,0 +1,152 @@
+"""Write a fitted forest: what prediction needs, and what was claimed. Nothing else."""
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.estimators.released.released_forest import (
+    ReleasedEnsemble,
+    ReleasedForestClassifier,
+)
+from mrf_matrix.estimators.training.allocation import TrainedEnsemble
+from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+from mrf_matrix.files.container import ContainerError, write_container
+from mrf_matrix.files.models.errors import ModelFileError
+from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS
+from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
+from mrf_matrix.forests import Forest
+from mrf_matrix.reports.privacy_report import DENIAL
+from strategies.operator_files import OperatorFileError
+
+FORMAT = "mrf_matrix.model"
+SCHEMA_VERSION = 2
+INTEGERS, FLOATS = "<i4", "<f8"
+
+
+MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
+
+
+def save_model(
+    model: MatrixModel | PosteriorModel,
+    path: "str | PathLike[str]",
+    *,
+    allow_nonprivate: bool = False,
+) -> None:
+    """Write a fitted forest to a file that `load_model` reads.
+
+    The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, the
+    variances of their noise, voting and privacy report; of a posterior forest the release and its
+    blocks, from which all else follows. It holds no record, no raw count and no seed.
+
+    Parameters
+    ----------
+    model : MatrixForestClassifier or PosteriorForestClassifier
+        Fitted, or from a file.
+    path : str or path
+        By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
+    allow_nonprivate : bool, default=False
+        Write a model that is no private release all the same: without noise its leaf values are
+        counts of records, and research noise can be subtracted by whoever knows its seed.
+
+    Raises
+    ------
+    ModelFileError
+        If the model is no private release and that was not allowed.
+    ValueError
+        If a parameter that its claim rests on was changed after `fit`.
+    TypeError
+        If it is no fitted classifier of this kind.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+    >>> from mrf_matrix.files.models.load import load_model
+    >>> from mrf_matrix.files.models.save import save_model
+    >>> monks = load_dataset("monks_1")
+    >>> forest = MatrixForestClassifier(monks.domain, n_trees=4, max_depth=2, strategy="identity")
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(forest.fit(monks.X, monks.y), folder + "/monks.mrf")
+    ...     loaded = load_model(folder + "/monks.mrf")
+    >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
+    True
+    """
+    if not isinstance(model, MatrixModel | PosteriorModel):
+        raise TypeError(
+            f"model is a {type(model).__name__}: expected a fitted MatrixForestClassifier or "
+            f"PosteriorForestClassifier, those whose model files are known."
+        )
+    if not hasattr(model, "privacy_report_"):
+        raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
+    if model.privacy_report_.noise == "shares":
+        raise ModelFileError(
+            "model is made from noise that several parties shared, a claim that model files do not "
+            "hold: expected save_release(release, path), and from_release(...) after loading it."
+        )
+    doubt = None if allow_nonprivate else doubt_of(model)
+    if doubt is not None:
+        raise ModelFileError(
+            f"model is no private release: {doubt}. Expected a fit with exact noise and a finite "
+            f"budget over a public domain, or allow_nonprivate=True."
+        )
+    try:
+        content = posterior_content(model) if isinstance(model, PosteriorModel) else _content(model)
+        write_container(Path(path), "model", *content)
+    except (ContainerError, OperatorFileError) as error:
+        raise ModelFileError(str(error)) from error
+
+
+def _content(model: MatrixModel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the JSON and the arrays of a fitted matrix forest."""
+    voting, shrinkage = model.voting_and_shrinkage()
+    arrays: dict[str, Any] = {}
+    described = []
+    for number, one in enumerate(_ensembles(model)):
+        mine = {name: _integers(one.forest, name) for name in FOREST_ARRAYS}
+        mine["leaf_values"] = np.asarray(one.leaf_values, dtype=FLOATS)
+        noise = one.leaves.noise if one.leaves.origin is not None else None
+        if noise is not None:
+            mine["node_variances"] = np.asarray(noise.node_variances, dtype=FLOATS)
+        shapes = {name: list(array.shape) for name, array in mine.items()}
+        arrays |= {f"ensemble_{number}/{name}": array for name, array in mine.items()}
+        described.append(
+            {
+                "features": list(one.features),
+                "source": one.forest.source,
+                "shapes": shapes,
+                "vote_share": None if noise is None else noise.vote_share,
+            }
+        )
+    content = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "voting": voting,
+        "shrinkage": shrinkage,
+        "domain": model.domain_.to_dict(),
+        "ensembles": described,
+        "report": model.privacy_report_.to_dict(),
+    }
+    return content, arrays
+
+
+def doubt_of(model: MatrixModel | PosteriorModel) -> str | None:
+    """Return why a fitted model is no private release; None if it is one."""
+    report = model.privacy_report_
+    if report.noise != "exact" or report.statement.startswith(DENIAL):
+        return str(report.statement)
+    for one in () if isinstance(model, PosteriorModel) else _ensembles(model):
+        if one.forest.data_dependent and one.forest.budget_spent is None:
+            return "its trees were learned from records without a budget"
+    return None
+
+
+def _ensembles(model: MatrixModel) -> Sequence[TrainedEnsemble | ReleasedEnsemble]:
+    return model.ensembles_
+
+
+def _integers(forest: Forest, name: str) -> Any:
+    return np.asarray(getattr(forest, name), dtype=INTEGERS)

@@ -1,0 +1,240 @@
+"""Grow trees privately: public depth, public candidates, the exponential mechanism at every node.
+
+All nodes at one depth of the trees at hand are handled together. What may be chosen depends on
+the domain and on earlier choices only: the codes that remain of each attribute in the node's box.
+No record decides whether a node is split, so empty nodes are split too, at random.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.branches import threshold_pattern
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.scores import PrivateScore
+from mrf_matrix.forests.growth.private.selection import Rate, select
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Level = tuple[Ints, Ints]
+
+TABLE = 1 << 21
+"""Class counts (candidates x nodes x classes) held at once: 16 MB."""
+
+
+@dataclass(frozen=True)
+class PrivateGrowth:
+    """The public parameters of private growth.
+
+    Attributes
+    ----------
+    max_depth : int
+    score : PrivateScore
+    attribute_rate, cut_rate : Rate
+        What a node spends on its attribute and on its cut.
+    """
+
+    max_depth: int
+    score: PrivateScore
+    attribute_rate: Rate
+    cut_rate: Rate
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The codes that remain in each node: ``low <= code < high``, (nodes, attributes)."""
+
+    low: Ints
+    high: Ints
+
+    @classmethod
+    def whole(cls, sizes: tuple[int, ...], n: int) -> "Boxes":
+        """Return n copies of the whole domain."""
+        high = np.tile(np.asarray(sizes, dtype=np.int32), (n, 1))
+        return cls(np.zeros_like(high), high)
+
+    def halves(self, rows: Longs, attribute: Longs, cut: Longs) -> "Boxes":
+        """Return both sides of the cuts of some boxes, side by side."""
+        low, high = np.repeat(self.low[rows], 2, axis=0), np.repeat(self.high[rows], 2, axis=0)
+        left = 2 * np.arange(len(rows))
+        high[left, attribute] = cut
+        low[left + 1, attribute] = cut
+        return Boxes(low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """All thresholds of the domain, attribute by attribute: "codes below `cut` go left"."""
+
+    attribute: Longs
+    cut: Longs
+    first: Longs
+    splittable: Longs
+
+    @classmethod
+    def of(cls, sizes: tuple[int, ...]) -> "Candidates":
+        """Return the candidates of a domain."""
+        splittable = np.array([i for i, size in enumerate(sizes) if size > 1], dtype=np.int64)
+        lengths = np.array([sizes[i] - 1 for i in splittable], dtype=np.int64)
+        first = np.cumsum(lengths) - lengths
+        cut = np.arange(int(lengths.sum())) - np.repeat(first, lengths) + 1
+        return cls(np.repeat(splittable, lengths), cut, first, splittable)
+
+    def within(self, boxes: Boxes, nodes: slice) -> Bools:
+        """Return which candidates cut which boxes, (candidates, nodes)."""
+        low, high = boxes.low[nodes].T, boxes.high[nodes].T
+        cut = self.cut[:, None]
+        return np.asarray((low[self.attribute] < cut) & (cut < high[self.attribute]))
+
+
+def choose_splits(
+    scores: Array, options: Bools, candidates: Candidates, growth: PrivateGrowth, bits: Bits
+) -> Longs:
+    """Choose each node's candidate: its attribute first, then one of that attribute's cuts.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (candidates, nodes)
+    options : ndarray of bool, same shape
+        Public.
+
+    Returns
+    -------
+    ndarray of int64, shape (nodes,)
+        Candidate numbers, -1 where there is none.
+    """
+    best, has_cut = attribute_scores(scores, options, candidates)
+    row = select(growth.score.gaps(best, has_cut), has_cut, growth.attribute_rate, bits)
+    of_chosen = options & (candidates.attribute[:, None] == candidates.splittable[row])
+    return select(growth.score.gaps(scores, of_chosen), of_chosen, growth.cut_rate, bits)
+
+
+def attribute_scores(scores: Array, options: Bools, candidates: Candidates) -> tuple[Array, Bools]:
+    """Return each attribute's best score, and whether it has an option: (attributes, nodes)."""
+    best = np.maximum.reduceat(np.where(options, scores, -np.inf), candidates.first, axis=0)
+    return best, np.logical_or.reduceat(options, candidates.first, axis=0)
+
+
+def candidate_scores(
+    domain: Domain,
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    node: Longs,
+    n_nodes: int,
+    score: PrivateScore,
+) -> Array:
+    """Score every candidate in every node from the records that are in it: (candidates, nodes).
+
+    The largest array is the class counts of one attribute, (size, classes, nodes).
+    """
+    k, rows = domain.n_classes, []
+    for i, size in enumerate(domain.sizes):
+        if size < 2:
+            continue
+        key = (codes[:, i].astype(np.int64) * n_nodes + node) * k + labels
+        counts = np.bincount(key, minlength=size * n_nodes * k).reshape(size, n_nodes, k)
+        left = np.cumsum(counts, axis=0)
+        rows.append(score.of(left[:-1], left[-1] - left[:-1]))
+    return np.concatenate(rows)
+
+
+def private_levels(
+    domain: Domain,
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    tree: Longs,
+    record: Longs,
+    n_trees: int,
+    growth: PrivateGrowth,
+    bits: Bits,
+) -> list[Level]:
+    """Grow trees from the structure points, given as sorted (tree, record) pairs.
+
+    Every level of a tree spends ``attribute + cut`` once, for its nodes hold different records.
+    Memory: about 40 bytes a point, 16 bytes a node and attribute, and tables of `TABLE` numbers.
+
+    Returns
+    -------
+    list of (attribute, pattern)
+        As `forest_from_levels` takes them: each level's nodes in the order of their parents.
+    """
+    candidates = Candidates.of(domain.sizes)
+    boxes = Boxes.whole(domain.sizes, n_trees)
+    node = np.asarray(tree, dtype=np.int64)
+    levels: list[Level] = []
+    for _ in range(growth.max_depth if len(candidates.cut) else 0):
+        if not len(boxes.low):
+            break
+        chosen = _choose_level(domain, codes, labels, node, record, boxes, candidates, growth, bits)
+        split = np.flatnonzero(chosen >= 0)
+        attribute, cut = candidates.attribute[chosen], candidates.cut[chosen]
+        kinds = np.where(chosen >= 0, attribute, -1).astype(np.int32)
+        levels.append((kinds, threshold_pattern(domain.sizes, cut)))
+        boxes = boxes.halves(split, attribute[split], cut[split])
+        kept = np.flatnonzero(chosen[node] >= 0)
+        node, record = node[kept], record[kept]
+        right = codes[record, attribute[node]] >= cut[node]
+        node = 2 * (np.cumsum(chosen >= 0) - 1)[node] + right
+        order = np.argsort(node, kind="stable")
+        node, record = node[order], record[order]
+    leaves = np.full(len(boxes.low), -1, dtype=np.int32)
+    return [*levels, (leaves, np.zeros_like(leaves))]
+
+
+def joined_levels(parts: Sequence[list[Level]]) -> list[Level]:
+    """Return the levels of all trees from those of some trees each.
+
+    The layout is that of growing all trees at once: how many were grown together depends on the
+    number of records, which is private, so the forest must not tell.
+    """
+    deepest = max(map(len, parts))
+    nothing = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+    same = [[*part, *[nothing] * (deepest - len(part))] for part in parts]
+    return [
+        (np.concatenate([one[0] for one in level]), np.concatenate([one[1] for one in level]))
+        for level in zip(*same, strict=True)
+    ]
+
+
+def _choose_level(
+    domain: Domain,
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    node: Longs,
+    record: Longs,
+    boxes: Boxes,
+    candidates: Candidates,
+    growth: PrivateGrowth,
+    bits: Bits,
+) -> Longs:
+    """Choose the candidate of every node of a level, some nodes at a time."""
+    n = len(boxes.low)
+    width = len(candidates.cut) + max(domain.sizes) * domain.n_classes
+    step = max(1, TABLE // width)
+    chosen = np.empty(n, dtype=np.int64)
+    for nodes, points in _slices(node, n, step):
+        here = record[points]
+        scores = candidate_scores(
+            domain,
+            codes[here],
+            labels[here],
+            node[points] - nodes.start,
+            nodes.stop - nodes.start,
+            growth.score,
+        )
+        options = candidates.within(boxes, nodes)
+        chosen[nodes] = choose_splits(scores, options, candidates, growth, bits)
+    return chosen
+
+
+def _slices(node: Longs, n_nodes: int, step: int) -> Iterator[tuple[slice, slice]]:
+    for first in range(0, n_nodes, step):
+        stop = min(first + step, n_nodes)
+        ends = np.searchsorted(node, [first, stop])
+        yield slice(first, stop), slice(int(ends[0]), int(ends[1]))

@@ -1,0 +1,134 @@
+"""The exponential mechanism over integer scores, sampled exactly.
+
+Option i of a node is chosen with probability proportional to ``exp(-rate * gap_i)``, where
+``gap_i >= 0`` is an integer, how far its score is behind. Draw an option uniformly and accept it
+with probability ``exp(-rate * gap)``, until one is accepted: the best has gap 0, so one in m
+draws is accepted at least. The coin of probability ``exp(-x)``, x a fraction of a power of two,
+is thrown by comparing uniform integers only (Canonne, Kamath and Steinke 2020, Algorithm 1): no
+logarithm, no exponential and no rounding takes part, so that the law is exactly the one whose
+privacy is proved.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.forests.growth.private.bits import Bits
+
+Longs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+LARGEST_GAP = 1 << 31
+"""Gaps must stay below it, so that rate times gap fits in 62 bits."""
+
+
+LARGEST_RATE = 1 << 24
+"""Rates must stay below it; no one can tell them from infinity."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """``units / 2**shift``: a rate rounded down, which can only add privacy; None is infinity.
+
+    Examples
+    --------
+    >>> Rate.below(Fraction(1, 3)).value <= Fraction(1, 3)
+    True
+    """
+
+    units: int | None
+    shift: int = 24
+
+    @classmethod
+    def below(cls, rate: Fraction | float, largest_gap: int = LARGEST_GAP) -> "Rate":
+        """Return the rate with as many bits as fit beside gaps of at most `largest_gap`."""
+        if rate == float("inf"):
+            return cls(None)
+        exact = Fraction(rate)
+        if exact >= LARGEST_RATE:
+            raise ValueError(
+                f"rate={exact}: expected less than {LARGEST_RATE}; use float('inf') for no noise."
+            )
+        bits = 61 - largest_gap.bit_length() - max(0, floor(exact)).bit_length()
+        shift = max(1, min(60, bits))
+        return cls(floor(exact * (1 << shift)), shift)
+
+    @property
+    def value(self) -> Fraction | float:
+        """The rate as an exact number."""
+        return float("inf") if self.units is None else Fraction(self.units, 1 << self.shift)
+
+
+def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
+    """Choose a row for every column by the exponential mechanism.
+
+    Parameters
+    ----------
+    gaps : ndarray of int64, shape (rows, nodes)
+        How far each option is behind the best possible score; only read at options.
+    options : ndarray of bool, shape (rows, nodes)
+        What may be chosen: **public**.
+    rate : Rate
+    bits : Bits
+
+    Returns
+    -------
+    ndarray of int64, shape (nodes,)
+        The chosen row, -1 where there is no option.
+    """
+    if rate.units is None:
+        least = np.where(options, gaps, LARGEST_GAP).min(axis=0)
+        options = options & (gaps == least)
+    number = options.sum(axis=0)
+    starts = np.cumsum(number) - number
+    rows = np.nonzero(options.T)[1]
+    chosen = np.full(len(number), -1, dtype=np.int64)
+    pending = np.flatnonzero(number)
+    while len(pending):
+        row = rows[starts[pending] + bits.below(number[pending])]
+        if rate.units is None:
+            accepted = np.ones(len(pending), dtype=np.bool_)
+        else:
+            accepted = coin_exp(gaps[row, pending] * rate.units, rate.shift, bits)
+        chosen[pending[accepted]] = row[accepted]
+        pending = pending[~accepted]
+    return chosen
+
+
+def coin_exp(numerator: Longs, shift: int, bits: Bits) -> Bools:
+    """Throw coins that are True with probability ``exp(-numerator / 2**shift)``, exactly."""
+    result = _coin_below_one(numerator & ((1 << shift) - 1), shift, bits)
+    whole = np.where(result, numerator >> shift, 0)
+    while (alive := np.flatnonzero(whole > 0)).size:
+        passed = _coin_below_one(np.full(len(alive), 1 << shift), shift, bits)
+        result[alive[~passed]] = False
+        whole[alive] = np.where(passed, whole[alive] - 1, 0)
+    return result
+
+
+def _coin_below_one(numerator: Longs, shift: int, bits: Bits) -> Bools:
+    """Throw ``exp(-x)`` for x in [0, 1]: the first k whose coin of x/k fails is odd that often."""
+    odd = np.zeros(len(numerator), dtype=np.bool_)
+    pending = np.arange(len(numerator))
+    k = 1
+    while len(pending):
+        first = bits.below(np.full(len(pending), k)) == 0
+        hit = first & (bits.low(len(pending), shift) < numerator[pending])
+        odd[pending[~hit]] = k % 2 == 1
+        pending = pending[hit]
+        k += 1
+    return odd
+
+
+def probabilities(gaps: NDArray[Any], options: Bools, rate: Rate) -> NDArray[np.float64]:
+    """Return the law of `select`: each option's probability, columns summing to one."""
+    if rate.units is None:
+        least = np.where(options, gaps, LARGEST_GAP).min(axis=0)
+        weights = (options & (gaps == least)).astype(np.float64)
+    else:
+        weights = np.where(options, np.exp(-float(rate.value) * np.asarray(gaps)), 0.0)
+    return np.asarray(weights / np.maximum(weights.sum(axis=0), np.finfo(float).tiny))

@@ -1,0 +1,244 @@
+"""The multinomial random forest, private: public depth, public candidates, exact choices."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.assembly import forest_from_levels
+from mrf_matrix.forests.branches import branch_pool
+from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.growth.impurity import Criterion, Impurity
+from mrf_matrix.forests.growth.parameters import check_probability
+from mrf_matrix.forests.growth.private.bits import Bits, Noise
+from mrf_matrix.forests.growth.private.private import (
+    Level,
+    PrivateGrowth,
+    joined_levels,
+    private_levels,
+)
+from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
+from mrf_matrix.forests.growth.private.scores import PrivateScore, Score
+from mrf_matrix.forests.growth.records import Records
+from mrf_matrix.forests.parameters import check_integer
+from mrf_matrix.mechanisms import PureDP
+
+Longs = NDArray[np.int64]
+Pairs = tuple[Longs, Longs]
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateGrown:
+    """A privately grown forest, and the class counts that its structure has not seen.
+
+    Attributes
+    ----------
+    forest : Forest
+        Safe to release: data-dependent, with its `budget_spent`.
+    leaf_counts : ndarray of int64, shape (o, k)
+        Class counts of the estimation points in every leaf. **Not to be released.**
+    """
+
+    forest: Forest
+    leaf_counts: Longs
+
+
+@dataclass(frozen=True)
+class PrivateMultinomialTrees:
+    """Multinomial trees whose structure is ε-differentially private.
+
+    Depth and candidates are public, so nothing but the choices looks at records. A node chooses
+    its attribute, then its cut, by exponential mechanisms of B₁ and B₂. Nodes of one level hold
+    different records, levels and trees add up (Theorem 2 of Bai et al.): ``B₁ + B₂ = ε/(d t)``.
+
+    Parameters
+    ----------
+    epsilon : int, float, Fraction, or float("inf")
+        What the structure spends.
+    n_trees : int, default=16
+    max_depth : int, default=4
+        Public depth d. Nodes are leaves there, or where no cut of the domain is left.
+    attribute_share : float, default=0.5
+        B₁ / (B₁ + B₂).
+    score : {"normalized", "majority"}, default="normalized"
+        "normalized": the paper's; "majority": records that the children's majorities label
+        right, a score in records, which says far more per budget. See `private_scores`.
+    criterion : {"gini", "entropy"}, default="gini"
+        Impurity of "normalized" scores.
+    structure_share : float, default=1.0
+        Probability that a record is a structure point of a tree; the others are estimation
+        points, by independent coins.
+    disjoint : bool, default=False
+        Every record belongs to one tree only, by its own coin: then trees compose in parallel
+        and each spends all of ε.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+        Replacing a record is removing one and adding another: it halves every rate.
+
+    Notes
+    -----
+    The number of records in a node decides nothing. Line 3 of the paper's Algorithm 1 does count
+    estimation points; with it no ε holds, since a node of k points is never split and one of
+    k + 1 always is.
+    """
+
+    epsilon: Any
+    n_trees: int = 16
+    max_depth: int = 4
+    attribute_share: float = 0.5
+    score: Score = "normalized"
+    criterion: Criterion = "gini"
+    structure_share: float = 1.0
+    disjoint: bool = False
+    neighboring: str = "add_remove"
+
+    def __post_init__(self) -> None:
+        PureDP(self.epsilon)
+        check_integer("n_trees", self.n_trees, 1)
+        check_integer("max_depth", self.max_depth, 0)
+        check_probability("attribute_share", self.attribute_share)
+        check_probability("structure_share", self.structure_share)
+        if self.neighboring not in ("add_remove", "replace_one"):
+            raise ValueError(
+                f"neighboring={shown(self.neighboring)}: expected 'add_remove' or 'replace_one'."
+            )
+        _ = self.growth  # refuses unknown scores, and rates that cannot be drawn at
+
+    @property
+    def tree_epsilon(self) -> Fraction | float:
+        """What one tree spends on the records it sees, in the add/remove sense."""
+        epsilon = PureDP(self.epsilon).epsilon
+        if epsilon == float("inf"):
+            return epsilon
+        factor = 2 if self.neighboring == "replace_one" else 1
+        return Fraction(epsilon) / factor / (1 if self.disjoint else self.n_trees)
+
+    @property
+    def budgets(self) -> tuple[Fraction | float, Fraction | float]:
+        """(B₁, B₂) of every node."""
+        if self.tree_epsilon == float("inf"):
+            return float("inf"), float("inf")
+        level = Fraction(self.tree_epsilon) / max(1, self.max_depth)
+        share = Fraction(repr(float(self.attribute_share)))
+        return level * share, level * (1 - share)
+
+    def grow(
+        self,
+        domain: Domain,
+        codes: NDArray[Any],
+        labels: NDArray[Any],
+        *,
+        noise: Noise = "exact",
+        noise_state: Any = None,
+        bits: Bits | None = None,
+    ) -> PrivateGrown:
+        """Grow the structure from private records.
+
+        Parameters
+        ----------
+        domain : Domain
+            **Public**, with a target.
+        codes : ndarray of int, shape (N, d)
+        labels : ndarray of int, shape (N,)
+        noise : {"exact", "research"}
+            "exact": coins and choices from the system's randomness, exactly; cannot be seeded.
+            "research": the same law, seeded by `noise_state`; not a private release.
+        noise_state : int, Generator or None
+        bits : Bits, optional
+            The source itself, instead of the two above.
+
+        Returns
+        -------
+        PrivateGrown
+
+        Raises
+        ------
+        ValueError
+            If a parameter or record is invalid, or the trees could outgrow the limit on nodes.
+
+        Notes
+        -----
+        Trees are grown a few at a time, so that memory is that of the records once and of the
+        public numbers in `sizes`, never of records times trees.
+        """
+        self.sizes(domain).check()
+        bits = bits or Bits.of(noise, noise_state)
+        if len(codes):  # a part of the records may be empty
+            Records.of(domain, codes, labels)
+        codes, labels = np.asarray(codes), np.asarray(labels)
+        levels, counts = [], []
+        for n_trees, structure, estimation in self._points(domain, len(codes), bits):
+            grown = private_levels(domain, codes, labels, *structure, n_trees, self.growth, bits)
+            part = self._forest(domain, grown, bits)
+            levels.append(grown)
+            counts.append(_leaf_counts(part, codes, labels, *estimation))
+        return PrivateGrown(
+            self._forest(domain, joined_levels(levels), bits), np.concatenate(counts)
+        )
+
+    @property
+    def growth(self) -> PrivateGrowth:
+        """What every node may look at and spend."""
+        score = PrivateScore(self.score, Impurity(self.criterion))
+        b1, b2 = self.budgets
+        return PrivateGrowth(self.max_depth, score, score.rate(b1), score.rate(b2))
+
+    def sizes(self, domain: Domain) -> GrowthSizes:
+        """Return the most that the trees can come to over a domain, whatever the records are."""
+        return GrowthSizes(domain, self.n_trees, self.max_depth)
+
+    def _forest(self, domain: Domain, levels: Sequence[Level], bits: Bits) -> Forest:
+        attributes, patterns = zip(*levels, strict=True)
+        return forest_from_levels(
+            domain,
+            attributes,
+            patterns,
+            branch_pool(domain.sizes),
+            data_dependent=True,
+            budget_spent=PureDP(self.epsilon),
+            source=f"private multinomial trees{bits.remark}",
+        )
+
+    def _points(
+        self, domain: Domain, n_records: int, bits: Bits
+    ) -> Iterator[tuple[int, Pairs, Pairs]]:
+        """Throw every record's coins, some trees at a time.
+
+        Yields the number of trees, and structure and estimation points as (tree, record).
+        """
+        if self.disjoint:
+            tree = bits.below(np.full(n_records, self.n_trees))
+            record = np.argsort(tree, kind="stable")
+            yield self.n_trees, *self._coins(tree[record], record, bits)
+            return
+        step = self.sizes(domain).trees_at_once(n_records)
+        for first in range(0, self.n_trees, step):
+            count = min(step, self.n_trees - first)
+            tree, record = np.divmod(np.arange(count * n_records), max(1, n_records))
+            yield count, *self._coins(tree, record, bits)
+
+    def _coins(self, tree: Longs, record: Longs, bits: Bits) -> tuple[Pairs, Pairs]:
+        if self.structure_share == 1:
+            return (tree, record), (tree[:0], record[:0])
+        is_structure = bits.coins(len(tree), self.structure_share)
+        structure, estimation = np.flatnonzero(is_structure), np.flatnonzero(~is_structure)
+        return (tree[structure], record[structure]), (tree[estimation], record[estimation])
+
+
+def _leaf_counts(
+    forest: Forest, codes: NDArray[Any], labels: NDArray[Any], tree: Longs, record: Longs
+) -> Longs:
+    """Count the points of each class in every leaf; not to be released."""
+    k = forest.domain.n_classes
+    node = forest.roots[tree].astype(np.int64)
+    for _ in range(forest.max_depth):
+        attribute = forest.attribute[node]
+        code = codes[record, np.maximum(attribute, 0)]
+        branch = forest.branches[forest.pattern[node] + code]
+        node = np.where(attribute < 0, node, forest.first_child[node] + branch)
+    key = forest.leaf_index[node].astype(np.int64) * k + labels[record]
+    return np.bincount(key, minlength=forest.n_leaves * k).reshape(-1, k)

@@ -1,0 +1,130 @@
+"""Trees over disjoint blocks of attributes, each splitting on all attributes of its block."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log, prod
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.assembly import check_growth
+from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.sources.from_paths import forest_from_paths
+from mrf_matrix.forests.sources.source import RandomState
+
+Block = tuple[int, ...]
+
+_SMALLER = "make more, smaller blocks, or coarsen the domain"
+
+
+@dataclass(frozen=True)
+class BlockTrees:
+    """One tree for each block of attributes, with a leaf for every combination of its codes.
+
+    Blocks share no attribute, so every record is counted once a tree, and the trees' votes
+    multiply: blocks of one attribute are naive Bayes, one block of all of them is the table of
+    cells.
+
+    Parameters
+    ----------
+    blocks : sequence of sequences of int
+        Positions of each block's attributes.
+    class_totals : bool, default=True
+        Whether a last tree of a single leaf counts the records of each class.
+
+    Raises
+    ------
+    ValueError
+        If a block is empty or an attribute stands in two blocks.
+
+    Examples
+    --------
+    >>> BlockTrees([[0, 2], [1]]).grow(Domain.from_sizes([2, 3, 2]))
+    Forest(3 trees, 8 leaves, depth 2, over 3 attributes, tables of blocks [0, 2] [1])
+    """
+
+    blocks: Sequence[Sequence[int]]
+    class_totals: bool = True
+
+    def __post_init__(self) -> None:
+        blocks = tuple(tuple(sorted(int(i) for i in block)) for block in self.blocks)
+        seen = [i for block in blocks for i in block]
+        if not blocks or not all(blocks) or len(seen) != len(set(seen)) or min(seen) < 0:
+            raise ValueError(
+                f"blocks={self.blocks!r}: expected at least one block, none of them empty, and "
+                f"each attribute's position in one block only."
+            )
+        object.__setattr__(self, "blocks", blocks)
+
+    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
+        """Return the trees, in the order of the blocks; nothing is random.
+
+        Parameters
+        ----------
+        domain : Domain
+        random_state : ignored
+            Path sources have one.
+
+        Raises
+        ------
+        ValueError
+            If an attribute is not in the domain, or the trees have too many leaves.
+        """
+        largest = max(i for block in self.blocks for i in block)
+        if largest >= domain.n_attributes:
+            raise ValueError(
+                f"blocks name attribute {largest}: the domain has {domain.n_attributes} "
+                f"attributes, numbered from 0."
+            )
+        leaves = [prod(domain.sizes[i] for i in block) for block in self.blocks]
+        check_growth(2 * sum(leaves), _SMALLER)
+        paths = [_paths(domain, block) for block in self.blocks]
+        if self.class_totals:
+            paths.append(np.full((1, domain.n_attributes), -1, dtype=np.int32))
+        trees = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+        names = " ".join(map(str, map(list, self.blocks[:4])))
+        more = " ..." if len(self.blocks) > 4 else ""
+        source = f"tables of blocks {names}{more}"
+        return forest_from_paths(np.concatenate(paths), trees, domain, source=source)
+
+
+def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: int) -> list[Block]:
+    """Split attributes into blocks with about equally many cells, the largest attributes first.
+
+    Parameters
+    ----------
+    attributes : iterable of int
+        Positions; attributes of one size are taken in this order.
+    sizes : sequence of int
+        Sizes of all the domain's attributes.
+    n_blocks : int
+        Most blocks; no more than there are attributes are made.
+
+    Raises
+    ------
+    ValueError
+        If ``n_blocks`` is less than 1.
+
+    Examples
+    --------
+    >>> balanced_blocks([0, 1, 2], [2, 2, 4], 2)
+    [(2,), (0, 1)]
+    """
+    if n_blocks < 1:
+        raise ValueError(f"n_blocks={n_blocks!r}: expected a whole number of at least 1.")
+    blocks: list[list[int]] = [[] for _ in range(n_blocks)]
+    weights = np.zeros(n_blocks)
+    for i in sorted(attributes, key=lambda i: -sizes[i]):
+        lightest = int(np.argmin(weights))
+        blocks[lightest].append(int(i))
+        weights[lightest] += log(max(sizes[i], 1 + 1e-9))
+    return [tuple(sorted(block)) for block in blocks if block]
+
+
+def _paths(domain: Domain, block: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    sizes = [domain.sizes[i] for i in block]
+    paths = np.full((prod(sizes), domain.n_attributes), -1, dtype=np.int32)
+    paths[:, list(block)] = np.stack(np.unravel_index(np.arange(prod(sizes)), sizes), axis=1)
+    paths[:, [i for i in block if domain.sizes[i] == 1]] = -1  # there is nothing to split
+    return paths

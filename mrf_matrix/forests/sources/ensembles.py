@@ -1,0 +1,229 @@
+"""Several forests over subsets of the attributes: the ensembles of Algorithm 3.
+
+Every ensemble sees a few attributes only, so that its domain stays small; its forest, workload
+and strategy live on that sub-domain. All of it is public and drawn without data (Tajima, Wu and
+Houmansadr, AAAI 2025, Algorithm 3, lines 1 to 3).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
+from mrf_matrix.forests.sources.random_trees import RandomTrees
+
+Codes = NDArray[np.int32]
+
+
+Use = Literal["plan", "release", "study"]
+PURPOSE = {"plan": "a plan without data", "release": "a private release"}
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """One forest and the attributes that it sees.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Positions of its attributes in the whole domain, in the order of the forest's domain.
+    forest : Forest
+        Over the sub-domain of these attributes.
+    depth_limit : int, optional
+        The depth that was asked for, where trees are as deep as their attributes allow.
+    """
+
+    features: tuple[int, ...]
+    forest: Forest
+    depth_limit: int | None = None
+
+    @property
+    def depth_note(self) -> str | None:
+        """What is said where trees are less deep than was asked for."""
+        depth = self.forest.max_depth
+        if self.depth_limit is None or depth >= self.depth_limit:
+            return None
+        return f"max_depth={self.depth_limit}: trees are {depth} deep, all that attributes allow"
+
+    def view(self, codes: Codes) -> Codes:
+        """Return the columns of encoded records that the ensemble sees, shape (N, d̄)."""
+        if self.features == tuple(range(codes.shape[1])):
+            return codes
+        return np.ascontiguousarray(codes[:, self.features])
+
+
+@dataclass(frozen=True)
+class EnsembleDesign:
+    """How many ensembles, of how many trees, over which attributes: all of it public.
+
+    Parameters
+    ----------
+    n_ensembles : int
+        Number of ensembles q.
+    max_features : int or None
+        Attributes that each ensemble draws (d̄); None for all of them.
+    feature_subsets : sequence of sequences of str or int, or None
+        The attributes of each ensemble, by hand; then none are drawn.
+    n_trees, max_depth, splits
+        The random trees of all ensembles together, see `RandomTrees`.
+    forest : Forest, path source, sequence of either, or None
+        What to use instead of random trees: one for all ensembles, or one each.
+    """
+
+    n_ensembles: Any = 1
+    max_features: Any = None
+    feature_subsets: Any = None
+    n_trees: Any = 128
+    max_depth: Any = 4
+    splits: Any = "multiway"
+    forest: Any = None
+
+    def grow(
+        self, domain: Domain, structure: np.random.Generator, *, use: Use = "plan"
+    ) -> tuple[Ensemble, ...]:
+        """Draw the attributes of every ensemble and grow its forest, without data.
+
+        Parameters
+        ----------
+        domain : Domain
+        structure : Generator
+        use : {"plan", "release", "study"}, default="plan"
+            A plan takes structures grown without data only; a private release also those that
+            were paid for (`budget_spent`); a study without privacy takes any.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range, or does not fit another one or the domain, or a forest
+            was learned from records (a `LearnedStructureError`).
+        """
+        count = self.checked_count()
+        subsets = self._subsets(domain, count, structure)
+        sources = self._sources(count)
+        ensembles = []
+        for subset, source in zip(subsets, sources, strict=True):
+            whole = subset == tuple(range(domain.n_attributes))
+            part = domain if whole else domain.select(subset)
+            if use == "plan":
+                _check_asks_no_records(source)
+            forest = source if isinstance(source, Forest) else source.grow(part, structure)
+            _check_fits(forest, part)
+            if use != "study":
+                paid = use == "release"
+                check_structure_is_public(forest, PURPOSE[use], allow_spent=paid)
+            limit = source.max_depth if isinstance(source, RandomTrees) else None
+            ensembles.append(Ensemble(subset, forest, limit))
+        return tuple(ensembles)
+
+    def checked_count(self) -> int:
+        """Return the number of ensembles, or refuse."""
+        count = whole_number("n_ensembles", self.n_ensembles)
+        if self.feature_subsets is None:
+            return count
+        if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
+            raise ValueError(
+                f"feature_subsets={shown(self.feature_subsets)}: expected one list of "
+                f"attributes for "
+                f"each ensemble, for example [[0, 1], ['age', 'sex']]."
+            )
+        if count not in (1, len(self.feature_subsets)):
+            raise ValueError(
+                f"n_ensembles={count} and {len(self.feature_subsets)} feature_subsets: expected "
+                f"as many of one as of the other; leave n_ensembles out."
+            )
+        return len(self.feature_subsets)
+
+    def _subsets(
+        self, domain: Domain, count: int, structure: np.random.Generator
+    ) -> list[tuple[int, ...]]:
+        if self.feature_subsets is not None:
+            if self.max_features is not None:
+                raise ValueError(
+                    f"max_features={shown(self.max_features)} and feature_subsets are both given: "
+                    f"expected one of them."
+                )
+            return [
+                attribute_positions("feature_subsets", domain, subset)
+                for subset in self.feature_subsets
+            ]
+        size = domain.n_attributes
+        if self.max_features is not None:
+            size = whole_number("max_features", self.max_features)
+            if size > domain.n_attributes:
+                raise ValueError(
+                    f"max_features={size}: expected at most {domain.n_attributes}, the "
+                    f"attributes of the domain."
+                )
+        if size == domain.n_attributes:
+            return [tuple(range(size))] * count
+        drawn = (structure.choice(domain.n_attributes, size, replace=False) for _ in range(count))
+        return [tuple(int(i) for i in np.sort(positions)) for positions in drawn]
+
+    def _sources(self, count: int) -> Sequence[Any]:
+        RandomTrees(self.n_trees, self.max_depth, self.splits)  # refused even where not in use
+        if self.forest is None:
+            trees = whole_number("n_trees", self.n_trees)
+            if trees < count:
+                raise ValueError(
+                    f"n_trees={trees} and n_ensembles={count}: expected at least one tree for "
+                    f"each ensemble."
+                )
+            shares = [trees // count + (i < trees % count) for i in range(count)]
+            return [RandomTrees(share, self.max_depth, self.splits) for share in shares]
+        given = list(self.forest) if isinstance(self.forest, list | tuple) else [self.forest]
+        if len(given) == 1 and (count == 1 or not isinstance(given[0], Forest)):
+            return given * count
+        if len(given) != count:
+            raise ValueError(
+                f"forest holds {len(given)} for {count} ensembles: expected one forest for each "
+                f"of them, or one path source for all."
+            )
+        return given
+
+
+def _check_asks_no_records(source: Any) -> None:
+    """Refuse a path source that grows from records: a plan has none to give."""
+    if isinstance(source, Forest):
+        return
+    asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
+    if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
+        raise LearnedStructureError(
+            f"forest={shown(source)}: expected a Forest, or a path source that grows from "
+            f"the public "
+            f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
+            f"be planned without data."
+        )
+
+
+def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ...]:
+    """Return the positions of attributes that are given by position or name.
+
+    Raises
+    ------
+    ValueError
+        If they are no list of the domain's attributes; `name` is the argument that is named.
+    """
+    if isinstance(subset, str) or np.ndim(subset) != 1 or not len(subset):
+        raise ValueError(
+            f"{name} holds {shown(subset)}: expected lists of attributes, such as [0, 1] or "
+            f"['age', 'sex']."
+        )
+    place = {name: i for i, name in enumerate(domain.names)}
+    chosen = domain.select(int(key) if isinstance(key, np.integer) else key for key in subset)
+    return tuple(place[name] for name in chosen.names)
+
+
+def _check_fits(forest: Forest, domain: Domain) -> None:
+    if forest.domain.sizes != domain.sizes:
+        raise ValueError(
+            f"forest has a domain of sizes {forest.domain.sizes}: expected the estimator's "
+            f"domain, {domain.sizes}. Grow it over the same domain."
+        )

@@ -1,0 +1,218 @@
+"""Random trees: the structure is drawn from the public domain alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.arrays import Ints
+from mrf_matrix.forests.assembly import check_growth, forest_from_levels
+from mrf_matrix.forests.branches import branch_pool, multiway_pattern, threshold_pattern
+from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.parameters import check_integer
+from mrf_matrix.forests.sources.source import RandomState
+
+Bools = NDArray[np.bool_]
+Level = tuple[list[Ints], list[Ints]]
+
+_SMALLER = "lower n_trees or max_depth, give fewer attributes, or coarsen the domain"
+
+
+@dataclass(frozen=True)
+class RandomTrees:
+    """Random decision trees, grown without looking at any record.
+
+    Every node draws its attribute uniformly among those it can still split, independently of
+    all other nodes.
+
+    - ``splits="multiway"`` (ID3 style, the trees of the M-RF paper): one branch a code, so an
+      attribute is never used again on a path.
+    - ``splits="binary"``: a threshold drawn uniformly between the codes that remain on the path
+      (codes below it go left); an attribute can be used again while it keeps two codes.
+
+    Attributes of size 1 are never drawn. A node at ``max_depth``, or one with nothing left to
+    split, is a leaf.
+
+    Parameters
+    ----------
+    n_trees : int, default=128
+        Number of trees.
+    max_depth : int, default=4
+        Most splits on a path, 0 for trees of a single leaf. With multi-way splits every path has
+        exactly this many, or as many as there are attributes to split.
+    splits : {"multiway", "binary"}, default="multiway"
+        Kind of splits.
+    attributes : sequence of str or int, optional
+        Names or indices of the attributes that may be split; all by default.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range or of the wrong type.
+
+    References
+    ----------
+    Tajima, Wu, Houmansadr: Improving Private Random Forest Prediction Using Matrix
+    Representation (2025), ``BuildTree``; Fan et al., Is random model better? On its accuracy and
+    efficiency (2003).
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Domain
+    >>> car = Domain.from_sizes([4, 4, 4, 3, 3, 3])
+    >>> RandomTrees(n_trees=2, max_depth=1, splits="binary").grow(car, random_state=0)
+    Forest(2 trees, 4 leaves, depth 1, over 6 attributes, random binary trees)
+    """
+
+    n_trees: int = 128
+    max_depth: int = 4
+    splits: Literal["multiway", "binary"] = "multiway"
+    attributes: Sequence[str | int] | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("n_trees", self.n_trees, 1)
+        check_integer("max_depth", self.max_depth, 0)
+        if self.splits not in ("multiway", "binary"):
+            raise ValueError(f"splits={shown(self.splits)}: expected 'multiway' or 'binary'.")
+        if self.attributes is not None:
+            if isinstance(self.attributes, str):
+                raise TypeError(
+                    f"attributes={shown(self.attributes)}: expected a sequence of names or "
+                    f"indices, "
+                    f"for example [{self.attributes!r}]."
+                )
+            object.__setattr__(self, "attributes", tuple(self.attributes))
+
+    def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
+        """Draw a forest over a public domain.
+
+        Parameters
+        ----------
+        domain : Domain
+            The public domain.
+        random_state : int, numpy Generator or None, default=None
+            Seed of the structure; an integer gives the same forest in every process.
+
+        Returns
+        -------
+        Forest
+            Not data-dependent, nothing spent.
+
+        Raises
+        ------
+        ValueError
+            If `attributes` does not fit the domain, or the forest would be too large.
+
+        Notes
+        -----
+        All nodes of all trees at one depth are drawn together. The largest temporary array is
+        (nodes at depth ``max_depth - 1``) x attributes: booleans for multi-way splits, two of
+        int32 for binary ones.
+        """
+        check_growth(self.n_trees, _SMALLER)
+        generator = np.random.default_rng(random_state)
+        usable = splittable(domain, self.attributes)
+        if self.splits == "multiway":
+            attribute, pattern = self._multiway(domain, usable, generator)
+        else:
+            attribute, pattern = self._binary(domain, usable, generator)
+        name = {"multiway": "random multi-way trees", "binary": "random binary trees"}
+        return forest_from_levels(
+            domain, attribute, pattern, branch_pool(domain.sizes), source=name[self.splits]
+        )
+
+    def _multiway(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:
+        sizes = np.asarray(domain.sizes, dtype=np.int64)
+        start = multiway_pattern(domain.sizes)
+        available = np.tile(usable, (self.n_trees, 1))
+        attributes, total = [], self.n_trees
+        for _ in range(min(self.max_depth, int(usable.sum()))):
+            chosen = draw_available(available, generator)
+            attributes.append(chosen)
+            fan = sizes[chosen]
+            total += int(fan.sum())
+            check_growth(total, _SMALLER)
+            available[np.arange(len(chosen)), chosen] = False
+            available = np.repeat(available, fan, axis=0)
+        attributes.append(np.full(len(available), -1, dtype=np.int32))
+        return attributes, [np.full(len(level), start, dtype=np.int32) for level in attributes]
+
+    def _binary(self, domain: Domain, usable: Bools, generator: np.random.Generator) -> Level:
+        low = np.zeros((self.n_trees, domain.n_attributes), dtype=np.int32)
+        high = np.tile(np.asarray(domain.sizes, dtype=np.int32), (self.n_trees, 1))
+        attributes, patterns, total = [], [], self.n_trees
+        for _ in range(self.max_depth):
+            chosen = draw_available((high - low >= 2) & usable, generator)
+            rows = np.flatnonzero(chosen >= 0)
+            i = chosen[rows]
+            cut = generator.integers(low[rows, i] + 1, high[rows, i])
+            pattern = np.zeros(len(chosen), dtype=np.int32)
+            pattern[rows] = threshold_pattern(domain.sizes, cut)
+            attributes.append(chosen)
+            patterns.append(pattern)
+            total += 2 * len(rows)
+            check_growth(total, _SMALLER)
+            low, high = np.repeat(low[rows], 2, axis=0), np.repeat(high[rows], 2, axis=0)
+            high[2 * np.arange(len(rows)), i] = cut
+            low[2 * np.arange(len(rows)) + 1, i] = cut
+        attributes.append(np.full(len(low), -1, dtype=np.int32))
+        patterns.append(np.zeros(len(low), dtype=np.int32))
+        return attributes, patterns
+
+
+def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) -> Bools:
+    """Return which attributes a tree may split: those asked for that have at least two codes.
+
+    Raises
+    ------
+    ValueError
+        If an attribute is unknown, named twice, or none can be split.
+    """
+    if attributes is None:
+        chosen = np.ones(domain.n_attributes, dtype=np.bool_)
+    else:
+        index = [_attribute_index(domain, attribute) for attribute in attributes]
+        if len(set(index)) < len(index):
+            raise ValueError(f"attributes={shown(attributes)} names an attribute twice.")
+        chosen = np.zeros(domain.n_attributes, dtype=np.bool_)
+        chosen[index] = True
+    return chosen & (np.asarray(domain.sizes, dtype=object) >= 2).astype(np.bool_)
+
+
+def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
+    """Draw for every row one of its True columns uniformly; -1 where there is none.
+
+    Parameters
+    ----------
+    available : ndarray of bool, shape (nodes, attributes)
+    generator : numpy Generator
+
+    Examples
+    --------
+    >>> draw_available(np.array([[False, True], [False, False]]), np.random.default_rng(0))
+    array([ 1, -1], dtype=int32)
+    """
+    rank = np.cumsum(available, axis=1, dtype=np.int32)
+    count = rank[:, -1]
+    drawn = generator.integers(0, np.maximum(count, 1))
+    chosen = np.argmax(rank > drawn[:, np.newaxis], axis=1)
+    return np.where(count > 0, chosen, -1).astype(np.int32)
+
+
+def _attribute_index(domain: Domain, attribute: Any) -> int:
+    names = list(domain.names)
+    if isinstance(attribute, str):
+        if attribute not in names:
+            raise ValueError(
+                f"attributes names {attribute!r}: expected one of {', '.join(map(repr, names))}."
+            )
+        return names.index(attribute)
+    if isinstance(attribute, bool) or not isinstance(attribute, int | np.integer):
+        raise TypeError(f"attributes holds {attribute!r}: expected names or indices.")
+    if not 0 <= attribute < len(names):
+        raise ValueError(f"attributes holds index {attribute}: expected 0 to {len(names) - 1}.")
+    return int(attribute)

@@ -1,0 +1,274 @@
+"""What a release may spend: exact budgets of pure and of zero-concentrated privacy."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import total_ordering
+from math import inf
+from numbers import Integral
+from reprlib import repr as short
+from typing import Any, ClassVar, Literal, Self
+
+from mrf_matrix.mechanisms.budgets.exact_number import (
+    BudgetError,
+    as_fraction,
+    exact_positive,
+    readable,
+)
+
+Norm = Literal["l1", "l2"]
+
+
+@total_ordering
+class Budget:
+    """A positive exact amount of privacy loss, infinite for no privacy at all.
+
+    Budgets of one kind add, subtract, scale, split and compare exactly, never as floats.
+    """
+
+    parameter: ClassVar[str]
+    norm: ClassVar[Norm]
+
+    @property
+    def amount(self) -> Fraction | float:
+        """The exact amount; ``float("inf")`` where nothing is protected."""
+        value: Fraction | float = getattr(self, self.parameter)
+        return value
+
+    @property
+    def exact(self) -> Fraction:
+        """The amount of a finite budget, as a fraction."""
+        if not isinstance(self.amount, Fraction):
+            raise BudgetError(f"{self!r} is infinite: expected a finite budget here.")
+        return self.amount
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the budget is unlimited, so that no noise is added."""
+        return self.amount == inf
+
+    @classmethod
+    def of(cls, amount: Fraction | float) -> Self:
+        """Return the budget of an amount."""
+        return cls(**{cls.parameter: amount})
+
+    def split(self, shares: int | Sequence[Any]) -> tuple[Self, ...]:
+        """Split into budgets that add up to this one exactly.
+
+        Parameters
+        ----------
+        shares : int or sequence of positive numbers
+            A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the rest.
+
+        Raises
+        ------
+        BudgetError, TypeError
+            If there is no share, or one is not a positive number.
+
+        Examples
+        --------
+        >>> PureDP(1).split(3)[0]
+        PureDP(epsilon=1/3)
+        """
+        weights = _checked_shares(shares)
+        if self.is_infinite:
+            return tuple(self for _ in weights)
+        total = sum(weights)
+        return tuple(self.of(self.exact * weight / total) for weight in weights)
+
+    def __add__(self, other: Self) -> Self:
+        self._same_kind(other)
+        return self if self.is_infinite else self.of(other.amount + self.amount)
+
+    def __sub__(self, other: Self) -> Self:
+        """Return what is left; a budget is positive, so all of it cannot be taken this way."""
+        self._same_kind(other)
+        if other.amount >= self.amount and not (self.is_infinite and not other.is_infinite):
+            raise BudgetError(
+                f"{other!r} cannot be taken from {self!r}: nothing would be left. Compare the "
+                f"amounts first."
+            )
+        return self if self.is_infinite else self.of(self.amount - other.amount)
+
+    def __mul__(self, factor: Any) -> Self:
+        exact = exact_positive("factor", factor)
+        return self if self.is_infinite else self.of(self.exact * exact)
+
+    __rmul__ = __mul__
+
+    def __lt__(self, other: Self) -> bool:
+        self._same_kind(other)
+        return self.amount < other.amount
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.parameter}={readable(self.amount)})"
+
+    def _same_kind(self, other: Any) -> None:
+        if type(other) is not type(self):
+            raise TypeError(
+                f"{other!r} is no {type(self).__name__}: budgets of different kinds do not "
+                f"combine; convert with PureDP.to_zcdp()."
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class PureDP(Budget):
+    """Pure ε-differential privacy, paid by discrete Laplace noise.
+
+    A mechanism M is ε-DP if ``P(M(D) ∈ S) <= exp(ε) P(M(D') ∈ S)`` for all neighbours D, D' and
+    all S (Dwork, McSherry, Nissim and Smith, 2006). Budgets of several releases add.
+
+    Parameters
+    ----------
+    epsilon : int, float, Fraction or Decimal
+        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
+
+    Raises
+    ------
+    BudgetError
+        If it is zero, negative or NaN.
+    TypeError
+        If it is no real number.
+
+    Examples
+    --------
+    >>> PureDP(0.1)
+    PureDP(epsilon=0.1)
+    >>> 10 * PureDP(0.1) == PureDP(1)
+    True
+    """
+
+    parameter: ClassVar[str] = "epsilon"
+    norm: ClassVar[Norm] = "l1"
+    epsilon: Fraction | float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "epsilon", exact_positive("epsilon", self.epsilon, allow_infinite=True)
+        )
+
+    def to_zcdp(self) -> "ZCDP":
+        """Return the zCDP budget ρ = ε²/2 that ε-DP implies (Bun and Steinke 2016, Prop. 1.4)."""
+        return ZCDP(self.epsilon if self.is_infinite else self.exact**2 / 2)
+
+
+@dataclass(frozen=True, repr=False)
+class ZCDP(Budget):
+    """Zero-concentrated differential privacy, paid by discrete Gaussian noise.
+
+    M is ρ-zCDP if the Rényi divergences of its outputs on neighbours satisfy
+    ``D_α(M(D) || M(D')) <= ρ α`` for all α > 1 (Bun and Steinke, 2016). Budgets add.
+
+    Parameters
+    ----------
+    rho : int, float, Fraction or Decimal
+        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
+
+    Raises
+    ------
+    BudgetError
+        If it is zero, negative or NaN.
+    TypeError
+        If it is no real number.
+
+    Examples
+    --------
+    >>> ZCDP(0.5)
+    ZCDP(rho=0.5)
+    """
+
+    parameter: ClassVar[str] = "rho"
+    norm: ClassVar[Norm] = "l2"
+    rho: Fraction | float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", exact_positive("rho", self.rho, allow_infinite=True))
+
+    def epsilon(self, delta: float) -> float:
+        """Return ε such that ρ-zCDP implies (ε, δ)-DP; see `conversion.approximate_epsilon`."""
+        from mrf_matrix.mechanisms.budgets.conversion import approximate_epsilon
+
+        return approximate_epsilon(self, delta)
+
+    @classmethod
+    def for_approximate_dp(cls, epsilon: float, delta: float) -> "ZCDP":
+        """Return the budget that implies (ε, δ)-DP; see `conversion.zcdp_for`."""
+        from mrf_matrix.mechanisms.budgets.conversion import zcdp_for
+
+        return zcdp_for(epsilon, delta)
+
+
+def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+    """Return the budget of exactly one of ε and ρ.
+
+    Raises
+    ------
+    BudgetError
+        If none or both are given, or the one given is zero, negative or NaN.
+    TypeError
+        If it is no real number.
+
+    Examples
+    --------
+    >>> as_budget(epsilon=1.0), as_budget(rho=0.25)
+    (PureDP(epsilon=1), ZCDP(rho=0.25))
+    """
+    if epsilon is None and rho is None:
+        raise BudgetError(
+            "no budget: expected epsilon= (pure DP, Laplace noise) or rho= (zCDP, Gaussian noise)."
+        )
+    if epsilon is not None and rho is not None:
+        raise BudgetError(
+            f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
+            f"two, the other None."
+        )
+    return PureDP(epsilon) if epsilon is not None else ZCDP(rho)
+
+
+def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
+    """Return the ε that estimators, plans and searches take: 1 where neither budget is given.
+
+    Parameters
+    ----------
+    epsilon, rho : number or None
+        As somebody gave them. Where both are, the two together are refused by `as_budget`.
+
+    Examples
+    --------
+    >>> epsilon_or_default(None, None), epsilon_or_default(None, 0.5), epsilon_or_default(2, None)
+    (1, None, 2)
+    """
+    return 1 if epsilon is None and rho is None else epsilon
+
+
+def budget_or_default(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+    """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
+
+    Raises
+    ------
+    BudgetError, TypeError
+        As `as_budget`.
+
+    Examples
+    --------
+    >>> budget_or_default(), budget_or_default(rho=0.5)
+    (PureDP(epsilon=1), ZCDP(rho=0.5))
+    """
+    return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
+
+
+def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
+    if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
+        raise TypeError(
+            f"shares={short(shares)}: expected a number of shares or a list of weights."
+        )
+    if isinstance(shares, Integral):
+        if shares < 1:
+            raise BudgetError(f"shares={shares}: expected at least one share.")
+        return [Fraction(1)] * int(shares)
+    weights = list(shares)
+    if not weights:
+        raise BudgetError("shares is empty: expected at least one weight.")
+    for weight in weights:
+        exact_positive("share", weight)
+    return [as_fraction(weight) for weight in weights]

@@ -1,0 +1,219 @@
+"""The private contingency table D: exact counts of the occupied cells only."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mrf_matrix.mechanisms.counts.cells import (
+    checked_codes,
+    checked_sizes,
+    flat_cells,
+    summed_cells,
+)
+from mrf_matrix.mechanisms.measurement.provenance import PublicDomain
+from strategies.operators import Operator, check_allocation
+
+Integers = NDArray[np.int64]
+
+BLOCK_ENTRIES = 2**24
+"""Entries of the strategy's columns that are held at once while counting (about 200 MB)."""
+
+
+class PrivateDataError(TypeError):
+    """Raw private counts were about to leave the process."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellCounts:
+    """How many records of each class lie in each occupied cell: **private**, never released.
+
+    Only `measure` may read it. It refuses to be pickled or copied, and prints no counts, not
+    even how many cells or records there are, which is private under add/remove neighbours.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (N', d)
+        Codes of the occupied cells.
+    counts : ndarray of int, shape (N', k)
+        Records of each class in each of them, not negative.
+    sizes : tuple of int
+        Attribute sizes of the public domain.
+    domain : Domain, optional
+        The domain itself, where it is known: what was counted can then be told apart from other
+        tables of the same sizes.
+
+    Notes
+    -----
+    No record at all is a data set like any other: it is a neighbour of every single record, and
+    refusing it here would tell the two apart. Estimators refuse it, before they come here.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    counts: Integers
+    sizes: tuple[int, ...]
+    domain: PublicDomain | None = None
+
+    def __post_init__(self) -> None:
+        sizes = checked_sizes(self.sizes)
+        codes = checked_codes(self.codes, sizes)
+        counts = np.asarray(self.counts)
+        if counts.ndim != 2 or len(counts) != len(codes) or not counts.shape[1]:
+            raise ValueError(
+                "counts has the wrong shape: expected a row for each "
+                "cell and a column for each class."
+            )
+        if counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
+            raise ValueError(
+                f"counts of type {counts.dtype}: expected integers, none of them negative."
+            )
+        _check_domain(self.domain, sizes, counts.shape[1])
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "codes", _read_only(codes))
+        object.__setattr__(self, "counts", _read_only(counts.astype(np.int64)))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k, public."""
+        return int(self.counts.shape[1])
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the whole domain, public, as an exact integer."""
+        return prod(self.sizes)
+
+    def __add__(self, other: Any) -> "CellCounts":
+        """Return the counts of both data sets together, see `merge_counts`."""
+        return self.merged([other]) if isinstance(other, CellCounts) else NotImplemented
+
+    def merged(self, others: Sequence["CellCounts"]) -> "CellCounts":
+        """Return the counts of these and other records together, see `merge_counts`."""
+        parts = [self, *others]
+        for number, part in enumerate(parts):
+            _check_same_domain(self, part, number)
+        if sum(float(part.counts.sum(dtype=np.float64)) for part in parts) >= 2**62:
+            raise OverflowError("parts: their total may exceed 63 bits; expected fewer records.")
+        codes = np.concatenate([part.codes for part in parts])
+        counts = np.concatenate([part.counts for part in parts])
+        return CellCounts(*summed_cells(codes, counts, self.sizes), self.sizes, self.domain)
+
+    def marginal(self, attributes: Sequence[int]) -> "CellCounts":
+        """Return the counts of some attributes alone, by position; the domain is forgotten.
+
+        Parameters
+        ----------
+        attributes : sequence of int
+            Distinct positions, in the order wanted. All of them, in order, give the same counts.
+        """
+        kept = tuple(attributes)
+        if kept == tuple(range(len(self.sizes))):
+            return self
+        sizes = tuple(self.sizes[i] for i in kept)
+        return CellCounts(*summed_cells(self.codes[:, kept], self.counts, sizes), sizes)
+
+    def answers(self, operator: Operator) -> Integers:
+        """Return ``A D`` exactly, shape (m, k), from the operator's columns at occupied cells.
+
+        Parameters
+        ----------
+        operator : Operator of shape (m, n)
+            With integer entries. The largest array made is the answers, beside `BLOCK_ENTRIES`
+            entries of its columns.
+
+        Raises
+        ------
+        ValueError
+            If the operator's columns are not the domain's cells, or its entries no integers.
+        OverflowError
+            If an answer might exceed 63 bits.
+        """
+        check_columns(operator, self.sizes)
+        shape = (operator.shape[0], self.n_classes)
+        check_allocation("answers of the strategy", shape)
+        result = np.zeros(shape, dtype=np.int64)
+        records = float(self.counts.sum(dtype=np.float64))
+        for block, columns in self._columns(operator):
+            _check_exact(columns, records)
+            result += columns @ self.counts[block]
+        return result
+
+    def _columns(self, operator: Operator) -> Iterator[tuple[slice, sparse.csr_array]]:
+        """Yield blocks of cells with the operator's columns there, as many as memory suits."""
+        by_code = operator.sizes == self.sizes and len(self.sizes) > 1
+        start, step = 0, 1024
+        while start < len(self.codes):
+            block = slice(start, min(start + step, len(self.codes)))
+            codes = self.codes[block]
+            columns = operator.columns(codes if by_code else flat_cells(codes, self.sizes))
+            yield block, columns
+            width = max(1, columns.nnz // len(codes))
+            start, step = block.stop, max(1024, BLOCK_ENTRIES // width)
+
+    def __repr__(self) -> str:
+        return f"CellCounts(private, {len(self.sizes)} attributes, {self.n_classes} classes)"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivateDataError(
+            "CellCounts holds raw private counts: it is not pickled, copied or sent to another "
+            "process. Release it with measure(...), and share the Release."
+        )
+
+
+def _check_same_domain(first: CellCounts, part: CellCounts, number: int) -> None:
+    """Refuse counts over another domain than the first part's."""
+    same = (first.sizes, first.n_classes) == (part.sizes, part.n_classes)
+    if not same or first.domain != part.domain:
+        raise ValueError(
+            f"parts[{number}] was counted over another domain than parts[0]: expected one domain, "
+            f"of {len(first.sizes)} attributes and {first.n_classes} classes, for all parts."
+        )
+
+
+def _check_domain(domain: Any, sizes: tuple[int, ...], classes: int) -> None:
+    if domain is None:
+        return
+    known = domain.n_classes if domain.target is not None else None
+    if tuple(domain.sizes) != sizes or known != classes:
+        raise ValueError(
+            f"domain has attributes of sizes {tuple(domain.sizes)} and {known} classes: expected "
+            f"{sizes} and {classes}, those that were counted."
+        )
+
+
+def check_columns(operator: Operator, sizes: tuple[int, ...]) -> None:
+    """Refuse an operator whose columns are not the cells of the domain."""
+    if operator.shape[1] != prod(sizes):
+        raise ValueError(
+            f"the strategy has {operator.shape[1]} columns: expected {prod(sizes)}, one for each "
+            f"cell of the domain of sizes {sizes}."
+        )
+    if operator.sizes not in (None, sizes) and sorted(operator.sizes or ()) == sorted(sizes):
+        raise ValueError(
+            f"the strategy is over attributes of sizes {operator.sizes}, the records over {sizes}: "
+            f"expected the same attributes in the same order."
+        )
+
+
+def _check_exact(columns: sparse.csr_array, records: float) -> None:
+    """Refuse entries that are no integers, and answers that might exceed 63 bits."""
+    if columns.dtype.kind not in "iu":
+        raise ValueError(
+            f"the strategy's columns have type {columns.dtype}: expected exact integers; round "
+            f"it first with round_strategy(matrix, norm)."
+        )
+    largest = int(np.abs(columns.data).max(initial=0))
+    if largest * records >= 2**62:
+        raise OverflowError(
+            f"strategy entries of {largest} times the number of records may exceed 63 bits: "
+            f"expected smaller integers; lower the precision of the rounding."
+        )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,134 @@
+"""A ledger for people: plain text, a rich table, an HTML table; all from the same rows."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from mrf_matrix.mechanisms.budgets.exact_number import readable
+from mrf_matrix.mechanisms.ledger.charge import Account, Charge, written
+from mrf_matrix.mechanisms.ledger.rules import Terms
+from mrf_matrix.mechanisms.ledger.store import Store
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
+
+
+class Displayed:
+    """A ledger's forms at a prompt, in print, in rich and in a notebook."""
+
+    _terms: Terms
+    _store: Store
+
+    def __repr__(self) -> str:
+        return as_line(self._terms, self._store.read())
+
+    def __str__(self) -> str:
+        return as_text(self._terms, self._store.read())
+
+    def __rich__(self) -> Any:
+        return as_table(self._terms, self._store.read())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._terms, self._store.read())
+
+
+def statement(terms: Terms, account: Account) -> str:
+    """Return one sentence on what everything charged claims together.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
+    >>> statement(Terms(PureDP(1), "add_remove"), Account())
+    'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
+    """
+    unit = terms.unit
+    of = f"{written(terms.budget.amount, unit)} ({terms.neighboring} neighbours)"
+    left = written(account.left(terms.budget), unit)
+    if not account.charges:
+        return f"Nothing is spent of {of}; {left} remains."
+    spent = f"{written(account.spent, unit)} is spent of {of}; {left} remains."
+    if account.is_private:
+        return f"Private: {spent}"
+    open_charges = sum(not charge.is_private for charge in account.charges)
+    return (
+        f"NOT PRIVATE: {open_charges} of {len(account.charges)} charges paid for no private "
+        f"release (research noise or none). {spent}"
+    )
+
+
+def rows_of(account: Account) -> list[tuple[str, ...]]:
+    """Return one row a charge, under `HEADER`."""
+    return [_row(charge) for charge in account.charges]
+
+
+def _row(charge: Charge) -> tuple[str, ...]:
+    asked = written(charge.budget.amount, type(charge.budget))
+    return (
+        str(charge.number),
+        charge.what,
+        asked,
+        readable(charge.amount),
+        charge.noise if charge.is_private else f"{charge.noise} (not private)",
+        charge.when.strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+def as_line(terms: Terms, account: Account) -> str:
+    """Return the total, what is spent and the number of charges in one line."""
+    number, spent = len(account.charges), written(account.spent, terms.unit)
+    return (
+        f"PrivacyLedger({terms.budget!r}, spent {spent} in {number} "
+        f"charge{'' if number == 1 else 's'}, {terms.neighboring})"
+    )
+
+
+def as_text(terms: Terms, account: Account) -> str:
+    """Return the ledger as lines of plain text."""
+    rows = [HEADER, *rows_of(account)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([statement(terms, account), *(lines if account.charges else [])])
+
+
+def as_table(terms: Terms, account: Account) -> "Table | Text":
+    """Return the ledger as a rich table; an empty one as its statement."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    if not account.charges:
+        return Text(statement(terms, account))
+    table = Table(
+        title="Privacy ledger",
+        title_justify="left",
+        title_style="bold",
+        caption=Text(statement(terms, account)),
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+        pad_edge=False,
+    )
+    for name in HEADER:
+        is_number = name in ("#", "asked", "spent")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
+    for row in rows_of(account):
+        table.add_row(*map(Text, row))  # Text: a description is no markup
+    return table
+
+
+def as_html(terms: Terms, account: Account) -> str:
+    """Return the ledger as an HTML table, for notebooks; an empty one as its statement."""
+    head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in HEADER)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in rows_of(account)
+    )
+    return (
+        f"<p><b>{escape(statement(terms, account))}</b></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )

@@ -1,0 +1,184 @@
+"""A ledger kept in a JSON file, which many processes and many days share."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+from mrf_matrix.base import whole_file
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
+from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.ledger.charge import Account, Charge
+from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of
+from mrf_matrix.mechanisms.ledger.rules import Terms
+from mrf_matrix.mechanisms.ledger.store import Writer
+
+MAX_BYTES = 32 * 1024**2
+
+
+class FileStore:
+    """An account in a file: read anew each time, and written under a lock, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The ledger's file. The lock is a file beside it, of the same name with ``.lock`` added.
+    terms : Terms
+        What the ledger was opened for; a file that says otherwise is refused.
+    identity : str or None
+        Which ledger it is, as the file says; None is a file of version 1, which gets one at its
+        next charge.
+    account : Account
+        What the file says now.
+    """
+
+    def __init__(self, path: Path, terms: Terms, identity: str | None, account: Account) -> None:
+        self.path = path
+        self.terms = terms
+        self.identity = identity
+        self._last = account
+
+    def check(self) -> None:
+        """Refuse if the file is gone or is no ledger of these terms."""
+        self.read()
+
+    def read(self) -> Account:
+        """Return the account as the file has it now."""
+        terms, account, identity = read_file(self.path)
+        self.identity = self.identity or identity
+        if identity != self.identity:
+            raise LedgerError(
+                f"{self.path} is now another ledger: expected the one that it was when opened. "
+                f"Open it anew with PrivacyLedger.open(path), if that is meant."
+            )
+        if terms != self.terms:
+            raise LedgerError(
+                f"{self.path} is now a ledger of {terms.budget!r} ({terms.neighboring}): expected "
+                f"{self.terms.budget!r} ({self.terms.neighboring}), as it was when opened."
+            )
+        self._last = account
+        return account
+
+    def last_known(self) -> Account:
+        """Return the account as the file has it, or as it was when it last could be read."""
+        try:
+            return self.read()
+        except LedgerError:
+            return self._last
+
+    def add(self, write: Writer) -> Charge:
+        """Write one charge against the account in the file."""
+        with locked(self.path):
+            account = self.read()
+            charge = write(account)
+            identity = self.identity or uuid4().hex
+            write_file(self.path, self.terms, account.plus(charge), identity)
+            self.identity, self._last = identity, account.plus(charge)
+            return charge
+
+
+def opened(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) -> FileStore:
+    """Return the store of a file, which is made if there is none.
+
+    Raises
+    ------
+    LedgerError
+        If the file is no ledger.
+    BudgetError
+        If there is no file and no total budget, or the file is a ledger of other terms.
+    """
+    if not path.exists() and budget is None:
+        raise BudgetError(
+            f"{path} does not exist: expected the file of a ledger, or a total budget to start "
+            f"one: PrivacyLedger.open(path, epsilon=1)."
+        )
+    if budget is not None and not path.exists():
+        terms = Terms(budget, checked_neighboring(neighboring or "add_remove"))
+        with locked(path):
+            if not path.exists():
+                fresh = uuid4().hex
+                write_file(path, terms, Account(), fresh)
+                return FileStore(path, terms, fresh, Account())
+    terms, account, identity = read_file(path)
+    if budget not in (None, terms.budget) or neighboring not in (None, terms.neighboring):
+        raise BudgetError(
+            f"{path} is a ledger of {terms.budget!r} under {terms.neighboring} neighbours; asked "
+            f"was {budget!r} under {neighboring}. A ledger keeps its terms: expected the same "
+            f"ones, none, or another file."
+        )
+    return FileStore(path, terms, identity, account)
+
+
+def read_file(path: Path) -> tuple[Terms, Account, str | None]:
+    """Return terms, account and identity of a ledger's file. Needs the right to read, no more.
+
+    Raises
+    ------
+    LedgerError
+        If there is no such file, it has several names, is too large, or is no ledger.
+    """
+    try:
+        with path.open("rb") as file:
+            names = os.fstat(file.fileno()).st_nlink
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise LedgerError(f"{path} cannot be read: {error.strerror}.") from error
+    if names > 1:
+        raise LedgerError(
+            f"{path} is one of {names} hard links to one file: a charge under one name would not "
+            f"be seen under the others, and the budget spent twice. Expected a file of one name: "
+            f"remove the others, use symbolic links, or put a copy in its place."
+        )
+    if len(content) > MAX_BYTES:
+        raise LedgerError(f"{path} has more than {MAX_BYTES} bytes: expected a ledger's file.")
+    try:
+        record = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise LedgerError(f"{path} is no ledger in JSON: {error}") from error
+    return read_record(record, str(path))
+
+
+def write_file(path: Path, terms: Terms, account: Account, identity: str) -> None:
+    """Write a ledger's file, whole or not at all, and see it onto the disk."""
+    text = json.dumps(record_of(terms, account, identity), indent=2, ensure_ascii=False)
+    try:
+        with whole_file(path) as file:
+            file.write(f"{text}\n".encode())
+    except OSError as error:
+        raise LedgerError(
+            f"{path} cannot be written: {error.strerror}. No noise was drawn. Look at the ledger "
+            f"before you try again."
+        ) from error
+
+
+def lock_of(path: Path) -> BinaryIO:
+    """Open the lock file of a ledger."""
+    if not path.parent.is_dir():
+        raise LedgerError(f"{path}: there is no folder {path.parent}. Expected one that exists.")
+    try:
+        return path.with_name(path.name + ".lock").open("ab")
+    except OSError as error:
+        raise LedgerError(
+            f"{path} takes no charges here: its lock cannot be opened ({error.strerror}). "
+            f"Expected the right to write in its folder. To look at it, reading is enough."
+        ) from error
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock beside a file: one thread of one process at a time, freed if it dies."""
+    with lock_of(path) as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

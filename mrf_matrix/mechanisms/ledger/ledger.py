@@ -1,0 +1,273 @@
+"""One ledger for everything that is spent on the same records."""
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
+from mrf_matrix.mechanisms.ledger.display import Displayed, statement
+from mrf_matrix.mechanisms.ledger.epsilon import epsilon_of
+from mrf_matrix.mechanisms.ledger.file import FileStore, opened
+from mrf_matrix.mechanisms.ledger.ledger_identity import OneLedger, pickled, remember
+from mrf_matrix.mechanisms.ledger.record import ledger_from_dict, ledger_to_dict
+from mrf_matrix.mechanisms.ledger.rules import Terms, next_charge, total_of
+from mrf_matrix.mechanisms.ledger.store import MemoryStore, Store
+
+
+class PrivacyLedger(OneLedger, Displayed):
+    """A total budget for one set of records, and every charge against it, exact.
+
+    A charge that does not fit is refused before any record is read. Amounts are fractions, and
+    charges add up: by sequential composition their sum bounds the loss of all releases together,
+    also where each was chosen after seeing the ones before.
+
+    Parameters
+    ----------
+    budget : PureDP or ZCDP, optional
+        The total. A zCDP ledger also takes pure-DP charges, as ρ = ε²/2; a pure-DP ledger
+        refuses zCDP charges.
+    epsilon, rho : number, optional
+        The total as a number, instead of ``budget``.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+        The one neighbouring relation; charges under the other are refused.
+
+    Raises
+    ------
+    BudgetError
+        If the total is not given exactly once, or not positive.
+
+    Notes
+    -----
+    Estimators take it as their parameter ``ledger`` and charge it in every `fit`. It is one
+    object, never two: `copy`, `deepcopy` and `sklearn.clone` return the ledger itself, so that
+    cross-validation and grid search in this process (or its threads) charge each fit. A pickle
+    loaded in another process, or a forked child, shows the figures and refuses to spend, with the
+    reason: the figures of the owner stay right. See `open` for a ledger that many processes share:
+    its pickle opens the file again where the file is still that ledger, and shows elsewhere.
+
+    Releases without privacy (an infinite budget, research noise) are listed as such, and
+    `is_private` turns false. A finite ledger refuses an infinite charge like any other that does
+    not fit; research noise is charged like the exact noise that it stands for.
+
+    Examples
+    --------
+    >>> ledger = PrivacyLedger(epsilon=1)
+    >>> _ = ledger.charge(PureDP(0.1), "class totals", neighboring="add_remove")
+    >>> _ = ledger.charge(PureDP(0.2), "forest", neighboring="add_remove")
+    >>> ledger.spent, ledger.remaining
+    (Fraction(3, 10), Fraction(7, 10))
+    >>> ledger.charge(PureDP(0.8), "another forest", neighboring="add_remove")
+    Traceback (most recent call last):
+    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: another forest asks for epsilon=0.8, but
+    ...
+    """
+
+    _token: str
+
+    def __init__(
+        self,
+        budget: PureDP | ZCDP | None = None,
+        *,
+        epsilon: Any = None,
+        rho: Any = None,
+        neighboring: str = "add_remove",
+    ) -> None:
+        terms = Terms(total_of(budget, epsilon, rho), checked_neighboring(neighboring))
+        self._set(terms, MemoryStore(Account()), uuid4().hex)
+
+    @classmethod
+    def _of(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
+        """Return a ledger with a store of its own."""
+        ledger = cls.__new__(cls)
+        ledger._set(terms, store, token or uuid4().hex)
+        return ledger
+
+    def _set(self, terms: Terms, store: Store, token: str) -> None:
+        self._terms, self._store, self._token = terms, store, token
+        if isinstance(store, MemoryStore):
+            remember(token, self)
+
+    @classmethod
+    def open(
+        cls,
+        path: "str | PathLike[str]",
+        budget: PureDP | ZCDP | None = None,
+        *,
+        epsilon: Any = None,
+        rho: Any = None,
+        neighboring: str | None = None,
+    ) -> Self:
+        """Return the ledger of a file, which is made if there is none and a total is given.
+
+        The file is the JSON of `to_json`. It is read anew and written under a lock for every
+        charge, so that any number of processes, today and later, spend from one budget. Research
+        noise may be drawn and charged in workers; exact noise is refused there as anywhere.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. A lock file of the same name with ``.lock`` added is left beside it.
+        budget, epsilon, rho, neighboring
+            Needed for a new file (``neighboring`` is "add_remove" unless given); for an old one
+            optional, and compared.
+
+        Raises
+        ------
+        BudgetError
+            If there is no file and no total, or the file is a ledger of other terms.
+        LedgerError
+            If the file is no ledger, does not add up, cannot be read or made, or is one of several
+            hard links, which charges would part.
+
+        Notes
+        -----
+        Looking needs the right to read the file; only charges take the lock. It guards against
+        accidents, not against someone who edits the file.
+        """
+        nothing = budget is None and epsilon is None and rho is None
+        total = None if nothing else total_of(budget, epsilon, rho)
+        store = opened(Path(path).resolve(), total, neighboring)
+        return cls._of(store.terms, store, store.identity)
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """The total budget."""
+        return self._terms.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation of every charge."""
+        return self._terms.neighboring
+
+    @property
+    def identity(self) -> str:
+        """32 digits that tell this ledger from all others; they stay with its file."""
+        own = self._store.identity if isinstance(self._store, FileStore) else None
+        return own or self._token
+
+    @property
+    def account(self) -> Account:
+        """The charges and their sum, as they stand now."""
+        return self._store.read()
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Every charge, in order."""
+        return self.account.charges
+
+    @property
+    def spent(self) -> Amount:
+        """Sum of the charges, exact, in the unit of the budget (ε or ρ)."""
+        return self.account.spent
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left, exact; infinite where the budget is."""
+        return self.account.left(self.budget)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether every charge paid for a private release: exact noise of a finite budget."""
+        return self.account.is_private
+
+    @property
+    def statement(self) -> str:
+        """One sentence on what is, or is not, claimed for everything charged."""
+        return statement(self._terms, self.account)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes charges here: a copy in another process does not."""
+        try:
+            self._store.check()
+        except ValueError:
+            return False
+        return True
+
+    def check(
+        self, budget: PureDP | ZCDP, what: str, neighboring: str, *, noise: str = "exact"
+    ) -> None:
+        """Refuse what `charge` would refuse, and spend nothing.
+
+        Called before the records are read; `charge` comes right before they are measured.
+        """
+        self._store.check()
+        next_charge(self._terms, self._store.read(), budget, what, neighboring, noise)
+
+    def charge(
+        self, budget: PureDP | ZCDP, what: str, neighboring: str, *, noise: str = "exact"
+    ) -> Charge:
+        """Spend, or refuse. Called before the records are measured.
+
+        Parameters
+        ----------
+        budget : PureDP or ZCDP
+            What the release costs.
+        what : str
+            What it pays for, to be published with the ledger: nothing private.
+        neighboring : {"add_remove", "replace_one"}
+            The neighbouring relation of the release.
+        noise : {"exact", "research", "none"}, default="exact"
+            The release's noise.
+
+        Returns
+        -------
+        Charge
+
+        Raises
+        ------
+        BudgetError
+            If it does not fit, has another neighbouring relation, or the ledger is a copy in
+            another process. The ledger is as it was before.
+        NoiseProcessError
+            If the noise is exact and this is a worker process, where none may be drawn.
+        """
+        return self._store.add(
+            lambda account: next_charge(self._terms, account, budget, what, neighboring, noise)
+        )
+
+    def spent_epsilon(self, delta: float) -> float:
+        """Return an ε for which everything charged is (ε, δ)-DP together.
+
+        The sum of the charges' ρ (ρ = ε²/2 of a pure charge) is converted through dp-accounting,
+        see `approximate_epsilon`. If every charge is pure, the plain sum of ε holds as well, and
+        the smaller one is returned: it gains where many small charges were made.
+
+        Parameters
+        ----------
+        delta : float
+            Between 0 and 1, exclusive; well below one over the number of records.
+
+        Notes
+        -----
+        That the *total* is kept holds whatever is asked (a privacy filter; Feldman and Zrnic,
+        2021). This figure for what was *spent* holds if the amounts were not chosen by looking at
+        earlier private answers.
+        """
+        return epsilon_of(self.account, delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ledger as plain values, ready for JSON; fractions as exact text."""
+        return ledger_to_dict(self)
+
+    def to_json(self) -> str:
+        """Return the record for a paper's appendix, as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Self:
+        """Return the ledger of a record, to look at: it takes no charges.
+
+        Raises
+        ------
+        LedgerError
+            If the record is none of `to_dict`, or does not add up.
+        """
+        return ledger_from_dict(cls, record)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickled(PrivacyLedger, self._token, self._terms, self._store)

@@ -1,0 +1,148 @@
+"""What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mrf_matrix.base import is_plain_line
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
+from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
+from mrf_matrix.mechanisms.budgets.neighboring import Neighboring, checked_neighboring
+from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, written
+from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise
+from mrf_matrix.mechanisms.noise.process import check_parent_process
+
+LONGEST_WHAT = 500
+
+INSTEAD_OF_INFINITE = (
+    ", use ledger=None for a release without privacy, or a PrivacyLedger(epsilon=float('inf')), "
+    "which lists it as not private"
+)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a ledger was opened for: its total budget and its neighbouring relation."""
+
+    budget: PureDP | ZCDP
+    neighboring: Neighboring
+
+    @property
+    def unit(self) -> type[PureDP] | type[ZCDP]:
+        """The kind of budget that amounts are counted in."""
+        return type(self.budget)
+
+
+def next_charge(
+    terms: Terms, account: Account, budget: Any, what: Any, neighboring: Any, noise: Any
+) -> Charge:
+    """Return the charge that comes next on an account, or refuse it.
+
+    Raises
+    ------
+    BudgetError
+        If it does not fit, or is made under another neighbouring relation.
+    NoiseProcessError
+        If its noise is exact and this is a worker process.
+    """
+    amount = amount_in(terms.unit, budget)
+    charge = Charge(
+        number=len(account.charges) + 1,
+        what=checked_what(what),
+        budget=budget,
+        amount=amount,
+        neighboring=checked_neighboring(neighboring),
+        noise=checked_kind(noise, budget),
+    )
+    if charge.neighboring != terms.neighboring:
+        raise BudgetError(
+            f"{what} claims privacy under neighboring={neighboring!r}: expected "
+            f"{terms.neighboring!r}, the relation of this ledger. Change the estimator's "
+            f"neighboring, or charge another ledger."
+        )
+    if amount > account.left(terms.budget):
+        raise BudgetError(_overdraws(terms, account, charge))
+    if charge.noise in PRIVATE_NOISE:
+        check_parent_process()
+    return charge
+
+
+def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
+    asked, total, spent, left = (
+        written(amount, terms.unit)
+        for amount in (
+            charge.amount,
+            terms.budget.amount,
+            account.spent,
+            account.left(terms.budget),
+        )
+    )
+    return (
+        f"{charge.what} asks for {asked}, but of the ledger's {total}, {spent} is spent and "
+        f"{left} remains. Nothing was read or spent. Ask for at most what remains"
+        + INSTEAD_OF_INFINITE * charge.budget.is_infinite
+        + "."
+    )
+
+
+def total_of(budget: Any, epsilon: Any, rho: Any) -> PureDP | ZCDP:
+    """Return the total budget, given exactly once."""
+    if budget is None:
+        return as_budget(epsilon=epsilon, rho=rho)
+    if epsilon is not None or rho is not None:
+        raise BudgetError(
+            f"budget={budget!r} with epsilon={epsilon!r} and rho={rho!r}: expected exactly one of "
+            f"the three."
+        )
+    return checked_budget(budget)
+
+
+def amount_in(unit: type[PureDP] | type[ZCDP], budget: Any) -> Amount:
+    """Return a charge's amount in the unit of a ledger.
+
+    ε-DP implies ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); zCDP implies no pure DP.
+
+    Raises
+    ------
+    BudgetError
+        If a zCDP charge is put to a pure-DP ledger.
+    TypeError
+        If it is no budget.
+    """
+    if not isinstance(budget, PureDP | ZCDP):
+        raise TypeError(
+            f"budget={budget!r} is of type {type(budget).__name__}: expected PureDP(epsilon) or "
+            f"ZCDP(rho)."
+        )
+    if isinstance(budget, unit):
+        return budget.amount
+    if isinstance(budget, PureDP):
+        return budget.to_zcdp().amount
+    raise BudgetError(
+        f"{budget!r} was put to a ledger of pure DP, which zCDP does not imply: expected "
+        f"PureDP(epsilon), or a ledger PrivacyLedger(rho=...), which takes both."
+    )
+
+
+def checked_what(what: Any) -> str:
+    """Return a description of what is paid for, or refuse."""
+    if not isinstance(what, str):
+        raise TypeError(f"what={what!r}: expected a text that says what the charge pays for.")
+    if not what.strip() or len(what) > LONGEST_WHAT:
+        raise ValueError(
+            f"what has {len(what)} characters: expected 1 to {LONGEST_WHAT} that say what the "
+            f"charge pays for."
+        )
+    if not is_plain_line(what):  # others could act on the terminal of a reader
+        raise ValueError(f"what={what[:80]!r}: expected one line of printable characters.")
+    return what
+
+
+def checked_kind(noise: Any, budget: PureDP | ZCDP) -> Noise:
+    """Return the noise of a charge: "none" for an infinite budget, whatever was asked."""
+    if noise not in NOISE_KINDS:
+        raise ValueError(f"noise={noise!r}: expected one of {NOISE_KINDS}.")
+    if not budget.is_infinite and noise == "none":
+        raise ValueError(f"noise='none' for {budget!r}: expected an infinite budget without noise.")
+    kind: Noise = "none" if budget.is_infinite else noise
+    return kind

@@ -1,0 +1,121 @@
+"""Does a strategy determine a workload? Asked before anything is spent or answered."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
+from strategies.operators import (
+    Gram,
+    Identity,
+    MemoryCapError,
+    Operator,
+    RowSpaceError,
+    as_operator,
+    check_allocation,
+    estimate,
+    fits,
+)
+from strategies.operators.base.pseudo_inverse import numbered
+
+Array = NDArray[np.float64]
+
+PROBES = 4
+TOLERANCE = 1e-6
+"""Relative distance of a row from the row space that counts as inside."""
+
+
+def checked_workload(workload: Any) -> Operator:
+    """Return a workload as an operator whose rows are known, or refuse."""
+    queries = as_operator(workload, "workload")
+    if isinstance(queries, Gram):
+        raise TypeError(
+            "workload is a Gram: its rows are not known, so they have no answers. Expected the "
+            "workload itself."
+        )
+    return queries
+
+
+def check_determined(workload: Operator, matrix: Operator) -> None:
+    """Refuse a workload with rows outside the row space of a matrix, naming them.
+
+    Raises
+    ------
+    RowSpaceError
+        If ``w_r A⁺ A`` is not ``w_r`` for some row r.
+
+    Notes
+    -----
+    A structure that decides it by a rule of its own (marginals: by attribute sets) estimates
+    nothing, so its price does not depend on the cells.
+    """
+    _check_columns(workload, matrix)
+    if not matrix.check_rows(workload):
+        nothing = np.zeros((matrix.shape[0], 0))
+        determined_estimate(workload, matrix, nothing)
+
+
+def determined_estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
+    """Return ``W A⁺ @ answers``, refusing rows of W outside the row space of A by number.
+
+    A row is inside if ``w A⁺ A z = w z`` for random vectors z, carried along as more answers. For
+    a row at a relative distance δ from the row space the difference is normal with deviation
+    ``δ |w|`` for each of `PROBES` vectors, so a distance of 1000 times the tolerance passes with
+    a probability below 1e-11. A structure's own rule goes first; where n is out of reach and
+    there is none, its estimate checks.
+
+    Raises
+    ------
+    RowSpaceError
+        If a row lies outside.
+    ValueError
+        If workload and matrix have different columns.
+    """
+    _check_columns(workload, matrix)
+    check_allocation("answers to the workload", (workload.shape[0], answers.shape[1] + PROBES))
+    n = matrix.shape[1]
+    ruled = isinstance(matrix, Identity) or not fits((n, 4 * PROBES))
+    if ruled or matrix.check_rows(workload):
+        return _estimate(workload, matrix, answers)
+    probes = np.random.default_rng(0).standard_normal((n, PROBES))
+    results = _estimate(workload, matrix, np.hstack([answers, matrix.matmat(probes)]))
+    _check_rows(workload, results[:, answers.shape[1] :] - workload.matmat(probes))
+    return results[:, : answers.shape[1]]
+
+
+def _check_columns(workload: Operator, matrix: Operator) -> None:
+    if workload.shape[1] != matrix.shape[1]:
+        raise ValueError(
+            f"workload has {workload.shape[1]} columns: expected {matrix.shape[1]}, the cells "
+            f"of the strategy's domain."
+        )
+
+
+def _estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
+    """Return ``W A⁺ @ answers`` by a rule of the structure, from the cells, or without them."""
+    result = matrix.estimate(workload, answers)
+    if result is not None:
+        return result
+    cells = estimated_cells(matrix, answers)
+    return estimate(workload, matrix, answers) if cells is None else workload.matmat(cells)
+
+
+def _check_rows(workload: Operator, differences: Array) -> None:
+    distance = np.abs(differences).max(axis=1, initial=0.0)
+    outside = np.flatnonzero(distance > TOLERANCE * np.sqrt(_row_squares(workload)))
+    if len(outside):
+        raise RowSpaceError(
+            f"the strategy does not determine {len(outside)} of the workload's "
+            f"{workload.shape[0]} rows ({numbered(outside)}): expected combinations of the "
+            f"strategy's rows only. Measure a strategy selected for this workload, or drop those "
+            f"rows."
+        )
+
+
+def _row_squares(workload: Operator) -> Array:
+    try:
+        return workload.row_squares()
+    except MemoryCapError:  # a product known by its action alone: one scale for all rows
+        probe = workload.matmat(np.random.default_rng(1).standard_normal(workload.shape[1]))
+        return np.full(workload.shape[0], float(np.mean(probe**2)))

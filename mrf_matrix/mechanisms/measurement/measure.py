@@ -1,0 +1,131 @@
+"""The only step that sees both data and noise."""
+
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
+from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
+from mrf_matrix.mechanisms.measurement.provenance import Provenance
+from mrf_matrix.mechanisms.measurement.release import Noise, Release
+from mrf_matrix.mechanisms.noise.process import check_parent_process
+
+ASKED = ("exact", "research")
+
+
+def measure(
+    strategy: Any,
+    counts: CellCounts | LeafCounts,
+    budget: PureDP | ZCDP | None = None,
+    *,
+    neighboring: str = "add_remove",
+    noise: str = "exact",
+    random_state: Any = None,
+    workload: Any = None,
+) -> Release:
+    """Measure a strategy on private counts, once: ``y = Ã D + noise``.
+
+    Everything is checked before the counts are read and any noise is drawn.
+
+    Parameters
+    ----------
+    strategy : Strategy, Operator, ndarray, scipy sparse, or Mechanism
+        A `Mechanism` has its budget and neighbouring relation already.
+    counts : CellCounts or LeafCounts
+        From `count_stream` or `count_cells`; or, where only leaves are measured, `count_leaves`.
+    budget : PureDP or ZCDP
+        Pure DP adds discrete Laplace noise, zCDP discrete Gaussian noise. An infinite budget adds
+        none, and the release says so.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    noise : {"exact", "research"}, default="exact"
+        "exact" is sampled by OpenDP, never seedable, and is the only private one. "research" is
+        the same law from NumPy's generators, for studies.
+    random_state : None, int or numpy.random.Generator
+        Seed of research noise; refused with exact noise. It is not stored.
+    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
+        What will be asked of the release: refused before spending if it has no answer.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the kind described.
+    RowSpaceError
+        If the workload has no answer from the strategy.
+    NoiseProcessError
+        If exact noise is asked for in a worker process.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
+    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
+    >>> from strategies.operators import Identity
+    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+    >>> measure(Identity(3), counts, PureDP(1.0), noise="research", random_state=0)
+    Release(3 x 1 answers, method='given'. NOT A PRIVATE RELEASE: discrete Laplace noise of scale \
+1 from a seedable generator (research noise), with the error of PureDP(epsilon=1) under \
+add_remove neighbours.)
+    """
+    if isinstance(strategy, Mechanism):
+        mechanism = _as_calibrated(strategy, budget)
+    else:
+        mechanism = calibrate(
+            strategy, checked_budget(budget), neighboring=neighboring, workload=workload
+        )
+    kind = _checked_noise(noise, mechanism.budget, random_state)
+    if not isinstance(counts, CellCounts | LeafCounts):
+        raise TypeError(
+            f"counts is of type {type(counts).__name__}: expected CellCounts, from "
+            f"count_cells(codes, labels, sizes, n_classes)."
+        )
+    check_columns(mechanism.rounded.matrix, counts.sizes)
+    generator = _generator(random_state) if kind == "research" else None
+    if kind == "exact":
+        check_parent_process()
+    answers = counts.answers(mechanism.rounded.matrix)
+    if generator is not None:
+        answers = answers + mechanism.law.research(answers.shape, generator)
+    else:
+        answers = mechanism.law.exact(answers)
+    return Release(mechanism, answers, kind, counts.sizes, Provenance.today(kind))
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """Return NumPy's generator for a seed, or refuse the seed by name."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={random_state!r}: expected None, a non-negative integer or a "
+            f"numpy.random.Generator ({error})."
+        ) from None
+
+
+def _as_calibrated(mechanism: Mechanism, budget: PureDP | ZCDP | None) -> Mechanism:
+    if budget is not None and budget != mechanism.budget:
+        raise ValueError(
+            f"budget={budget!r}: expected none, for the mechanism is calibrated to "
+            f"{mechanism.budget!r} already."
+        )
+    return mechanism
+
+
+def _checked_noise(noise: Any, budget: PureDP | ZCDP, random_state: Any) -> Noise:
+    if noise not in ASKED:
+        raise ValueError(
+            f"noise={noise!r}: expected 'exact' (release-grade) or 'research' (seedable, for "
+            f"studies)."
+        )
+    if noise == "exact" and random_state is not None:
+        raise ValueError(
+            "random_state was given with noise='exact': release-grade noise is never seedable. "
+            "Expected random_state=None, or noise='research' for a reproducible study."
+        )
+    if budget.is_infinite:
+        return "none"
+    return "research" if noise == "research" else "exact"

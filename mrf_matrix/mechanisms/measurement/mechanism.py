@@ -1,0 +1,181 @@
+"""A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.neighboring import (
+    Neighboring,
+    checked_neighboring,
+    squared_factor,
+)
+from mrf_matrix.mechanisms.measurement.containment import check_determined
+from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise
+from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
+from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strategy
+from strategies import Strategy
+from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """What will be measured and how much noise is added, before any data is seen.
+
+    Planning and measuring both start here, so that the error expected is the error released.
+
+    Attributes
+    ----------
+    rounded : RoundedStrategy
+        The integer strategy, its exact sensitivity and what its answers are recovered with.
+    law : NoiseLaw
+        Law of each noise draw, in units of the integer answers.
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}
+    squared_factor : int
+        Square of what the relation multiplies the sensitivity by: 1, 2 or 4.
+    method : str
+        The strategy's family.
+    """
+
+    rounded: RoundedStrategy
+    law: NoiseLaw
+    budget: PureDP | ZCDP
+    neighboring: Neighboring
+    squared_factor: int
+    method: str
+
+    def __post_init__(self) -> None:
+        """Refuse a law of another kind than the budget's: what it protects is not known."""
+        needed = noise_for(self.rounded.column_sum, self.squared_factor, self.budget)
+        if self.law.guards_as is not type(needed):
+            raise ValueError(
+                f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "
+                f"{needed}. Expected the mechanism as calibrate(...) returns it: what another law "
+                f"protects is not known."
+            )
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves the answers, in the units of the selected strategy.
+
+        The largest column norm, L1 or L2, of what is measured, times the factor of the neighbouring
+        relation.
+        """
+        norm = float(self.rounded.column_sum)
+        if self.rounded.norm == "l2":
+            norm = sqrt(norm)
+        return norm * sqrt(self.squared_factor) / float(self.rounded.scale)
+
+    def check_memory(self, n_classes: int) -> None:
+        """Refuse a measurement whose answers would not fit, before anything is spent on it.
+
+        The largest array depends on public numbers alone: a row for each row of the strategy, a
+        column for each class.
+
+        Raises
+        ------
+        MemoryCapError
+        """
+        check_allocation("answers of the strategy", (self.rounded.matrix.shape[0], n_classes))
+
+
+def calibrate(
+    strategy: Strategy | Operator | NDArray[Any] | Any,
+    budget: PureDP | ZCDP,
+    *,
+    neighboring: str = "add_remove",
+    workload: Any = None,
+) -> Mechanism:
+    """Return the mechanism that spends a budget on a strategy. No data is needed.
+
+    The noise has scale ``f Δ / ε`` (discrete Laplace, pure DP) or variance parameter
+    ``σ² = f² Δ² / 2ρ`` (discrete Gaussian, zCDP), where Δ is the rounded strategy's exact
+    sensitivity and f the factor of the neighbouring relation; both are rounded up to a double.
+
+    Parameters
+    ----------
+    strategy : Strategy, Operator, ndarray or scipy sparse, of shape (m, n)
+        A `Strategy` must have been selected for the norm of the budget: "l1" for `PureDP`, "l2"
+        for `ZCDP`.
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
+        What will be asked: checked to be answerable, before anything is spent.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of the kind described, or the noise would not fit 64 bits.
+    RowSpaceError
+        If the strategy does not determine the workload, or rows of it are too faint to measure
+        and no workload is given to tell whether they are needed.
+    """
+    checked_budget(budget)
+    relation = checked_neighboring(neighboring)
+    matrix, method = _matrix_and_method(strategy, budget)
+    rounded = _rounded(matrix, budget.norm)
+    if workload is not None:
+        check_determined(as_operator(workload, "workload"), rounded.recovery)
+    elif rounded.is_lossy:
+        raise RowSpaceError(
+            "rows of the strategy are too faint beside the largest to be measured: expected "
+            "weights above 2**-30 of the sensitivity. Drop those rows, or pass workload= to "
+            "have it checked that it does not need them."
+        )
+    factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
+    law = noise_for(rounded.column_sum, factor, budget)
+    return Mechanism(rounded, law, budget, relation, factor, method)
+
+
+def noise_for(column_sum: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
+    """Return the noise that the answers of an integer matrix need.
+
+    Parameters
+    ----------
+    column_sum : int
+        Largest column sum of absolute entries for `PureDP`, of squared entries for `ZCDP`.
+    squared : int
+        Square of the neighbouring relation's factor.
+    budget : PureDP or ZCDP
+    """
+    if budget.is_infinite:
+        return NoNoise()
+    if isinstance(budget, PureDP):
+        return DiscreteLaplace.calibrated(column_sum, squared, budget.exact)
+    return DiscreteGaussian.calibrated(column_sum, squared, budget.exact)
+
+
+def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
+    """Round a strategy once for as long as it lives, beside its other cached properties.
+
+    A study releases the same strategy many times; the factors of its rounded form, which answers
+    are recovered with, are kept as long as that form is.
+    """
+    kept: dict[str, RoundedStrategy] = vars(matrix).setdefault("_rounded", {})
+    if norm not in kept:
+        kept[norm] = round_strategy(matrix, norm)
+    return kept[norm]
+
+
+def checked_budget(budget: Any) -> PureDP | ZCDP:
+    """Return a budget, or refuse anything else."""
+    if isinstance(budget, PureDP | ZCDP):
+        return budget
+    raise TypeError(
+        f"budget={budget!r} is of type {type(budget).__name__}: expected PureDP(epsilon) or "
+        f"ZCDP(rho), or as_budget(epsilon=...)."
+    )
+
+
+def _matrix_and_method(strategy: Any, budget: PureDP | ZCDP) -> tuple[Operator, str]:
+    if not isinstance(strategy, Strategy):
+        return as_operator(strategy, "strategy"), "given"
+    if strategy.norm != budget.norm:
+        raise ValueError(
+            f"strategy was selected for norm={strategy.norm!r}, but {budget!r} needs "
+            f"norm={budget.norm!r}: expected strategies.select(workload, norm={budget.norm!r})."
+        )
+    return strategy.matrix, strategy.method

@@ -1,0 +1,246 @@
+"""The product of a private measurement: noisy integers, and everything public about them."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
+from mrf_matrix.mechanisms.measurement.provenance import Provenance, PublicDomain
+from mrf_matrix.mechanisms.measurement.quorum import Quorum
+from mrf_matrix.mechanisms.noise import NoiseLaw
+from strategies.operators import Operator
+
+Noise = Literal["exact", "shares", "research", "none"]
+NOISE_KINDS: tuple[str, ...] = get_args(Noise)
+PRIVATE_NOISE = ("exact", "shares")
+"""Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
+
+READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
+
+    It holds no seed, no raw count and no record. Whatever is asked of it is post-processing, at
+    no cost in privacy.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The public part: integer strategy, noise law, budget, neighbouring relation.
+    answers : ndarray of int64, shape (m, k)
+        Noisy answers, a column for each class.
+    noise : {"exact", "shares", "research", "none"}
+        Only "exact" noise, or exact "shares" of it from several parties, makes a private release.
+    sizes : tuple of int
+        Attribute sizes of the public domain.
+    provenance : Provenance, optional
+        Which program measured, when, and what drew the noise; None where it is unknown.
+    domain : Domain, optional
+        The public domain with its classes, for whoever has the release alone.
+    domain_read_off : bool, default=False
+        Whether the domain was read off the records, which leaks them: then the release is not
+        private, whatever its noise, and nothing made of it is.
+    quorum : Quorum, optional
+        With "shares": on how many honest parties the claim rests. Given with no other noise.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
+    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
+    >>> from mrf_matrix.mechanisms.measurement.measure import measure
+    >>> from strategies.operators import Identity
+    >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
+    >>> release = measure(Identity(3), counts, PureDP(float("inf")))
+    >>> release.ask([[1, 1, 0], [1, 1, 1]]).ravel()
+    array([1., 3.])
+    """
+
+    mechanism: Mechanism
+    answers: NDArray[np.int64]
+    noise: Noise
+    sizes: tuple[int, ...]
+    provenance: Provenance | None = None
+    domain: PublicDomain | None = None
+    domain_read_off: bool = False
+    quorum: Quorum | None = None
+
+    def __post_init__(self) -> None:
+        answers = np.asarray(self.answers)
+        if answers.ndim != 2 or answers.shape[0] != self.matrix.shape[0]:
+            raise ValueError(
+                f"answers has shape {answers.shape}: expected ({self.matrix.shape[0]}, k), a row "
+                f"for each row of the strategy."
+            )
+        if answers.dtype != np.int64:
+            raise TypeError(f"answers has type {answers.dtype}: expected int64.")
+        if self.noise not in NOISE_KINDS:
+            raise ValueError(f"noise={self.noise!r}: expected one of {NOISE_KINDS}.")
+        if (self.noise == "shares") != (self.quorum is not None):
+            raise ValueError(
+                f"noise={self.noise!r}, quorum={self.quorum!r}: expected a Quorum with noise "
+                f"'shares', which says on whom the claim rests, and with no other noise."
+            )
+        if self.provenance is not None:
+            self.provenance.check_noise(self.noise)
+        self._check_domain(answers.shape[1])
+        view = answers.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "answers", view)
+
+    def _check_domain(self, classes: int) -> None:
+        domain = self.domain
+        if domain is None:
+            return
+        if tuple(domain.sizes) != tuple(self.sizes):
+            raise ValueError(
+                f"domain has attributes of sizes {domain.sizes}: expected {self.sizes}, those "
+                f"that were measured."
+            )
+        if domain.target is not None and domain.n_classes != classes:
+            raise ValueError(
+                f"domain has {domain.n_classes} classes: expected {classes}, one for each column "
+                f"of the answers."
+            )
+
+    def ask(self, workload: Any) -> NDArray[np.float64]:
+        """Answer a workload by least squares, ``W A⁺ y``, as often as one likes.
+
+        Any workload in the strategy's row space will do: other depths, other trees, other test
+        records, marginals. The same as ``reconstruct(release, workload)``.
+
+        Parameters
+        ----------
+        workload : ndarray, scipy sparse or Operator of shape (q, n)
+
+        Returns
+        -------
+        ndarray of shape (q, k)
+            A column for each class. Estimates may be negative or fractional.
+
+        Raises
+        ------
+        RowSpaceError
+            If rows of the workload are no combination of the strategy's rows; it names them.
+        """
+        from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct
+
+        return reconstruct(self, workload)
+
+    def row_variances(self, workload: Any) -> NDArray[np.float64]:
+        """Return the expected squared error of every answer of a workload, shape (q,).
+
+        ``variance * ||(W A⁺)_r||²`` in each class: exact, and the same whatever the data.
+
+        Raises
+        ------
+        RowSpaceError
+            As `ask`.
+        """
+        from mrf_matrix.mechanisms.measurement.reconstruct import row_variances
+
+        return row_variances(self, workload)
+
+    @property
+    def matrix(self) -> Operator:
+        """The integer strategy that was measured, shape (m, n)."""
+        return self.mechanism.rounded.matrix
+
+    @property
+    def scale(self) -> Fraction:
+        """What the selected strategy was multiplied by: ``matrix ≈ scale * A``."""
+        return self.mechanism.rounded.scale
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The answers in the units of the selected strategy: estimates of ``A D``."""
+        return self.answers / float(self.scale)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.answers.shape[1])
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """What was spent."""
+        return self.mechanism.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation that the budget refers to."""
+        return self.mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves `values`, under the release's neighbouring relation.
+
+        The largest column norm, L1 for Laplace and L2 for Gaussian noise, times the relation's
+        factor, in the units of the selected strategy.
+        """
+        return self.mechanism.sensitivity
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Law of each noise draw, in units of the answers."""
+        return self.mechanism.law
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Scale of the noise: t of discrete Laplace, σ of discrete Gaussian, 0 for none."""
+        return self.law.scale
+
+    @property
+    def variance(self) -> float:
+        """Exact variance of each noise draw, in units of the answers squared."""
+        return self.law.variance
+
+    @property
+    def method(self) -> str:
+        """The strategy's family."""
+        return self.mechanism.method
+
+    @property
+    def is_private(self) -> bool:
+        """Whether this is a private release: exact noise or shares of it, a public domain."""
+        return self.noise in PRIVATE_NOISE and not self.domain_read_off
+
+    @property
+    def statement(self) -> str:
+        """One sentence on what is, or is not, protected."""
+        return READ_OFF if self.domain_read_off else self.noise_statement
+
+    @property
+    def noise_statement(self) -> str:
+        """The same as if the domain were public: one sentence on what the noise protects."""
+        if self.noise == "none":
+            return "NOT A PRIVATE RELEASE: no noise was added (infinite budget)."
+        if self.noise == "research":
+            return (
+                f"NOT A PRIVATE RELEASE: {self.law} from a seedable generator (research noise), "
+                f"with the error of {self.budget!r} under {self.neighboring} neighbours."
+            )
+        rests = "" if self.quorum is None else f", {self.quorum.condition}"
+        return (
+            f"Private release: {self.budget!r} under {self.neighboring} neighbours, exact "
+            f"{self.law}{rests}."
+        )
+
+    def __repr__(self) -> str:
+        rows, classes = self.answers.shape
+        return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
+
+    def __str__(self) -> str:
+        from mrf_matrix.mechanisms.measurement.release_display import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from mrf_matrix.mechanisms.measurement.release_display import as_html
+
+        return as_html(self)

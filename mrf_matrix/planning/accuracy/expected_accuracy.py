@@ -1,0 +1,189 @@
+"""Expected accuracy of a planned forest under a public prior of data: no data, only chance.
+
+Laws of records and classes are drawn from a prior, records are drawn from each law, and the
+planned release is simulated on these made-up records with research noise. What comes out depends
+on domain, design, budget and the *public* number of records alone. Laws are class columns of one
+release, whose noise is independent by column: linear algebra is done once.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms import CellCounts, measure, reconstruct
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
+from mrf_matrix.planning.plans.workloads import vote_workload
+
+Array = NDArray[np.float64]
+Codes = NDArray[Any]
+
+MOST_RECORDS = 60_000
+"""Records drawn over all laws; more are counted in multiples."""
+
+
+class RecordLaw(Protocol):
+    """A law of records and their classes."""
+
+    def records(self, count: int, generator: np.random.Generator) -> tuple[Codes, Codes]:
+        """Draw records, shape (count, d), and their classes, shape (count,)."""
+        ...
+
+
+class DataPrior(Protocol):
+    """A public prior of laws: `TargetPrior`, `ClusterPrior`, or one of yours."""
+
+    @property
+    def label_noise(self) -> float:
+        """Share of labels that are drawn uniformly."""
+        ...
+
+    def draw(self, domain: Domain, n_classes: int, generator: np.random.Generator) -> RecordLaw:
+        """Draw one law."""
+        ...
+
+
+class ImaginedData:
+    """Records and queries of several laws that nobody owns, drawn once for all designs.
+
+    Parameters
+    ----------
+    domain : Domain
+    n_classes, n_records : int
+        Public numbers of classes and records.
+    prior : DataPrior
+    n_targets : int
+        Laws drawn, each with the records of a data set and queries.
+    n_queries : int
+        Queries of each law.
+    seed : int
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        n_classes: int,
+        n_records: int,
+        prior: DataPrior,
+        n_targets: int = 24,
+        n_queries: int = 128,
+        seed: int = 0,
+    ) -> None:
+        generator = np.random.default_rng([seed, 1])
+        self.n_classes, self.n_targets, self.n_queries = n_classes, n_targets, n_queries
+        self.weight = -(-n_records * n_targets // MOST_RECORDS)
+        drawn = max(1, round(n_records / self.weight))
+        laws = [prior.draw(domain, n_classes, generator) for _ in range(n_targets)]
+        known = [law.records(drawn, generator) for law in laws]
+        asked = [law.records(n_queries, generator) for law in laws]
+        self.codes = np.concatenate([codes for codes, _ in known])
+        self.labels = np.concatenate([labels for _, labels in known])
+        self.owner = np.repeat(np.arange(n_targets), drawn)
+        self.queries = np.concatenate([codes for codes, _ in asked])
+        self.wanted = np.stack([labels for _, labels in asked])
+        noisy = generator.random(len(self.labels)) < prior.label_noise
+        self.labels[noisy] = generator.integers(0, n_classes, int(noisy.sum()))
+
+    def counts(self, codes: Codes, sizes: tuple[int, ...]) -> CellCounts:
+        """Return class counts of each distinct row of codes, a block of columns each law."""
+        distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
+        k, t = self.n_classes, self.n_targets
+        table = np.zeros((len(distinct), t * k), dtype=np.int64)
+        np.add.at(table, (inverse.reshape(-1), self.owner * k + self.labels), 1)
+        return CellCounts(distinct, table * self.weight, sizes)
+
+    def own_columns(self, answers: Array) -> Array:
+        """Return each law's columns in the answers to its own queries, (laws, queries, k)."""
+        t, b = self.n_targets, self.n_queries
+        blocks = answers.reshape(t, b, t, self.n_classes)
+        return np.asarray(blocks[np.arange(t), :, np.arange(t)])
+
+
+def imagined_votes(
+    plan: Plan, imagined: ImaginedData, generator: np.random.Generator
+) -> dict[str, Array]:
+    """Return the votes of the imagined queries under each voting rule, (laws, queries, k).
+
+    Parameters
+    ----------
+    plan : Plan
+    imagined : ImaginedData
+    generator : Generator
+        Draws research noise and breaks ties.
+    """
+    votes: dict[str, Array] = {}
+    for part in plan.parts:
+        for rule, cast in _part_votes(plan, part, imagined, generator).items():
+            known = votes.get(rule)
+            votes[rule] = cast if known is None else known + cast
+    return votes
+
+
+def _part_votes(
+    plan: Plan, part: PlannedAnswers, imagined: ImaginedData, generator: np.random.Generator
+) -> dict[str, Array]:
+    forest = part.ensemble.forest
+    seen = part.ensemble.view(imagined.codes)
+    asked = part.ensemble.view(imagined.queries)
+    over_leaves = plan.mode == "subsample" or plan.allocation == "disjoint"
+    if over_leaves:
+        tree = generator.integers(forest.n_trees, size=len(seen))
+        leaves = forest.apply(seen)[np.arange(len(seen)), tree][:, None]
+        counts = imagined.counts(leaves, (forest.n_leaves,))
+    else:
+        counts = imagined.counts(seen, forest.domain.sizes)
+    if plan.mode == "subsample" and plan.voting == "hard":
+        counts = _hard_counts(counts, imagined.n_classes, generator)
+    release = measure(part.mechanism, counts, noise="research", random_state=generator)
+    if plan.mode != "training":
+        workload = vote_workload(plan.mode, part.ensemble, asked)
+        direct = part.strategy is None
+        votes = workload.matmat(release.values) if direct else reconstruct(release, workload)
+        return {plan.voting: imagined.own_columns(votes)}
+    values = release.values if part.strategy is None else reconstruct(release, part.workload)
+    incidences = _incidences(forest, asked, imagined.n_targets)
+    hard = _winners(values, imagined.n_classes, generator)
+    return {
+        "weight": _gathered(incidences, values, imagined.n_classes),
+        "hard": _gathered(incidences, hard, imagined.n_classes),
+    }
+
+
+def _incidences(forest: Any, asked: Codes, n_targets: int) -> list[sparse.csr_array]:
+    """Return which leaves the queries of each law reach, (queries, leaves) each."""
+    reached = forest.apply(asked).reshape(n_targets, -1)
+    shape = (len(asked) // n_targets, forest.n_leaves)
+    ends = np.arange(0, reached.shape[1] + 1, forest.n_trees)
+    return [sparse.csr_array((np.ones(len(one)), one, ends), shape=shape) for one in reached]
+
+
+def _gathered(incidences: list[sparse.csr_array], values: Array, k: int) -> Array:
+    """Return each law's sums of its own columns of leaf values, (laws, queries, k)."""
+    blocks = values.reshape(len(values), -1, k)
+    return np.stack([np.asarray(one @ blocks[:, t]) for t, one in enumerate(incidences)])
+
+
+def _winners(values: Array, k: int, generator: np.random.Generator) -> Array:
+    """Return one vote for the largest class of each block of k columns, ties at random."""
+    blocks = values.reshape(len(values), -1, k)
+    jittered = blocks + 1e-6 * generator.random(blocks.shape)
+    votes = np.zeros(blocks.shape)
+    np.put_along_axis(votes, jittered.argmax(axis=2)[..., None], 1.0, axis=2)
+    return votes.reshape(values.shape)
+
+
+def _hard_counts(counts: CellCounts, k: int, generator: np.random.Generator) -> CellCounts:
+    table = counts.counts.astype(np.float64)
+    some = np.repeat(table.reshape(len(table), -1, k).sum(axis=2) > 0, k, axis=1)
+    votes = _winners(table, k, generator) * some
+    return CellCounts(counts.codes, votes.astype(np.int64), counts.sizes)
+
+
+def accuracies(votes: Array, imagined: ImaginedData, generator: np.random.Generator) -> Array:
+    """Return the share of right labels for each law, shape (laws,)."""
+    jitter = 1e-9 * np.abs(votes).max(initial=1.0) * generator.random(votes.shape)
+    right = (votes + jitter).argmax(axis=2) == imagined.wanted
+    return np.asarray(right.mean(axis=1))

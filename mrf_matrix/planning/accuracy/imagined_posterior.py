@@ -1,0 +1,40 @@
+"""What a posterior forest would label imagined records: one fit for each law of data."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms import measure
+from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData
+from mrf_matrix.planning.blocks.block_measurement import tables_of
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.planned_blocks import PlannedBlocks
+from mrf_matrix.posterior import product_posterior
+
+
+def posterior_probabilities(
+    plan: Plan, imagined: ImaginedData, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return class probabilities of the imagined queries, shape (laws, queries, k).
+
+    The largest array is the noisy tables of all laws, leaves x (laws · k).
+
+    Parameters
+    ----------
+    plan : Plan
+        In mode "posterior".
+    imagined : ImaginedData
+    generator : Generator
+        Draws research noise.
+    """
+    part, k = plan.parts[0], imagined.n_classes
+    if not isinstance(part, PlannedBlocks):
+        raise TypeError(f"plan is in mode {plan.mode!r}: expected mode 'posterior'.")
+    counts = imagined.counts(imagined.codes, plan.domain.sizes)
+    release = measure(part.mechanism, counts, noise="research", random_state=generator)
+    queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
+    found = []
+    for law, asked in enumerate(queries):
+        tables, totals = tables_of(part.measurement, release, law * k + np.arange(k))
+        posterior = product_posterior(tables, plan.domain.ordered, totals)
+        found.append(posterior.probabilities(asked))
+    return np.stack(found)

@@ -1,0 +1,1 @@
+"""Blocks of attributes and how they are measured."""

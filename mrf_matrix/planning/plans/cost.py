@@ -1,0 +1,139 @@
+"""How long a release will take, from counts of operations: an order of magnitude, no promise.
+
+Constants were fitted to the clock on one machine (one core of a cloud server, one thread of BLAS)
+over eleven shapes, from 300 to 65 000 draws and 1400 to 30 000 records: the estimate was 0.6 to 1.9
+times the time taken. On six shapes that played no part in it was 0.5 to 1.2 times
+(`tests/benchmarks/test_release_time.py`). Take it as right to a factor of 2 or 3 there; another
+machine shifts everything by its speed, and a first release loads OpenDP besides. The search for a
+strategy is not part of it.
+"""
+
+from typing import TYPE_CHECKING
+
+from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.planning.blocks.block_measurement import n_effects
+from mrf_matrix.planning.plans.planned_blocks import PlannedBlocks
+from strategies.operators import (
+    Grouping,
+    Identity,
+    Marginals,
+    Operator,
+    Product,
+    RowKronecker,
+    RowScaled,
+    Scaled,
+    Stack,
+)
+from strategies.operators.base.recovery import is_explicit
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning.plans.plan import Plan
+    from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
+
+START = 0.01
+"""Seconds of a release of nothing."""
+
+LAPLACE_DRAW = 4.5e-6
+"""Seconds of one exact discrete Laplace draw by OpenDP."""
+
+GAUSSIAN_DRAW = 8e-6
+"""The same for discrete Gaussian noise."""
+
+COUNTED = 9e-8
+"""Seconds of one entry of the strategy's columns at the occupied cells, in counting."""
+
+COMPILED = 2.5e-6
+"""Seconds of one path: its masks, its value, its containment."""
+
+MET = 1e-9
+"""Seconds of meeting eight packed rows of paths with one code of one record."""
+
+MULTIPLIED = 2e-11
+"""Seconds of one multiplication in dense linear algebra."""
+
+NEWTON_STEPS = 20
+"""Steps to the posterior mode of a block."""
+
+NEWTON_CLASS = 1.5e-4
+"""Seconds of one class in a step."""
+
+SOLVED = 2e-10
+"""Seconds, per cube of their order, of solving and inverting the equations of a step."""
+
+COMPARED = 5e-10
+"""Seconds of one multiplication of masks, in the inner products of two paths."""
+
+
+def release_seconds(plan: "Plan") -> float:
+    """Return the seconds that counting, measuring and reconstructing are expected to take."""
+    draw = 0.0
+    if not plan.budget.is_infinite:
+        draw = LAPLACE_DRAW if isinstance(plan.budget, PureDP) else GAUSSIAN_DRAW
+    seconds = START
+    for part in plan.parts:
+        matrix = part.mechanism.rounded.matrix
+        occupied = min(plan.n_records or 0, matrix.shape[1])
+        seconds += draw * part.n_measurements * plan.n_classes
+        seconds += COUNTED * occupied * column_entries(matrix)
+        seconds += MET * occupied * packed_bytes(matrix)
+        seconds += COMPILED * part.workload.shape[0]
+        seconds += algebra_seconds(part, plan.n_classes)
+        if isinstance(part, PlannedBlocks):
+            seconds += posterior_seconds(part, plan.n_classes)
+    return seconds
+
+
+def posterior_seconds(part: PlannedBlocks, n_classes: int) -> float:
+    """Return the seconds of fitting the posterior of a release of blocks."""
+    sizes = part.ensemble.forest.domain.sizes
+    orders = [n_effects([sizes[i] for i in block], n_classes) for block in part.blocks]
+    return sum(
+        NEWTON_STEPS * (NEWTON_CLASS * (1 + n_classes) + SOLVED * float(order) ** 3)
+        for order in orders
+    )
+
+
+def column_entries(matrix: Operator) -> float:
+    """Return the entries of a typical column of what is measured."""
+    if isinstance(matrix, Scaled | RowScaled):
+        return column_entries(matrix.inner)
+    if isinstance(matrix, Product) and isinstance(matrix.right, Grouping):
+        return column_entries(matrix.left)
+    if isinstance(matrix, Stack):
+        return sum(column_entries(block) for block in matrix.blocks)
+    if isinstance(matrix, Marginals):
+        return float(len(matrix.weights))
+    return matrix.entries / matrix.shape[1]
+
+
+def packed_bytes(matrix: Operator) -> float:
+    """Return the bytes of packed masks that are met for one record."""
+    if isinstance(matrix, Scaled | RowScaled):
+        return packed_bytes(matrix.inner)
+    if isinstance(matrix, Stack):
+        return sum(packed_bytes(block) for block in matrix.blocks)
+    if isinstance(matrix, RowKronecker):
+        return matrix.shape[0] * len(matrix.sizes) / 8
+    return 0.0
+
+
+def algebra_seconds(part: "PlannedAnswers", n_classes: int) -> float:
+    """Return the seconds of linear algebra, once to check containment and once to answer.
+
+    Structures with a rule of their own cost little. Explicit matrices are factorised and solved
+    with; over domains too large for that, inner products of rows are formed instead.
+    """
+    if part.strategy is None:
+        return 0.0
+    matrix = part.mechanism.rounded.recovery
+    while isinstance(matrix, Scaled) or (
+        isinstance(matrix, Product) and isinstance(matrix.right, Grouping)
+    ):
+        matrix = matrix.inner if isinstance(matrix, Scaled) else matrix.left
+    if isinstance(matrix, Identity | Grouping) or matrix.has_cheap_inverse:
+        return 0.0
+    (m, n), q = matrix.shape, part.workload.shape[0]
+    if is_explicit(matrix):
+        return MULTIPLIED * float(m * n * min(m, n) + 16 * min(m, n) * n * n_classes)
+    width = sum(part.workload.sizes or ())
+    return COMPARED * float(2 * (m + q) * m * width) + MULTIPLIED * 8 * float(m) ** 3

@@ -1,0 +1,97 @@
+"""Flip probabilities of a plan's answers: equal noise is computed once."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.error.noise_sums import NoiseTerm, combined
+from mrf_matrix.error.normal_flips import normal_flip
+from mrf_matrix.planning.plans.workloads import vote_workload
+from strategies.operators import Operator
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning.plans.plan import Plan
+
+Array = NDArray[np.float64]
+
+ENTRIES_AT_ONCE = 2**23
+"""Coefficients of answers that are held at a time."""
+
+
+def flips(
+    plan: "Plan",
+    rows: NDArray[np.intp],
+    margins: Array,
+    variances: Array,
+    rivals: int,
+    leaves: bool,
+) -> Array:
+    """Return the flip probability of each row at each margin, shape (r, s).
+
+    Parameters
+    ----------
+    plan : Plan
+    rows : ndarray of int, shape (r,)
+        Numbers of leaves (of all ensembles), or of queries.
+    margins : ndarray of shape (r, s)
+    variances : ndarray of shape (r,)
+    rivals : int
+    leaves : bool
+        Whether rows are leaves; else they are the queries' votes.
+    """
+    others = whole_number("rivals", rivals)
+    result = np.empty(margins.shape)
+    known: dict[tuple[bytes, ...], Array] = {}
+    step = max(32, ENTRIES_AT_ONCE // max(part.n_measurements for part in plan.parts))
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        noise = _leaf_terms(plan, block) if leaves else _vote_terms(plan, block)
+        for number, terms in enumerate(noise, start=start):
+            asked = margins[number]
+            if terms is None:
+                variance = float(variances[number])
+                result[number] = [normal_flip(margin, variance, others) for margin in asked]
+                continue
+            key = tuple(t.weights.tobytes() + t.repeats.tobytes() for t in terms)
+            key = (*key, asked.tobytes())
+            if key not in known:
+                known[key] = combined(terms).flip_probabilities(asked, others)
+            result[number] = known[key]
+    return result
+
+
+Terms = list[tuple[NoiseTerm, ...] | None]
+
+
+def _leaf_terms(plan: "Plan", rows: NDArray[np.intp]) -> Terms:
+    """Return the noise of leaves, each in the ensemble that it belongs to."""
+    ends = np.cumsum([part.workload.shape[0] for part in plan.parts])
+    owner = np.searchsorted(ends, rows, side="right")
+    result: Terms = [None] * len(rows)
+    for number, part in enumerate(plan.parts):
+        mine = np.flatnonzero(owner == number)
+        first = int(ends[number]) - part.workload.shape[0]
+        terms = part.terms(rows[mine] - first) if len(mine) else None
+        for place, term in zip(mine, terms or (), strict=False):
+            result[place] = (term,)
+    return result
+
+
+def _vote_terms(plan: "Plan", rows: NDArray[np.intp]) -> Terms:
+    """Return the noise of votes, which add up over the ensembles."""
+    found = []
+    for part in plan.parts:
+        if plan.mode != "training":
+            found.append(part.terms(rows))
+            continue
+        if part.strategy is None:  # trees' leaves, each with noise of its own
+            one = np.full(part.ensemble.forest.n_trees, 1 / float(part.mechanism.rounded.scale))
+            found.append([NoiseTerm.of(one, part.mechanism.law)] * len(rows))
+            continue
+        asked: Operator = vote_workload("training", part.ensemble, plan.queries[rows])
+        found.append(part.terms(np.arange(len(rows)), asked))
+    if any(one is None for one in found):
+        return [None] * len(rows)
+    return [tuple(terms) for terms in zip(*(one for one in found if one), strict=True)]

@@ -1,0 +1,172 @@
+r"""Which strategy is measured: the user's, or the one of least expected error among those found.
+
+`strategies.select` ranks by the loss, the error under continuous noise of variance ``2 Δ²/ε²``
+(Laplace) or ``Δ²/2ρ`` (Gaussian). What is drawn is noise of integers, which has less: with
+``t = Δ/ε`` discrete Laplace noise has variance :math:`1/(2\sinh^2(1/2t))`, at t = 1 it is 1.84 and
+not 2. A strategy of small integers, such as the Identity, gains by that; one rounded to 2**30 units
+does not. The two can change places, so planning compares them under the mechanism's own law.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mrf_matrix.mechanisms import Mechanism
+from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from strategies import Strategy, evaluate, select
+from strategies.operators import Norm, Operator, as_operator
+from strategies.problem.merging import can_merge, merge_columns
+
+DECOMPOSED = 2.5e9
+"""Operations a second of the reference machine in singular value decompositions, of which the
+families of a portfolio make several."""
+
+TIE = 1e-9
+"""Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
+
+Calibrated = Callable[[Strategy], Mechanism]
+
+
+def least_expected_error(
+    candidates: Sequence[Strategy], calibrated: Calibrated, workload: Operator
+) -> tuple[Strategy, Mechanism]:
+    """Return the strategy of least expected squared error, and its mechanism.
+
+    The error is ``v ||W Ã⁺||_F²`` with Ã the strategy rounded to integers and v the exact variance
+    of the mechanism's law. A candidate whose loss is too large to win under any law of its budget
+    is neither rounded nor calibrated: ``v`` is at least ``Δ²`` times the variance of noise for a
+    sensitivity of one unit, because a coarser law has the smaller variance for its scale.
+
+    Parameters
+    ----------
+    candidates : sequence of Strategy
+        The first is kept where others are as good.
+    calibrated : callable
+        Returns the mechanism that spends the budget on a strategy.
+    workload : Operator of shape (q, n)
+        What is asked; rows scaled by how often.
+
+    Raises
+    ------
+    RowSpaceError
+        If the first does not determine the workload.
+    """
+    best, *others = candidates
+    mechanism = calibrated(best)
+    if not others or mechanism.budget.is_infinite:
+        return best, mechanism
+    unit = _unit_variance(mechanism)
+    least = _expected_square(mechanism, workload)
+    for other in others:
+        if unit * other.loss >= least:
+            continue
+        rival = calibrated(other)
+        error = _expected_square(rival, workload)
+        if error < least * (1 - TIE):
+            best, mechanism, least = other, rival, error
+    return best, mechanism
+
+
+def _unit_variance(mechanism: Mechanism) -> float:
+    """Return the variance of noise for integers of sensitivity one, which no strategy is below."""
+    budget = mechanism.budget
+    factor = squared_factor(mechanism.neighboring, budget.norm, nonnegative=True)
+    return noise_for(1, factor, budget).variance
+
+
+def _expected_square(mechanism: Mechanism, workload: Operator) -> float:
+    """Return the expected squared error, over all rows, in one class."""
+    squares = recovered_squares(workload, mechanism.rounded.recovery)
+    return float(mechanism.law.variance * squares.sum())
+
+
+def chosen(
+    found: Strategy, asked: Any, calibrated: Calibrated, workload: Operator
+) -> tuple[Strategy, Mechanism]:
+    """Return the strategy to measure and its mechanism: the user's own word decides, else errors.
+
+    Parameters
+    ----------
+    found : Strategy
+        What `selected` returned.
+    asked : str, Strategy, Operator, ndarray or scipy sparse
+        What the user asked for: only "auto" leaves a choice.
+    calibrated, workload
+        See `least_expected_error`.
+    """
+    free = isinstance(asked, str) and asked == "auto"
+    others = found.alternatives if free else ()
+    return least_expected_error((found, *others), calibrated, workload)
+
+
+def selected(
+    workload: Operator, strategy: Any, norm: Norm, seed: int, time_limit: float
+) -> Strategy:
+    """Select or evaluate one strategy in a given norm.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a strategy given by hand has other columns or belongs to the other norm.
+    """
+    if isinstance(strategy, str):
+        return select(workload, norm, strategy, seed, time_limit=time_limit)
+    if not isinstance(strategy, Strategy):
+        return evaluate(workload, given_matrix(strategy, workload.shape[1]), norm=norm)
+    if strategy.norm != norm:
+        raise ValueError(
+            f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
+            f"{norm!r}: select it again with norm={norm!r}."
+        )
+    return strategy
+
+
+def one_strategy_each(strategy: Any, count: int) -> list[Any]:
+    """Return what was asked for each ensemble.
+
+    Raises
+    ------
+    ValueError
+        If there is not one for each.
+    """
+    given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
+    if len(given) == 1 and (isinstance(given[0], str) or count == 1):
+        given *= count
+    if len(given) != count:
+        raise ValueError(
+            f"strategy holds {len(given)} for {count} ensembles: expected a family's name, or one "
+            f"strategy for each ensemble."
+        )
+    return given
+
+
+def given_matrix(strategy: Any, cells: int) -> Operator:
+    """Return a strategy matrix that was given by hand, over so many cells.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no matrix of finite numbers, or has another number of columns.
+    """
+    matrix = as_operator(strategy, "strategy")
+    if matrix.shape[1] != cells:
+        raise ValueError(
+            f"strategy has {matrix.shape[1]} columns: expected {cells}, one for each cell of what "
+            f"is measured."
+        )
+    return matrix
+
+
+def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
+    """Return "auto" where a portfolio's decompositions fit the time limit.
+
+    Otherwise "identity": measure every group of cells with equal columns once, which needs no
+    linear algebra, and which searches for Laplace noise seldom beat on workloads so large. For
+    Gaussian noise it is far from the optimum, which one search finds: "auto" always.
+    """
+    if norm == "l2" or not can_merge(workload):
+        return "auto"
+    cells = merge_columns(workload).n_groups
+    rank = min(workload.shape[0], cells)
+    return "auto" if 20.0 * rank**2 * cells <= DECOMPOSED * time_limit else "identity"

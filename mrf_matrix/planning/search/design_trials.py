@@ -1,0 +1,102 @@
+"""Designs of a search tried one after the other, as long as there is time."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_choices import checked_voting
+from mrf_matrix.planning.plans.planner import plan
+from mrf_matrix.planning.plans.workloads import checked_mode
+from mrf_matrix.planning.search.objectives import Objective
+from mrf_matrix.planning.search.search_space import mode_of
+from mrf_matrix.planning.search.stopwatch import Stopwatch
+from mrf_matrix.planning.search.trials import Trial
+from strategies import memory_cap
+
+Design = dict[str, Any]
+
+
+class DesignTrials:
+    """What every process of a search knows; it holds no state that a trial changes."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        fixed: dict[str, Any],
+        objective: Objective,
+        n_forests: int,
+        max_release_seconds: float | None,
+        max_bytes: int | None,
+        clock: Stopwatch,
+    ) -> None:
+        self.domain, self.fixed, self.objective = domain, fixed, objective
+        self.n_forests, self.max_bytes = n_forests, max_bytes
+        self.max_release_seconds, self.clock = max_release_seconds, clock
+
+    def run(self, group: list[Design]) -> list[Trial]:
+        """Try designs that share their plans; return those for which there was time."""
+        if self.clock.is_over:  # dispatched before, begun after the limit
+            return []
+        started = self.clock.now()
+        shared = {name: value for name, value in group[0].items() if name != "voting"}
+        try:
+            with nullcontext() if self.max_bytes is None else memory_cap(self.max_bytes):
+                return self._trials(group, shared, started)
+        except ValueError as impossible:  # this design cannot be; the others may
+            seconds = self.clock.now() - started
+            return [_refused(design, str(impossible), seconds) for design in group]
+
+    def _trials(self, group: list[Design], shared: Design, started: float) -> list[Trial]:
+        seed = self.fixed["random_state"]
+        trials: list[Trial] = []
+        mode = checked_mode(mode_of(shared, self.fixed["mode"]))
+        plans: list[Plan] = []
+        for design in group:
+            if trials and self.clock.is_over:
+                return trials
+            try:
+                checked_voting(mode, design.get("voting"))
+            except ValueError as impossible:
+                trials.append(_refused(design, str(impossible), self.clock.now() - started))
+                continue
+            if mode == "subsample" or not plans:
+                voting = {"voting": design.get("voting")} if mode == "subsample" else {}
+                given = {**shared, **voting, "mode": mode}
+                plans = [
+                    plan(self.domain, **{**self.fixed, **given, "random_state": seed + number})
+                    for number in range(self.n_forests)
+                ]
+            trials.append(self._trial(design, plans, started))
+        return trials
+
+    def _trial(self, design: Design, plans: list[Plan], started: float) -> Trial:
+        first = plans[0]
+        voting = design.get("voting") or first.voting
+        voted = [replace(one, voting=voting) for one in plans]
+        largest = max(size.nbytes for size in first.array_sizes)
+        note = ""
+        limit = self.max_release_seconds
+        if limit is not None and first.seconds > limit:
+            note = f"the release takes {first.seconds:.3g} s, above max_release_seconds={limit:g}"
+        if self.max_bytes is not None and largest > self.max_bytes:
+            note = f"an array takes {largest} bytes, above max_bytes={self.max_bytes}"
+        value = float("inf") if note else float(np.mean([self.objective(one) for one in voted]))
+        return Trial(
+            design=design,
+            value=value,
+            rms_per_vote=nan if first.mode == "posterior" else first.rms_per_vote,
+            measurements=sum(part.n_measurements for part in first.parts),
+            leaves=sum(part.ensemble.forest.n_leaves for part in first.parts),
+            nbytes=largest,
+            seconds=self.clock.now() - started,
+            note=note,
+        )
+
+
+def _refused(design: Design, note: str, seconds: float) -> Trial:
+    return Trial(design, float("inf"), float("nan"), 0, 0, 0, seconds, note)

@@ -1,0 +1,186 @@
+"""What a forest of private choices may say of its privacy."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mrf_matrix.forests import PrivateMultinomialTrees
+from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
+from mrf_matrix.mechanisms import PureDP, Release
+from mrf_matrix.mechanisms.measurement.release import READ_OFF
+from mrf_matrix.reports.privacy_report import DENIAL
+
+
+@dataclass(frozen=True)
+class ChoiceReport:
+    """The privacy statement of a forest whose structure and labels were chosen privately.
+
+    Attributes
+    ----------
+    statement : str
+        The claim in one sentence; says so when there is none.
+    budget, neighboring, noise : str
+    per_tree, attribute_choice, cut_choice, label_choice : str
+        What one tree, and each of its choices, spends (in the add/remove sense).
+    composition : str
+        Why the parts add up to the budget.
+    public : tuple of str
+        What the claim takes for public.
+    """
+
+    statement: str
+    budget: str
+    neighboring: str
+    noise: str
+    per_tree: str
+    attribute_choice: str
+    cut_choice: str
+    label_choice: str
+    composition: str
+    public: tuple[str, ...] = (
+        "the domain and the classes",
+        "the depth and the number of trees",
+        "the neighbouring relation and the budget",
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, ready for JSON."""
+        return asdict(self) | {"public": list(self.public)}
+
+    def __str__(self) -> str:
+        return as_text(self.to_dict())
+
+
+@dataclass(frozen=True)
+class TwoStageReport:
+    """The privacy statement of a private structure with measured leaf counts.
+
+    Attributes
+    ----------
+    statement, budget, neighboring, noise, composition, public
+        As in `ChoiceReport`.
+    structure, counts : str
+        What the two stages spend, and how.
+    sensitivity : float
+        How far one record moves what is measured, in records.
+    law : str
+        Of the noise on each of them.
+    n_answers : int
+    """
+
+    statement: str
+    budget: str
+    neighboring: str
+    noise: str
+    structure: str
+    counts: str
+    composition: str
+    sensitivity: float
+    law: str
+    n_answers: int
+    public: tuple[str, ...] = (
+        "the domain and the classes",
+        "the depth, the number of trees and the budget split",
+        "the neighbouring relation and the budget",
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, ready for JSON."""
+        return asdict(self) | {"public": list(self.public)}
+
+    def __str__(self) -> str:
+        return as_text(self.to_dict())
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """Return a report as its statement and one line a figure."""
+    rows = {name: text for name, text in report.items() if name != "statement"}
+    rows["public"] = "; ".join(report["public"])
+    width = max(map(len, rows))
+    lines = [f"  {name.replace('_', ' '):<{width}}  {text}" for name, text in rows.items()]
+    return "\n".join([report["statement"], *lines])
+
+
+def two_stage_report(
+    plan: TwoStagePlan, trees: PrivateMultinomialTrees, release: Release, domain: Any
+) -> TwoStageReport:
+    """Describe a private structure and the release of its leaf counts.
+
+    Parameters
+    ----------
+    plan : TwoStagePlan
+    trees : PrivateMultinomialTrees
+    release : Release
+    domain : Domain or "from_data"
+        As it was given.
+    """
+    together = (
+        "both stages see all records, so their budgets add"
+        if plan.parts == "all"
+        else "each record is in one stage, by its own coin, so both may spend the whole budget"
+    )
+    return TwoStageReport(
+        statement=claim(plan.total, trees.neighboring, release.noise, domain),
+        budget=repr(plan.total),
+        neighboring=trees.neighboring,
+        noise=release.noise,
+        structure=f"{plan.structure}, {trees.n_trees} trees of depth {trees.max_depth}",
+        counts=f"{plan.counts}, strategy {release.method!r}",
+        composition=together,
+        sensitivity=release.sensitivity,
+        law=str(release.law),
+        n_answers=release.answers.size,
+    )
+
+
+def choice_report(
+    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Any
+) -> ChoiceReport:
+    """Describe a forest of private structure and labels.
+
+    Parameters
+    ----------
+    trees : PrivateMultinomialTrees
+    noise, label_score : str
+    domain : Domain or "from_data"
+        As it was given.
+    """
+    budget = PureDP(trees.epsilon)
+    b1, b2 = trees.budgets
+    records = "every record is in one tree" if trees.disjoint else "trees add up"
+    factor = "; replacing is two steps" if trees.neighboring == "replace_one" else ""
+    return ChoiceReport(
+        statement=claim(budget, trees.neighboring, noise, domain),
+        budget=repr(budget),
+        neighboring=trees.neighboring,
+        noise="none" if budget.is_infinite else noise,
+        per_tree=f"epsilon {trees.tree_epsilon}",
+        attribute_choice=f"epsilon {b1}, {trees.score} scores",
+        cut_choice=f"epsilon {b2}, {trees.score} scores",
+        label_choice=f"epsilon {trees.tree_epsilon}, class {label_score}s",
+        composition=(
+            f"nodes of a level hold different records, {trees.max_depth} levels add up, labels "
+            f"come from records that the structure has not seen, {records}{factor}"
+        ),
+    )
+
+
+def claim(budget: PureDP, neighboring: str, noise: str, domain: Any) -> str:
+    """State the claim of a release of choices, or that there is none.
+
+    Parameters
+    ----------
+    budget : PureDP
+    neighboring, noise : str
+    domain : Domain or "from_data"
+        As it was given.
+    """
+    if budget.is_infinite:
+        return f"{DENIAL}: an infinite budget adds no noise."
+    if isinstance(domain, str):
+        return READ_OFF
+    if noise == "exact":
+        return f"This release is differentially private: {budget} under {neighboring} neighbours."
+    return (
+        f"{DENIAL}: research noise at {budget} under {neighboring} neighbours, "
+        f"from a seedable generator."
+    )

@@ -1,0 +1,42 @@
+"""The privacy report of a `PosteriorForestClassifier`."""
+
+from math import sqrt
+
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.planning.blocks.block_measurement import BlockMeasurement
+from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
+
+
+def posterior_report(plan: BlockMeasurement, release: Release, chosen: str) -> PrivacyReport:
+    """Return the report of the release; every figure comes from the release itself.
+
+    Parameters
+    ----------
+    plan : BlockMeasurement
+    release : Release
+    chosen : str
+        How the blocks were chosen, in words.
+    """
+    blocks = plan.blocks
+    used = sum(map(len, blocks))
+    leaf = plan.weights[0] * float(release.scale)
+    report = PrivacyReport(
+        statement=release.noise_statement,
+        budget=repr(release.budget),
+        neighboring=release.neighboring,
+        noise=release.noise,
+        measurements=(
+            Measurement.of(
+                release,
+                f"tables of {len(blocks)} blocks of {used} attributes, and class totals",
+                weight=plan.weights[0],
+            ),
+        ),
+        expected_rms_per_leaf=sqrt(release.variance) / leaf,
+        notes=(
+            chosen,
+            "labels and probabilities are posteriors under a model: they have no expected error "
+            "known without data",
+        ),
+    )
+    return report.of_releases([release])

@@ -1,0 +1,260 @@
+"""What a fitted estimator may say of its privacy: every figure computed, every mode labelled."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from math import sqrt
+from typing import Any
+
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.mechanisms.measurement.release import READ_OFF, Noise
+
+PUBLIC = (
+    "the domain and the classes",
+    "the forest's structure",
+    "the strategy",
+    "the neighbouring relation and the budget",
+)
+
+DENIAL = "NOT A PRIVATE RELEASE"
+"""How every statement begins that claims no privacy."""
+
+WORST_FIRST: tuple[Noise, ...] = ("none", "research", "exact")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measurement of a release.
+
+    Attributes
+    ----------
+    measured : str
+        What was measured, and by which strategy family.
+    budget : str
+        What it cost.
+    law : str
+        Law of the noise on one measured answer, in units of the integer answers.
+    sensitivity : float or None
+        How far one record moves what is measured, in records: the column norm, L1 for Laplace and
+        L2 for Gaussian noise, times the neighbouring relation's factor. None in reports of old
+        files, which did not state it.
+    n_answers : int
+        Noisy integers released: answers x classes.
+    column_sum : int
+        What the noise is calibrated to: largest column sum of absolute (Laplace) or squared
+        (Gaussian) entries of the integer matrix.
+    """
+
+    measured: str
+    budget: str
+    law: str
+    sensitivity: float | None
+    n_answers: int
+    column_sum: int
+
+    @classmethod
+    def of(cls, release: Release, measured: str, *, weight: int = 1) -> "Measurement":
+        """Return the figures of a release; all of them come from the release itself.
+
+        Parameters
+        ----------
+        release : Release
+        measured : str
+        weight : int, default=1
+            How often what is measured counts each record.
+        """
+        return cls(
+            measured=measured,
+            budget=repr(release.budget),
+            law=str(release.law),
+            sensitivity=release.sensitivity / weight,
+            n_answers=release.answers.size,
+            column_sum=release.mechanism.rounded.column_sum,
+        )
+
+    def __str__(self) -> str:
+        moved = "" if self.sensitivity is None else f" of sensitivity {self.sensitivity:.6g}"
+        return f"{self.measured}: {self.n_answers} noisy integers{moved}, {self.law}"
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """The privacy statement of everything that an estimator released.
+
+    Attributes
+    ----------
+    statement : str
+        What is claimed, in one sentence; it says so when nothing is protected.
+    budget : str
+        What was spent.
+    neighboring : str
+        The neighbouring relation under which the claim holds.
+    noise : {"exact", "research", "none"}
+        Only "exact" noise makes a private release.
+    measurements : tuple of Measurement
+        One for each ensemble and batch; their budgets add up to `budget`.
+    expected_rms_per_leaf, expected_rms_per_vote : float or None
+        Root-mean-square error due to noise, in records (votes) a class, known without data: of a
+        leaf value where leaves are released, of a query's votes where votes are.
+    public : tuple of str
+        What the claim takes for public.
+    notes : tuple of str
+        What else the claim hangs on.
+    """
+
+    statement: str
+    budget: str
+    neighboring: str
+    noise: str
+    measurements: tuple[Measurement, ...]
+    expected_rms_per_leaf: float | None = None
+    expected_rms_per_vote: float | None = None
+    public: tuple[str, ...] = PUBLIC
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def law(self) -> str:
+        """Laws of the noise, each named once."""
+        return "; ".join(dict.fromkeys(one.law for one in self.measurements))
+
+    @property
+    def sensitivity(self) -> float | None:
+        """Largest sensitivity of a measurement; None where one is not known."""
+        known = [one.sensitivity for one in self.measurements if one.sensitivity is not None]
+        return max(known, default=0.0) if len(known) == len(self.measurements) else None
+
+    @property
+    def n_answers(self) -> int:
+        """Noisy integers released in all."""
+        return sum(one.n_answers for one in self.measurements)
+
+    @property
+    def measured(self) -> str:
+        """What was measured, each thing named once."""
+        return "; ".join(dict.fromkeys(one.measured for one in self.measurements))
+
+    def without_claim(self) -> "PrivacyReport":
+        """Return the report of the same releases over a domain that was read off the records."""
+        return replace(self, statement=READ_OFF, notes=(*self.notes, self.statement))
+
+    def of_releases(self, releases: Sequence[Release]) -> "PrivacyReport":
+        """Return the report, without its claim where a release's domain was read off the records.
+
+        Parameters
+        ----------
+        releases : sequence of Release
+            All that it reports.
+        """
+        read_off = any(release.domain_read_off for release in releases)
+        return self.without_claim() if read_off else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, ready for JSON."""
+        return {
+            "statement": self.statement,
+            "budget": self.budget,
+            "neighboring": self.neighboring,
+            "noise": self.noise,
+            "law": self.law,
+            "sensitivity": self.sensitivity,
+            "n_answers": self.n_answers,
+            "measured": self.measured,
+            "measurements": [vars(one) for one in self.measurements],
+            "expected_rms_per_leaf": self.expected_rms_per_leaf,
+            "expected_rms_per_vote": self.expected_rms_per_vote,
+            "public": list(self.public),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([self.statement, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(text)}</td></tr>"
+            for name, text in self._rows()
+        )
+        return f"<p><b>{escape(self.statement)}</b></p><table>{rows}</table>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            ("budget spent", self.budget),
+            ("neighbouring relation", self.neighboring),
+            ("noise", self.noise),
+            *(("measured", str(one)) for one in self.measurements),
+        ]
+        for what, error in (
+            ("leaf", self.expected_rms_per_leaf),
+            ("query", self.expected_rms_per_vote),
+        ):
+            if error is not None:
+                rows.append(("expected error", f"{error:.4g} records rms per {what} and class"))
+        rows.append(("taken for public", "; ".join(self.public)))
+        rows.extend(("note", note) for note in self.notes)
+        return rows
+
+
+def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
+    """Return what the noise of all releases of the same records protects, in one sentence.
+
+    It claims what the worst of them allows, for what they spent together. Of the domain it says
+    nothing: see `PrivacyReport.of_releases`.
+
+    Raises
+    ------
+    ValueError
+        If they have no relation in common.
+    """
+    neighboring, noise = common_neighboring(releases), worst_noise(releases)
+    worst = next(release for release in releases if release.noise == noise)
+    if noise == "none" or (len(releases) == 1 and spent == worst.budget):
+        return worst.noise_statement
+    laws = [str(release.law) for release in releases]
+    if noise == "research":
+        return (
+            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
+            f"generator (research noise), with the error of {spent!r} under {neighboring} "
+            f"neighbours in all."
+        )
+    return private_claim(repr(spent), neighboring, laws)
+
+
+def worst_noise(releases: Sequence[Release]) -> Noise:
+    """Return the noise that decides what may be claimed of all releases: the worst of theirs."""
+    return min((release.noise for release in releases), key=WORST_FIRST.index)
+
+
+def common_neighboring(releases: Sequence[Release]) -> str:
+    """Return the relation of all releases.
+
+    Raises
+    ------
+    ValueError
+        If they differ: budgets under different relations do not add up.
+    """
+    relations = sorted({release.neighboring for release in releases})
+    if len(relations) != 1:
+        raise ValueError(
+            f"releases under {' and '.join(relations)} neighbours: expected one relation, for "
+            f"budgets under different relations do not add up. Fit again under one."
+        )
+    return relations[0]
+
+
+def private_claim(spent: str, neighboring: str, laws: Sequence[str]) -> str:
+    """Return the claim of exact noise, a law for each measurement; for one, its release's own."""
+    claim = f"Private release: {spent} under {neighboring} neighbours"
+    if len(laws) == 1:
+        return f"{claim}, exact {laws[0]}."
+    return f"{claim} in all, {len(laws)} measurements with exact {_each_once(laws)}."
+
+
+def _each_once(texts: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
+
+
+def root_mean(squares: float, count: int) -> float:
+    """Return the root of a mean square from a sum of squares."""
+    return sqrt(squares / count) if count else 0.0

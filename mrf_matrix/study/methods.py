@@ -1,0 +1,221 @@
+"""The methods that a study compares, each a recipe for a fitted scikit-learn classifier."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import ExtraTreesClassifier
+
+from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
+from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
+from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.forests import Forest, take_trees
+from strategies import Strategy
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What one fit of a study is given: the public forest and strategy, the budget, the seeds.
+
+    Attributes
+    ----------
+    domain : Domain
+        Domain of integer codes.
+    forest : Forest
+        The split's public forest.
+    strategies : mapping of str to Strategy
+        Selected once for the split, by method: for the leaves ("matrix"), and for the test
+        records' votes ("batch_prediction", "subsample").
+    epsilon : float
+        Budget of the fit.
+    voting, neighboring, noise : str
+        See `MatrixForestClassifier`.
+    noise_state : int or None
+        Seed of research noise, None for exact noise.
+    seed : int
+        Seed of everything public.
+    ordered : tuple of bool
+        Of each attribute, whether its codes are in order of value.
+    n_records : int
+        Number of training records: public in a study.
+    """
+
+    domain: Domain
+    forest: Forest
+    strategies: Mapping[str, Strategy]
+    epsilon: float
+    voting: str
+    neighboring: str
+    noise: str
+    noise_state: int | None
+    seed: int
+    ordered: tuple[bool, ...]
+    n_records: int
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train a classifier on the same records.
+
+    Attributes
+    ----------
+    key, label : str
+        Its name for programs and for people.
+    spends : bool
+        Whether it spends privacy budget; the others are not private.
+    build : callable
+        Makes the unfitted classifier from a `Setting`.
+    """
+
+    key: str
+    label: str
+    spends: bool
+    build: Callable[[Setting], ClassifierMixin]
+
+    def privacy(self, noise: str) -> str:
+        """Say what a fit of this method is: a release, research noise or not private."""
+        if not self.spends:
+            return "noise-free, not private"
+        return "private release" if noise == "exact" else "research noise, not a release"
+
+    def to_dict(self, noise: str) -> dict[str, Any]:
+        """Return the method as plain values, ready for JSON."""
+        return {"key": self.key, "label": self.label, "privacy": self.privacy(noise)}
+
+
+SUBSAMPLES = 16
+"""Trees that share the records in subsample-and-aggregate, as in the paper's Figure 4."""
+
+
+def _parameters(setting: Setting) -> dict[str, Any]:
+    return {
+        "epsilon": setting.epsilon,
+        "forest": setting.forest,
+        "neighboring": setting.neighboring,
+        "noise": setting.noise,
+        "noise_state": setting.noise_state,
+        "random_state": setting.seed,
+    }
+
+
+def _forest(setting: Setting, **changes: Any) -> MatrixForestClassifier:
+    parameters = _parameters(setting) | {"voting": setting.voting} | changes
+    return MatrixForestClassifier(setting.domain, **parameters)
+
+
+def _matrix(setting: Setting) -> MatrixForestClassifier:
+    return _forest(setting, strategy=setting.strategies["matrix"])
+
+
+def _batch_prediction(setting: Setting) -> BatchPredictionClassifier:
+    strategy = setting.strategies.get("batch_prediction", "auto")
+    return BatchPredictionClassifier(setting.domain, strategy=strategy, **_parameters(setting))
+
+
+def _subsample(setting: Setting, **changes: Any) -> SubsampleAggregateClassifier:
+    forest = take_trees(setting.forest, range(min(SUBSAMPLES, setting.forest.n_trees)))
+    parameters = _parameters(setting) | {"forest": forest} | changes
+    return SubsampleAggregateClassifier(setting.domain, **parameters)
+
+
+def _subsample_optimised(setting: Setting) -> SubsampleAggregateClassifier:
+    return _subsample(setting, strategy=setting.strategies.get("subsample", "auto"))
+
+
+def _subsample_existing(setting: Setting) -> SubsampleAggregateClassifier:
+    return _subsample(setting, allocation="per_query")
+
+
+def _per_tree(setting: Setting) -> MatrixForestClassifier:
+    return _forest(setting, allocation="per_tree")
+
+
+def _disjoint(setting: Setting) -> MatrixForestClassifier:
+    return _forest(setting, allocation="disjoint")
+
+
+def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
+    names = ("epsilon", "neighboring", "noise", "noise_state")
+    return PrivateNaiveBayesClassifier(
+        setting.domain, **{name: getattr(setting, name) for name in names}
+    )
+
+
+def _posterior(setting: Setting) -> PosteriorForestClassifier:
+    names = ("epsilon", "n_records", "neighboring", "noise", "noise_state")
+    return PosteriorForestClassifier(
+        _domain_of_codes(setting),
+        random_state=setting.seed,
+        **{name: getattr(setting, name) for name in names},
+    )
+
+
+def _domain_of_codes(setting: Setting) -> Domain:
+    """Return the domain of codes in which falling numbers stand for codes without an order."""
+    attributes = [
+        attribute if ordered else Attribute(attribute.name, categories=(*range(size),)[::-1])
+        for attribute, size, ordered in zip(
+            setting.domain.attributes, setting.domain.sizes, setting.ordered, strict=True
+        )
+    ]
+    return Domain(attributes, setting.domain.target)
+
+
+def _without_noise(setting: Setting) -> MatrixForestClassifier:
+    return _forest(setting, epsilon=float("inf"), allocation="per_tree", noise_state=None)
+
+
+def _extra_trees(setting: Setting) -> ClassifierMixin:
+    return ExtraTreesClassifier(n_estimators=setting.forest.n_trees, random_state=setting.seed)
+
+
+def _majority(setting: Setting) -> ClassifierMixin:
+    return DummyClassifier(strategy="most_frequent")
+
+
+METHODS = (
+    Method("matrix", "matrix mechanism", True, _matrix),
+    Method("per_tree", "Laplace on every tree", True, _per_tree),
+    Method("disjoint", "disjoint data per tree", True, _disjoint),
+    Method("batch_prediction", "batch prediction", True, _batch_prediction),
+    Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
+    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
+    Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
+    Method("posterior", "posterior forest", True, _posterior),
+    Method("no_noise", "same forest, no privacy", False, _without_noise),
+    Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
+    Method("majority", "majority class", False, _majority),
+)
+"""All methods, in the order of tables and legends."""
+
+
+def strategy_of_queries(
+    key: str, setting: Setting, queries: NDArray[np.int32], strategy: Any, time_limit: float
+) -> Strategy:
+    """Return the strategy for the votes of test records, selected once for every fit.
+
+    Parameters
+    ----------
+    key : {"batch_prediction", "subsample"}
+        The method.
+    setting : Setting
+        The split's; no strategy for the method is in it yet.
+    queries : ndarray of shape (b, d)
+        Codes of the test records.
+    strategy, time_limit
+        See `BatchPredictionClassifier`.
+    """
+    model = QUERYING[key](setting).set_params(strategy=strategy, time_limit=time_limit)
+    chosen: Strategy = model.plan(queries).answerings[0].strategy
+    return chosen
+
+
+QUERYING = {"batch_prediction": _batch_prediction, "subsample": _subsample_optimised}
+"""The methods whose strategies serve the test records, not the forest."""

@@ -1,0 +1,122 @@
+"""Strategies side by side, with errors known before any private record is read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, nan, sqrt
+from typing import Any
+
+from mrf_matrix.error import direct_error, expected_error
+from strategies import Strategy, select
+from strategies.operators import MemoryCapError, RowKronecker, RowSpaceError
+
+FAMILIES = {
+    "each tree, least squares": "workload_itself",
+    "identity: each cell": "identity",
+}
+
+
+@dataclass(frozen=True)
+class StrategyRow:
+    """One strategy for the training workload ``W = T``.
+
+    Attributes
+    ----------
+    name : str
+        What it is called on screen.
+    sensitivity, loss : float
+        ``‖A‖₁`` and ``‖A‖₁² ‖W A⁺‖²_F``.
+    lower_bound : float
+        Certified lower bound on the loss of every strategy for the workload.
+    rms_per_leaf : dict of float to float
+        Expected root-mean-square error of one leaf value at each ε, in records per class.
+    note : str or None
+        Why the family cannot serve the workload; its figures are NaN then.
+    """
+
+    name: str
+    sensitivity: float
+    loss: float
+    lower_bound: float
+    rms_per_leaf: dict[float, float]
+    note: str | None = None
+
+    @property
+    def certified_ratio(self) -> float:
+        """Loss over lower bound: the strategy is within this factor of optimal."""
+        return self.loss / self.lower_bound if self.lower_bound > 0 else float("inf")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain values, ready for JSON."""
+        return {
+            "name": self.name,
+            "sensitivity": _known(self.sensitivity),
+            "loss": _known(self.loss),
+            "lower_bound": self.lower_bound,
+            "rms_per_leaf": [
+                {"epsilon": epsilon, "rms": _known(rms)}
+                for epsilon, rms in self.rms_per_leaf.items()
+            ],
+            "note": self.note,
+        }
+
+
+def _known(figure: float) -> float | None:
+    """Return a figure for JSON, which has no NaN."""
+    return figure if isfinite(figure) else None
+
+
+def strategy_rows(
+    workload: RowKronecker, selected: Strategy, epsilons: Sequence[float], neighboring: str
+) -> tuple[StrategyRow, ...]:
+    """Return the baselines and the selected strategy for a training workload, without data.
+
+    Parameters
+    ----------
+    workload : RowKronecker of shape (o, n)
+        The forest's decision-path matrix T.
+    selected : Strategy
+        What was selected for it.
+    epsilons : sequence of float
+        Budgets to give errors at.
+    neighboring : str
+        The neighbouring relation.
+    """
+    budget: dict[str, Any] = {"epsilon": epsilons[0], "neighboring": neighboring}
+    sensitivity = workload.sensitivity("l1")
+    direct = direct_error(workload, **budget)
+    measured = (sensitivity, sensitivity**2 * workload.shape[0], direct)
+    errors = {"each tree, as measured": measured}
+    refused: dict[str, str] = {}
+    for name, family in FAMILIES.items():
+        try:
+            strategy = select(workload, method=family)
+        except (RowSpaceError, MemoryCapError) as refusal:  # anything else is a bug
+            refused[name] = " ".join(str(refusal).split())
+            continue
+        errors[name] = (strategy.sensitivity, strategy.loss, expected_error(strategy, **budget))
+    errors[f"selected: {selected.method}"] = (
+        selected.sensitivity,
+        selected.loss,
+        expected_error(selected, **budget),
+    )
+    served = [
+        StrategyRow(
+            name=name,
+            sensitivity=size,
+            loss=loss,
+            lower_bound=selected.lower_bound,
+            rms_per_leaf={
+                epsilon: sqrt(error.at(epsilon=epsilon).total / workload.shape[0])
+                for epsilon in epsilons
+            },
+        )
+        for name, (size, loss, error) in errors.items()
+    ]
+    nothing = dict.fromkeys(epsilons, nan)
+    return (
+        *served,
+        *(
+            StrategyRow(name, nan, nan, selected.lower_bound, nothing, note)
+            for name, note in refused.items()
+        ),
+    )

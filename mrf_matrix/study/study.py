@@ -1,0 +1,237 @@
+"""The main study: which allocation of noise gives the best forest on a data set, at which ε.
+
+`compare` grows public forests, lists their strategies with errors known before any data is read,
+then trains every method on several splits with several noise draws. Its default noise is the
+seedable research noise: a study on public data, labelled as such, not a release.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.datasets import Dataset
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import RandomTrees
+from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.study.comparison import Comparison, Score
+from mrf_matrix.study.methods import METHODS, QUERYING, Method, Setting, strategy_of_queries
+from mrf_matrix.study.strategy_table import strategy_rows
+from mrf_matrix.voting.voting import check_voting
+from strategies import Strategy, select
+from strategies.operators import RowKronecker
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, the steps done and the steps in all."""
+
+QUERYING_SHARE = 0.15
+"""Part of the time limit that each selection for the test records may take."""
+
+
+def compare(
+    dataset: Dataset,
+    *,
+    n_trees: int = 128,
+    max_depth: int = 4,
+    splits: Any = "multiway",
+    epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0),
+    n_splits: int = 3,
+    n_draws: int = 5,
+    test_size: float = 0.2,
+    voting: str = "hard",
+    strategy: str = "auto",
+    neighboring: str = "add_remove",
+    noise: str = "research",
+    random_state: int = 0,
+    time_limit: float = 8.0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
+
+    The number of training records is public here: the posterior forest is told it.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Records, domain and name, from `load_dataset`.
+    n_trees, max_depth, splits
+        The random trees of every method, see `RandomTrees`.
+    epsilons : sequence of float, default=(0.1, 0.5, 1.0, 2.0)
+        Pure-DP budgets; each fit spends one of them.
+    n_splits : int, default=3
+        Random train/test splits; each has its own forest.
+    n_draws : int, default=5
+        Noise draws for each private method, split and ε.
+    test_size : float, default=0.2
+        Share of the records that are tested on.
+    voting, strategy, neighboring, noise, time_limit
+        See `MatrixForestClassifier`.
+    random_state : int, default=0
+        Seed of splits, forests and research noise.
+    progress : callable, optional
+        Called as ``progress(what, done, total)`` before every step.
+
+    Returns
+    -------
+    Comparison
+        Strategies with their expected errors, and every accuracy.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range; nothing is run then.
+
+    Examples
+    --------
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.study.study import compare
+    >>> settings = {"n_trees": 4, "max_depth": 2, "n_splits": 1, "n_draws": 1}
+    >>> study = compare(
+    ...     load_dataset("monks_1"), epsilons=[1.0], strategy="identity", **settings
+    ... )
+    >>> [method.key for method in study.methods]
+    ['matrix', 'per_tree', 'disjoint', 'batch_prediction', 'subsample', 'subsample_existing', \
+'naive_bayes', 'posterior', 'no_noise', 'extra_trees', 'majority']
+    """
+    settings: dict[str, Any] = {
+        "n_trees": n_trees,
+        "max_depth": max_depth,
+        "splits": splits,
+        "epsilons": _checked_epsilons(epsilons),
+        "n_splits": whole_number("n_splits", n_splits),
+        "n_draws": whole_number("n_draws", n_draws),
+        "test_size": _share("test_size", test_size),
+        "voting": check_voting(voting),
+        "strategy": strategy,
+        "neighboring": neighboring,
+        "noise": noise,
+        "random_state": random_state,
+        "time_limit": time_limit,
+    }
+    study = _Study(
+        dataset=dataset,
+        domain=Domain.from_sizes(dataset.domain.sizes, n_classes=dataset.domain.n_classes),
+        trees=RandomTrees(n_trees=n_trees, max_depth=max_depth, splits=splits),
+        settings=settings,
+        progress=progress or _silent,
+    )
+    seeds = np.random.SeedSequence(random_state).generate_state(n_splits)
+    parts = [study.run_split(number, int(seed)) for number, seed in enumerate(seeds)]
+    workload, selected, _ = parts[0]
+    rows = strategy_rows(workload, selected, settings["epsilons"], neighboring)
+    scores = tuple(score for _, _, scored in parts for score in scored)
+    return Comparison(dataset.name, settings, rows, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    dataset: Dataset
+    domain: Domain
+    trees: RandomTrees
+    settings: dict[str, Any]
+    progress: Progress
+
+    @property
+    def steps_per_split(self) -> int:
+        private = sum(method.spends for method in METHODS)
+        n_fits = private * len(self.settings["epsilons"]) * self.settings["n_draws"]
+        return 1 + len(QUERYING) + int(n_fits) + len(METHODS) - private
+
+    def run_split(self, split: int, seed: int) -> tuple[RowKronecker, Strategy, list[Score]]:
+        """Grow one forest, choose its strategy, and score every method on one split."""
+        total = self.steps_per_split * self.settings["n_splits"]
+        done = split * self.steps_per_split
+        self.progress(f"split {split + 1}: selecting a strategy", done, total)
+        forest = self.trees.grow(self.domain, random_state=seed)
+        workload = path_matrix(forest)
+        strategy = select(
+            workload,
+            method=self.settings["strategy"],
+            random_state=seed,
+            time_limit=self.settings["time_limit"],
+        )
+        halves = train_test_split(
+            self.dataset.codes,
+            self.dataset.labels,
+            test_size=self.settings["test_size"],
+            random_state=seed % 2**31,
+        )
+        base = Setting(
+            domain=self.domain,
+            forest=forest,
+            strategies={"matrix": strategy},
+            epsilon=1.0,
+            voting=self.settings["voting"],
+            neighboring=self.settings["neighboring"],
+            noise=self.settings["noise"],
+            noise_state=None,
+            seed=seed,
+            ordered=self.dataset.domain.ordered,
+            n_records=len(halves[0]),
+        )
+        for key in QUERYING:
+            done += 1
+            self.progress(f"split {split + 1}: selecting a strategy for {key}", done, total)
+            found = self._strategy_of_queries(key, base, halves[1])
+            base = replace(base, strategies={**base.strategies, key: found})
+        scores = []
+        for step, (method, epsilon, draw) in enumerate(self._fits(), start=1):
+            self.progress(f"split {split + 1}: {method.label}", done + step, total)
+            setting = self._setting(base, epsilon, draw)
+            scores.append(
+                Score(method.key, epsilon, split, draw, _accuracy(method, setting, halves))
+            )
+        return workload, strategy, scores
+
+    def _strategy_of_queries(self, key: str, base: Setting, queries: Any) -> Strategy:
+        """Select for the test records, in a small part of the time: each batch is served once."""
+        limit = QUERYING_SHARE * self.settings["time_limit"]
+        return strategy_of_queries(key, base, queries, self.settings["strategy"], limit)
+
+    def _fits(self) -> Iterator[tuple[Method, float | None, int]]:
+        for method in METHODS:
+            if not method.spends:
+                yield method, None, 0
+                continue
+            for epsilon in self.settings["epsilons"]:
+                for draw in range(self.settings["n_draws"]):
+                    yield method, epsilon, draw
+
+    def _setting(self, base: Setting, epsilon: float | None, draw: int) -> Setting:
+        """Fill in budget and noise seed of one fit; exact noise has no seed."""
+        if epsilon is None:
+            return base
+        state = None
+        if base.noise == "research":
+            state = np.random.SeedSequence((base.seed, draw)).generate_state(1)[0]
+        return replace(base, epsilon=epsilon, noise_state=None if state is None else int(state))
+
+
+def _accuracy(method: Method, setting: Setting, halves: Sequence[Any]) -> float:
+    train, test, train_labels, test_labels = halves
+    model = method.build(setting).fit(train, train_labels)
+    return float(np.mean(model.predict(test) == test_labels))
+
+
+def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
+    """Refuse an empty list and anything that is not a budget, before any work."""
+    values = list(epsilons)
+    if not values:
+        raise ValueError("epsilons is empty: expected at least one budget, for example [1.0].")
+    for value in values:
+        as_budget(epsilon=value)
+    return [float(value) for value in values]
+
+
+def _share(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise ValueError(f"{name}={value!r}: expected a share between 0 and 1.")
+    return value
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Report nothing."""

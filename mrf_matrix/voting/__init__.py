@@ -1,0 +1,1 @@
+"""Leaf values, votes, labels, and what noise leaves unknown."""

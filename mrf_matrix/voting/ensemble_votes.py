@@ -1,0 +1,125 @@
+"""Votes of one or several forests under every voting rule, and class shares from them.
+
+============  ==================================================  ==============================
+voting        a leaf adds                                         a record's votes
+============  ==================================================  ==============================
+"hard"        one vote for its largest class                      summed over trees
+"weight"      its class counts                                    summed
+"product"     ``log p(leaf | class)``, smoothed                   summed, scaled, plus log prior
+"shares"      its class shares under the known noise              summed
+"posterior"   ``log p(class | leaf) / p(class)``, noise known     summed, scaled, plus log prior
+============  ==================================================  ==============================
+
+Scaled: see `leaf_evidence`. Under "shares" and "posterior" a leaf's shares are shrunk toward its
+ancestors' and the root's toward equal classes, by how much of them can be noise: a leaf without
+signal says what its parent says, and adds nothing to the odds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.voting.leaf_evidence import class_prior, evidence_scale, odds_logs, product_logs
+from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
+from mrf_matrix.voting.naive_bayes import posterior_shares
+from mrf_matrix.voting.voting import NoiseAwareVoting, forest_votes, leaf_votes, vote_shares
+
+Array = NDArray[np.float64]
+IN_LOGS = ("product", "posterior")
+
+
+@dataclass(frozen=True, eq=False)
+class LeafSays:
+    """What each leaf of a forest adds to a record's votes, and the forest's word on the prior.
+
+    Attributes
+    ----------
+    table : ndarray of shape (o, k)
+    totals : ndarray of shape (k,)
+        Records of each class, from the leaves of all trees.
+    """
+
+    table: Array
+    totals: Array
+
+
+def what_leaves_say(
+    leaves: NoisyLeaves, voting: NoiseAwareVoting, shrinkage: Shrinkage
+) -> LeafSays:
+    """Return the leaves' votes under a rule.
+
+    Parameters
+    ----------
+    leaves : NoisyLeaves
+    voting : str
+        See the table above.
+    shrinkage : {"none", "votes", "leaves"}
+        "none" leaves values as they are; "shares" and "posterior", which cannot do without, take
+        "votes" then.
+    """
+    forest = leaves.forest
+    if shrinkage == "none" and voting in ("shares", "posterior"):
+        shrinkage = "votes"
+    if shrinkage == "none":
+        values = shares = leaves.values
+    else:
+        shrunk = leaves.shrunk(shrinkage)
+        values, shares = shrunk.values, shrunk.shares
+    totals = values.sum(axis=0) / forest.n_trees
+    if voting == "shares":
+        return LeafSays(shares, totals)
+    if voting == "posterior":
+        return LeafSays(odds_logs(shares, class_prior(totals, noisy=True)), totals)
+    if voting == "product":
+        return LeafSays(product_logs(forest, values), totals)
+    if voting == "hard":  # shares tell where a leaf has no records at all
+        values = np.where(values.sum(axis=1, keepdims=True) > 0, values, shares)
+    return LeafSays(leaf_votes(values, voting), totals)
+
+
+def ensemble_votes(
+    parts: Sequence[tuple[tuple[int, ...], NoisyLeaves]],
+    codes: NDArray[np.int32],
+    voting: NoiseAwareVoting,
+    shrinkage: Shrinkage = "none",
+) -> Array:
+    """Return the votes of every record, shape (b, k); see the table above.
+
+    Parameters
+    ----------
+    parts : sequence of (features, NoisyLeaves)
+        Each forest's leaves, and the positions of its attributes in the whole domain.
+    codes : ndarray of shape (b, d)
+        Encoded records, over the whole domain.
+    voting, shrinkage
+        See `what_leaves_say`.
+    """
+    said = [what_leaves_say(leaves, voting, shrinkage) for _, leaves in parts]
+    votes = np.zeros((len(codes), said[0].table.shape[1]))
+    for (features, leaves), words in zip(parts, said, strict=True):
+        seen = Ensemble(features, leaves.forest).view(codes)
+        votes += forest_votes(leaves.forest, seen, words.table)
+    if voting not in IN_LOGS:  # sums are ready; the others ask how noisy they are, which takes time
+        return votes
+    scale = evidence_scale([(features, leaves.forest) for features, leaves in parts])
+    return with_prior(votes, said, voting, scale, noisy=any(one.is_noisy for _, one in parts))
+
+
+def with_prior(
+    summed: Array, said: Sequence[LeafSays], voting: NoiseAwareVoting, scale: float, *, noisy: bool
+) -> Array:
+    """Return a record's votes from the sum of its leaves' words: ready, but where they are logs."""
+    if voting not in IN_LOGS:
+        return summed
+    prior = class_prior(np.mean([words.totals for words in said], axis=0), noisy=noisy)
+    with np.errstate(divide="ignore"):  # a class without records, where nothing is noisy
+        return np.asarray(scale * summed + np.log(prior))
+
+
+def shares_of_votes(votes: Array, voting: Any) -> Array:
+    """Return class shares from votes: posteriors where votes are logs, shares of votes else."""
+    return posterior_shares(votes) if voting in IN_LOGS else vote_shares(votes)

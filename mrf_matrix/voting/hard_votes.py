@@ -1,0 +1,24 @@
+"""The votes of leaves in hard voting; their noise is `mrf_matrix.error.vote_noise`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms import CellCounts
+
+
+def leaf_labels(counts: CellCounts, preference: NDArray[np.float64]) -> CellCounts:
+    """Return the hard votes of leaves: one vote for the largest class of each leaf with records.
+
+    Parameters
+    ----------
+    counts : CellCounts
+        Records of each class in each leaf that has any.
+    preference : ndarray of shape (o, k)
+        Public random numbers: among tied classes the one of the largest number gets the vote.
+    """
+    leaves = counts.codes[:, 0]
+    tied = counts.counts == counts.counts.max(axis=1, keepdims=True, initial=0)
+    winner = np.where(tied, preference[leaves], -1.0).argmax(axis=1)
+    votes = np.zeros_like(counts.counts)
+    votes[np.arange(len(votes)), winner] = 1
+    return CellCounts(counts.codes, votes, counts.sizes)

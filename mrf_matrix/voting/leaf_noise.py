@@ -1,0 +1,160 @@
+"""The noise in a forest's leaf values: exact, and known without data."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.shown import shown
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
+from mrf_matrix.reconstruction.shrinkage import shrink_nodes
+from mrf_matrix.reconstruction.tree_nodes import (
+    NodeAnswers,
+    leaf_sums,
+    node_matrix,
+    parts_of_parents,
+)
+
+Array = NDArray[np.float64]
+Shrinkage = Literal["none", "votes", "leaves"]
+SHRINKAGES: tuple[str, ...] = get_args(Shrinkage)
+
+
+@dataclass(frozen=True, eq=False)
+class LeafNoise:
+    """What votes must know of the noise.
+
+    Attributes
+    ----------
+    node_variances : ndarray of shape (nodes,)
+        Variance of every node's noisy count, in each class, in records squared.
+    vote_share : float
+        Variance of a mean over trees as a share of one leaf's, see `vote_noise_share`.
+    """
+
+    node_variances: Array
+    vote_share: float
+
+    def times(self, factor: float) -> "LeafNoise":
+        """Return the same noise with `factor` times the variance."""
+        return LeafNoise(self.node_variances * factor, self.vote_share)
+
+
+def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
+    """Return the noise of leaves that are answered by least squares from a release.
+
+    Raises
+    ------
+    RowSpaceError
+        If the release does not determine some node.
+    """
+    distinct, number, _ = node_matrix(forest).unique_rows()
+    variances = release.row_variances(distinct)[number]
+    return LeafNoise(variances, vote_noise_share(forest, release))
+
+
+def independent_noise(forest: Forest, variance: float) -> LeafNoise:
+    """Return the noise of leaves that were measured themselves, each with its own draw."""
+    leaves = np.full(forest.n_leaves, variance)
+    return LeafNoise(np.asarray(leaf_sums(forest) @ leaves), 1 / forest.n_trees)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyLeaves:
+    """Noisy class counts of a forest's leaves, with their noise.
+
+    Attributes
+    ----------
+    forest : Forest
+    values : ndarray of shape (o, k)
+    origin : LeafNoise, Release, float or None
+        The noise, or what it follows from when it is first asked for: the release that answered
+        the leaves by least squares, or the variance of leaves that were measured themselves. None
+        where it is not known.
+    """
+
+    forest: Forest
+    values: Array
+    origin: LeafNoise | Release | float | None
+
+    def __post_init__(self) -> None:
+        # one layout, so that sums have one order and files predict the same to the last digit
+        object.__setattr__(self, "values", np.ascontiguousarray(self.values))
+
+    @cached_property
+    def noise(self) -> LeafNoise:
+        """The noise: exact, known without data.
+
+        Raises
+        ------
+        ValueError
+            If it is not known.
+        """
+        if isinstance(self.origin, LeafNoise):
+            return self.origin
+        if isinstance(self.origin, Release):
+            return noise_of_release(self.forest, self.origin)
+        if self.origin is None:
+            raise ValueError(
+                "the noise of the leaf values is not known, as in model files of schema version "
+                "1: expected voting='hard', 'weight' or 'product' without shrinkage, or a model "
+                "saved again."
+            )
+        return independent_noise(self.forest, self.origin)
+
+    @property
+    def variances(self) -> Array:
+        """Noise variance of every leaf value, in records squared, shape (o,)."""
+        return np.asarray(self.noise.node_variances[self.forest.leaves])
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether there is any noise."""
+        return self.origin is None or bool(self.noise.node_variances.any())
+
+    @cached_property
+    def _parts(self) -> Array:
+        return parts_of_parents(self.forest)
+
+    def with_values(self, values: Array, noise: LeafNoise) -> "NoisyLeaves":
+        """Return other values of the same leaves; what is known of the trees is kept."""
+        other = NoisyLeaves(self.forest, values, noise)
+        other.__dict__["_parts"] = self._parts
+        return other
+
+    def shrunk(self, shrinkage: Shrinkage) -> ShrunkLeaves:
+        """Return the leaves shrunk toward their ancestors: for "leaves", or for "votes" only.
+
+        "leaves" sets weights against all the noise of a leaf, "votes" against the part that is
+        left in a mean over trees. Inner nodes are the sums of their leaves, which for answers by
+        least squares are the nodes' own answers.
+        """
+        return self._shrunk_for_votes if shrinkage == "votes" else self._shrunk_for_leaves
+
+    @cached_property
+    def _shrunk_for_votes(self) -> ShrunkLeaves:
+        return shrink_nodes(self.forest, self._nodes, noise_share=self.noise.vote_share)
+
+    @cached_property
+    def _shrunk_for_leaves(self) -> ShrunkLeaves:
+        return shrink_nodes(self.forest, self._nodes)
+
+    @cached_property
+    def _nodes(self) -> NodeAnswers:
+        counts = np.asarray(leaf_sums(self.forest) @ self.values)
+        return NodeAnswers(counts, self.noise.node_variances, self._parts)
+
+
+def check_shrinkage(shrinkage: object) -> Shrinkage:
+    """Return a valid shrinkage or refuse by name."""
+    for known in get_args(Shrinkage):
+        if shrinkage == known:
+            rule: Shrinkage = known
+            return rule
+    raise ValueError(
+        f"shrinkage={shown(shrinkage)}: expected one of {', '.join(map(repr, SHRINKAGES))}."
+    )

@@ -1,0 +1,139 @@
+"""Leaf values to votes to labels: post-processing of what was already released.
+
+Every rule works on a sparse incidence (records x leaves) times a small (leaves x classes) table,
+so votes are one matrix product. Ties are broken by public rules only: a leaf whose largest values
+tie shares its vote among the tied classes, and a record whose largest votes tie gets the class
+that comes first in `classes_`.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import prod
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mrf_matrix.base.shown import shown
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms.counts.cells import distinct_cells
+
+Voting = Literal["hard", "weight"]
+VOTINGS: tuple[str, ...] = get_args(Voting)
+NoiseAwareVoting = Literal["hard", "weight", "product", "shares", "posterior"]
+NOISE_AWARE_VOTINGS: tuple[str, ...] = get_args(NoiseAwareVoting)
+Array = NDArray[np.float64]
+
+ROUTED_AT_ONCE = 2**22
+"""Leaf numbers held at once while predicting (16 MiB of int32)."""
+
+MANY_TREES = 8
+"""Trees from which routing a record takes longer than sorting its cell's number (measured)."""
+
+FEW_RECORDS = 2**12
+"""Records that are voted on one by one: there is nothing to save."""
+
+
+def leaf_votes(leaf_values: Array, voting: Voting) -> Array:
+    """Return what each leaf adds to the votes of a record that reaches it, shape (o, k).
+
+    Parameters
+    ----------
+    leaf_values : ndarray of shape (o, k)
+        Released (noisy) class counts of the leaves.
+    voting : {"hard", "weight"}
+        "hard": one vote for the leaf's largest class, shared equally among ties.
+        "weight": the class counts themselves, as in ``V = Q Tᵀ C``.
+    """
+    if voting == "weight":
+        return leaf_values
+    best = leaf_values == leaf_values.max(axis=1, keepdims=True)
+    return np.asarray(best / best.sum(axis=1, keepdims=True))
+
+
+def forest_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
+    """Return the votes of every record, ``Q Tᵀ`` times the leaves' votes, shape (b, k).
+
+    The largest temporary is the leaf numbers of one block of records (`ROUTED_AT_ONCE`).
+    """
+    routed = partial(_routed_votes, forest, votes_of_leaf=votes_of_leaf)
+    return once_a_cell(routed, codes, forest.domain.sizes, dear=forest.n_trees >= MANY_TREES)
+
+
+def once_a_cell(
+    votes: Callable[[NDArray[np.int32]], Array],
+    codes: NDArray[np.int32],
+    sizes: tuple[int, ...],
+    *,
+    dear: bool,
+) -> Array:
+    """Return the votes of every record, worked out once for a cell where many records share it.
+
+    Parameters
+    ----------
+    votes : callable
+        From codes of shape (b, d) to votes of shape (b, k), row by row.
+    codes : ndarray of int, shape (b, d)
+    sizes : tuple of int
+        Attribute sizes of the domain.
+    dear : bool
+        Whether a record's votes take longer than sorting its cell's number.
+    """
+    if len(codes) < FEW_RECORDS or prod(sizes) > (2**62 if dear else 4 * len(codes)):
+        return votes(codes)
+    rows, own = distinct_cells(codes, sizes)
+    return votes(rows)[own] if 2 * len(rows) <= len(codes) else votes(codes)
+
+
+def _routed_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
+    total = np.empty((len(codes), votes_of_leaf.shape[1]))
+    for block in record_blocks(len(codes), forest.n_trees):
+        leaves = forest.apply(codes[block])
+        incidence = sparse.csr_array(
+            (
+                np.ones(leaves.size),
+                leaves.ravel(),
+                np.arange(0, leaves.size + 1, forest.n_trees),
+            ),
+            shape=(len(leaves), forest.n_leaves),
+        )
+        total[block] = np.asarray(incidence @ votes_of_leaf)
+    return total
+
+
+def record_blocks(n_records: int, n_trees: int) -> Iterator[slice]:
+    """Cut the records into blocks of at most `ROUTED_AT_ONCE` (record, tree) pairs."""
+    step = max(1, ROUTED_AT_ONCE // max(1, n_trees))
+    return (slice(start, start + step) for start in range(0, n_records, step))
+
+
+def vote_shares(votes: Array) -> Array:
+    """Return votes as shares that sum to one, keeping each row's order of classes.
+
+    A row with negative (noisy) votes is shifted so that its least vote is zero; a row without
+    any preference is uniform. These are shares of votes, not calibrated probabilities.
+    """
+    shifted = votes - np.minimum(votes.min(axis=1, keepdims=True), 0.0)
+    total = shifted.sum(axis=1, keepdims=True)
+    uniform = np.full_like(shifted, 1.0 / votes.shape[1])
+    return np.asarray(np.divide(shifted, total, out=uniform, where=total > 0))
+
+
+def check_voting(voting: Any) -> Voting:
+    """Return one of the paper's voting rules or refuse by name."""
+    _check_known(voting, VOTINGS)
+    rule: Voting = voting
+    return rule
+
+
+def check_noise_aware_voting(voting: Any) -> NoiseAwareVoting:
+    """Return a voting rule of classifiers that know their noise, or refuse by name."""
+    _check_known(voting, NOISE_AWARE_VOTINGS)
+    rule: NoiseAwareVoting = voting
+    return rule
+
+
+def _check_known(voting: Any, known: tuple[str, ...]) -> None:
+    if voting not in known:
+        raise ValueError(f"voting={shown(voting)}: expected one of {', '.join(map(repr, known))}.")

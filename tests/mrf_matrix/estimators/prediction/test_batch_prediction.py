@@ -1,0 +1,318 @@
+"""DP batch prediction: free repeats, planned batches, errors known beforehand, nothing leaked."""
+
+import copy
+import dataclasses
+import pickle
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mrf_matrix import (
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    RandomTrees,
+    load_dataset,
+)
+from mrf_matrix.estimators.prediction import private_prediction
+from mrf_matrix.estimators.shared import given_data
+from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivacyLedger, PrivateDataError, PureDP
+from mrf_matrix.planning.plans.strategy_choice import method_within
+
+INFINITE = float("inf")
+DRAWS = 4000
+SMALL = Domain.from_sizes([3, 2, 4], n_classes=3)
+
+
+@parametrize_with_checks(
+    [
+        BatchPredictionClassifier(
+            "from_data",
+            epsilon=INFINITE,
+            n_trees=24,
+            max_depth=4,
+            splits="binary",
+            time_limit=0.01,
+            keep_records_in_pickle=True,  # the checks pickle it
+            random_state=0,
+        )
+    ]
+)
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def car():
+    return load_dataset("car")
+
+
+@pytest.fixture(scope="module")
+def records():
+    generator = np.random.default_rng(5)
+    codes = np.stack([generator.integers(size, size=60) for size in SMALL.sizes], axis=1)
+    return codes.astype(np.int32), generator.integers(3, size=60)
+
+
+@pytest.fixture(scope="module")
+def queries():
+    generator = np.random.default_rng(6)
+    return np.stack([generator.integers(size, size=9) for size in SMALL.sizes], axis=1)
+
+
+def small(**changes):
+    parameters = {
+        "n_trees": 6,
+        "max_depth": 2,
+        "strategy": "identity",
+        "noise": "research",
+        "noise_state": 0,
+        "random_state": 0,
+    }
+    return BatchPredictionClassifier(SMALL, **(parameters | changes))
+
+
+def counted(model, codes, labels, queries, k):
+    """Weight votes by a loop over ensembles and trees."""
+    votes = np.zeros((len(queries), k))
+    for one in model.ensembles_:
+        mine = one.forest.apply(one.view(codes.astype(np.int32)))
+        asked = one.forest.apply(one.view(queries.astype(np.int32)))
+        for row, leaves in enumerate(asked):
+            for tree, leaf in enumerate(leaves):
+                np.add.at(votes[row], labels[mine[:, tree] == leaf], 1)
+    return votes
+
+
+ENSEMBLES = [{}, {"n_ensembles": 3, "max_features": 2}, {"feature_subsets": [[0, 2], ["x1", "x0"]]}]
+
+
+@pytest.mark.parametrize("changes", ENSEMBLES)
+def test_an_infinite_budget_gives_the_exact_weight_votes(records, queries, changes):
+    model = small(epsilon=INFINITE, noise_state=None, **changes).fit(*records)
+    votes = model._votes(queries)
+    np.testing.assert_array_equal(votes, counted(model, *records, queries, 3))
+    np.testing.assert_array_equal(model.predict(queries), votes.argmax(axis=1))
+    assert "NOT A PRIVATE RELEASE" in model.privacy_report_.statement
+
+
+def test_repeats_are_free_and_the_same(records, queries):
+    ledger = PrivacyLedger(epsilon=1)
+    model = small(ledger=ledger).fit(*records)
+    assert ledger.spent == 0
+    labels = model.predict(queries)
+    shares = model.predict_proba(queries)
+    np.testing.assert_array_equal(shares.argmax(axis=1), labels)
+    np.testing.assert_array_equal(model.predict(queries[::-1]), labels[::-1])
+    np.testing.assert_array_equal(model.predict(queries[:2]), labels[:2])
+    assert model.plan(queries) is None
+    assert len(model.batches_) == 1
+    assert ledger.spent == 1
+    assert [charge.amount for charge in ledger.charges] == [1]
+
+
+def test_queries_beyond_the_planned_batches_are_refused(records, queries):
+    model = small(n_batches=2, epsilon=1).fit(*records)
+    for part in (queries[:2], queries[2:5]):
+        model.predict(part)
+    assert [batch.plan.budget for batch in model.batches_] == [PureDP(0.5)] * 2
+    first = model.predict(queries[:5])
+    with pytest.raises(BudgetError, match="n_batches=2"):
+        model.predict(queries)
+    np.testing.assert_array_equal(model.predict(queries[:5]), first)
+    assert "PureDP(epsilon=1) of PureDP(epsilon=1)" in model.privacy_report_.budget
+
+
+def test_batches_have_noise_of_their_own(records, queries):
+    model = small(n_batches=2).fit(*records)
+    model.predict(queries[:4])
+    model.predict(queries[4:])
+    noise = [
+        batch.releases[0].answers
+        - next(iter(model._fitted.tables)).answers(batch.releases[0].matrix)
+        for batch in model.batches_
+    ]
+    shared = min(len(noise[0]), len(noise[1]))
+    assert not np.array_equal(noise[0][:shared], noise[1][:shared])
+
+
+def test_a_ledger_that_cannot_pay_refuses_before_the_records_are_counted(records, monkeypatch):
+    ledger = PrivacyLedger(epsilon=1)
+    monkeypatch.setattr(given_data, "encode", lambda *a: pytest.fail("records were read"))
+    with pytest.raises(BudgetError):
+        small(ledger=ledger, epsilon=2).fit(*records)
+    assert ledger.spent == 0
+
+
+def test_nothing_is_spent_when_the_plan_fails(records, queries):
+    ledger = PrivacyLedger(epsilon=1)
+    model = small(ledger=ledger, strategy=np.ones((1, 24))).fit(*records)
+    with pytest.raises(ValueError, match="row"):
+        model.predict(queries)
+    assert ledger.spent == 0
+    assert not model.batches_
+
+
+def test_duplicates_in_a_batch_are_weights(records, queries):
+    doubled = np.concatenate([queries, queries[:3], queries[:1]])
+    model = small(strategy="auto", time_limit=0.5).fit(*records)
+    plan = model.plan(doubled)
+    assert len(plan.queries) == len(np.unique(queries, axis=0))
+    assert plan.multiplicity.sum() == len(doubled)
+    every = np.concatenate([np.repeat(q[None], m, 0) for q, m in zip(*asked(plan), strict=True)])
+    forest = model.ensembles_[0].forest
+    workload = private_prediction.weighted(plan.answerings[0].workload, plan.multiplicity)
+    repeated = answering_workload(forest, every)
+    np.testing.assert_allclose(workload.gram_dense(), repeated.T @ repeated)
+
+
+def asked(plan):
+    return plan.queries, plan.multiplicity
+
+
+def answering_workload(forest, queries):
+    from mrf_matrix import path_matrix, prediction_workload, query_matrix
+
+    return prediction_workload(path_matrix(forest), query_matrix(queries, forest.domain)).to_dense()
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [{"epsilon": 0.7}, {"epsilon": None, "rho": 0.2}])
+@pytest.mark.parametrize("changes", ENSEMBLES[:2])
+def test_expected_vote_error_is_the_simulated(records, queries, budget, neighboring, changes):
+    model = small(**budget, neighboring=neighboring, time_limit=0.2, strategy="auto", **changes)
+    before = model.plan(queries)
+    model.fit(*records)
+    plan = model.plan(np.unique(queries, axis=0))
+    assert model.plan(queries).expected_rms_per_vote == pytest.approx(
+        before.expected_rms_per_vote, rel=1e-9
+    )
+    errors = simulated(plan, [one.forest.domain.sizes for one in model.ensembles_])
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(plan.expected_rms_per_vote, rel=0.03)
+    spread = np.sqrt(plan.row_variances)
+    np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=1)), spread, rtol=0.08)
+    np.testing.assert_array_less(np.abs(errors.mean(axis=1)), 5 * spread / np.sqrt(DRAWS))
+
+
+def simulated(plan, sizes):
+    """Errors of the votes, shape (b, DRAWS): empty tables, released with many class columns."""
+    plan = dataclasses.replace(plan, n_classes=DRAWS, multiplicity=np.ones_like(plan.multiplicity))
+    tables = [
+        CellCounts(np.zeros((1, len(size)), int), np.zeros((1, DRAWS), int), size) for size in sizes
+    ]
+    return plan.release(tables, noise="research", noise_state=np.random.default_rng(0))[1]
+
+
+def test_the_plan_needs_no_records_and_reports_the_error(records, queries):
+    model = small()
+    plan = model.plan(queries)
+    assert "VotePlan" in repr(plan)
+    model.fit(*records).predict(queries)
+    report = model.privacy_report_
+    assert report.expected_rms_per_vote == pytest.approx(plan.expected_rms_per_vote)
+    assert report.expected_rms_per_leaf is None
+    assert "records" in str(report)
+
+
+def test_nothing_released_is_nothing_spent(records):
+    report = small().fit(*records).privacy_report_
+    assert "no budget is spent" in report.statement
+    assert report.budget == "nothing"
+
+
+def test_pickling_and_copying_are_refused_unless_asked_for(records, queries):
+    model = small().fit(*records)
+    for leak in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(PrivateDataError, match="keep_records_in_pickle"):
+            leak(model._fitted.tables)
+    with pytest.raises(PrivateDataError):
+        pickle.dumps(model)
+    kept = small(keep_records_in_pickle=True).fit(*records)
+    again = pickle.loads(pickle.dumps(kept))
+    np.testing.assert_array_equal(again.predict(queries), kept.predict(queries))
+    assert not hasattr(clone(kept), "ensembles_")
+    assert "private" in repr(model._fitted.tables)
+
+
+def test_budget_shares_divide_the_batch_budget(records, queries):
+    model = small(n_ensembles=2, max_features=2, budget_shares=[1, 3], epsilon=1).fit(*records)
+    plan = model.plan(queries)
+    assert [one.mechanism.budget for one in plan.answerings] == [PureDP(0.25), PureDP(0.75)]
+    assert plan.budget == PureDP(1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_batches": 0}, "n_batches=0"),
+        ({"n_ensembles": 0}, "n_ensembles=0"),
+        ({"max_features": 4}, "max_features=4"),
+        ({"n_ensembles": 2, "budget_shares": [1]}, "budget_shares"),
+        ({"n_ensembles": 7, "max_features": 1}, "n_trees=6"),
+        ({"feature_subsets": []}, "feature_subsets"),
+        ({"feature_subsets": [[0], [9]]}, "attribute"),
+        ({"feature_subsets": [[0]], "max_features": 1}, "max_features=1"),
+        ({"feature_subsets": [[0], [1]], "n_ensembles": 3}, "n_ensembles=3"),
+        ({"noise": "exact", "noise_state": 3}, "noise_state"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"domain": None}, "domain=None"),
+    ],
+)
+def test_bad_parameters_are_named(records, changes, message):
+    with pytest.raises(ValueError, match=message):
+        small().set_params(**changes).fit(*records)
+
+
+def test_results_do_not_depend_on_n_jobs(records, queries):
+    changes = {"n_ensembles": 2, "max_features": 2, "strategy": "auto", "time_limit": 0.2}
+    one, two = (small(n_jobs=n, **changes).fit(*records)._votes(queries) for n in (1, 2))
+    np.testing.assert_allclose(one, two)
+
+
+def test_batch_prediction_and_training_agree_on_the_identity_without_noise(records, queries):
+    forest = RandomTrees(6, 2).grow(SMALL, random_state=3)
+    shared = {"forest": forest, "epsilon": INFINITE, "strategy": "identity"}
+    batch = BatchPredictionClassifier(SMALL, **shared).fit(*records)
+    trained = MatrixForestClassifier(SMALL, voting="weight", **shared).fit(*records)
+    np.testing.assert_array_equal(batch._votes(queries), trained._votes(queries))
+
+
+def test_a_workload_too_large_to_decompose_in_time_is_measured_by_cells(car):
+    forest = RandomTrees(16, 4).grow(car.domain, random_state=0)
+    from mrf_matrix import path_matrix, prediction_workload, query_matrix
+
+    W = prediction_workload(path_matrix(forest), query_matrix(car.codes[::2], car.domain))
+    assert method_within(W, "l1", 0.5) == "identity"
+    assert method_within(W, "l1", 100.0) == "auto"
+    assert method_within(W, "l2", 0.5) == "auto"  # one search finds the optimum
+
+
+def test_a_thousand_queries_on_car_as_in_figure_3b(car):
+    """The paper: about 90 % at ε=2 with 16 trees of depth 4, trained on the whole set."""
+    generator = np.random.default_rng(1)
+    chosen = generator.choice(len(car.codes), 1000, replace=False)
+    domain = Domain.from_sizes(car.domain.sizes, n_classes=4)
+    scores, seconds = [], []
+    for seed in range(3):
+        began = time.perf_counter()
+        model = BatchPredictionClassifier(
+            domain, epsilon=2, n_trees=16, max_depth=4, random_state=seed
+        ).fit(car.codes, car.labels)
+        scores.append(model.score(car.codes[chosen], car.labels[chosen]))
+        seconds.append(time.perf_counter() - began)
+    assert np.mean(scores) > 0.87, scores
+    assert min(seconds) < 2, seconds
+
+
+def test_cross_validation_charges_every_fold_once(records):
+    ledger = PrivacyLedger(epsilon=1)
+    scores = cross_val_score(small(ledger=ledger, epsilon=0.25), *records, cv=4)
+    assert len(scores) == 4
+    assert ledger.spent == 1
+    with pytest.raises(BudgetError):
+        small(ledger=ledger, epsilon=0.25).fit(*records)

@@ -1,0 +1,425 @@
+"""Files from an untrusted hand: a clear ModelFileError, and neither code, memory nor a crash."""
+
+import io
+import json
+import os
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix import MatrixForestClassifier, load_dataset, load_model, save_model
+from mrf_matrix.files.container import MAX_JSON
+from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.npy import array_of, bytes_of
+
+MODEL = "model.json"
+DATA = load_dataset("monks_1")
+QUICK = settings(settings.get_profile("hostile"), max_examples=150)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """Return a model file's bytes and what it predicts."""
+    path = tmp_path_factory.mktemp("good") / "model.mrf"
+    model = MatrixForestClassifier(
+        DATA.domain, n_trees=3, max_depth=2, n_ensembles=2, strategy="identity", random_state=0
+    ).fit(DATA.X, DATA.y)
+    save_model(model, path)
+    return path.read_bytes(), model.predict(DATA.X)
+
+
+@pytest.fixture
+def read(reader):
+    """Load bytes or members as a model file."""
+    return reader(load_model, "model.mrf")
+
+
+def with_model(members, **changes):
+    return members | {MODEL: json.dumps(json.loads(members[MODEL]) | changes).encode()}
+
+
+def with_arrays(members, arrays, number=0, **changes):
+    """Put arrays in place of an ensemble's, with shapes to match, and values of zeros."""
+    put = {}
+    model = json.loads(members[MODEL])
+    shapes = model["ensembles"][number]["shapes"]
+    leaves = int(np.count_nonzero(np.asarray(arrays["attribute"]) < 0))
+    nodes = max(1, len(arrays["attribute"]))
+    noisy = {"leaf_values": np.zeros((leaves, 2)), "node_variances": np.ones(nodes)}
+    for name, array in {**arrays, **noisy}.items():
+        array = np.asarray(array, dtype="<f8" if name in noisy else "<i4")
+        put[f"ensemble_{number}/{name}.npy"] = bytes_of(array)
+        shapes[name] = list(array.shape)
+    return members | put | {MODEL: json.dumps(model | changes).encode()}
+
+
+def usable(loaded):
+    """Predict records of the model's own domain, whatever became of it."""
+    codes = np.zeros((3, loaded.domain_.n_attributes), dtype=int)
+    assert len(loaded.predict(loaded.domain_.decode(codes, numeric="midpoint"))) == 3
+    str(loaded.privacy_report_)
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+@QUICK
+@given(data=st.data())
+def test_truncated_files_are_refused(good, read, truncated, data):
+    with pytest.raises(ModelFileError, match=r"model\.mrf"):
+        read(data.draw(truncated(good[0])))
+
+
+@QUICK
+@given(data=st.data())
+def test_flipped_bits_are_noticed_or_change_nothing(good, read, flipped, data):
+    try:
+        loaded = read(data.draw(flipped(good[0], 3)))
+    except ModelFileError:
+        return
+    assert np.array_equal(loaded.predict(DATA.X), good[1])
+
+
+def test_every_byte_of_the_directory_may_be_wrong(good, read):
+    start = good[0].rindex(b"PK\x01\x02") - 200
+    for place in range(start, len(good[0])):
+        content = bytearray(good[0])
+        content[place] ^= 0xFF
+        try:
+            loaded = read(bytes(content))
+        except ModelFileError:
+            continue
+        assert np.array_equal(loaded.predict(DATA.X), good[1])
+
+
+@QUICK
+@given(content=st.binary(max_size=300), tail=st.booleans())
+def test_random_bytes_are_refused(read, content, tail):
+    with pytest.raises(ModelFileError):
+        read(content + b"PK\x05\x06" + bytes(18) if tail else content)
+
+
+# -- wrong content --------------------------------------------------------------------------------
+
+
+@QUICK
+@given(data=st.data())
+def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
+    odd = data.draw(one_wrong(json.loads(members[MODEL])))
+    try:
+        loaded = read(members | {MODEL: json.dumps(odd).encode()})
+    except ModelFileError:
+        return
+    usable(loaded)
+
+
+@QUICK
+@given(data=st.data())
+def test_any_key_of_the_json_may_be_missing(members, read, one_missing, data):
+    path, rest = data.draw(one_missing(json.loads(members[MODEL])))
+    try:
+        usable(read(members | {MODEL: json.dumps(rest).encode()}))
+    except ModelFileError:
+        return
+    # fields of the report that follow from others, and options that have a default
+    assert path[0] in ("report", "domain")
+
+
+@QUICK
+@given(data=st.data())
+def test_any_number_of_the_trees_may_be_wrong(members, read, data):
+    shapes = json.loads(members[MODEL])["ensembles"][0]["shapes"]
+    name = data.draw(st.sampled_from(sorted(set(shapes) - {"leaf_values", "node_variances"})))
+    key = f"ensemble_0/{name}.npy"
+    array = array_of(members[key], "<i4", tuple(shapes[name])).copy()
+    for _ in range(data.draw(st.integers(1, 4))):
+        array[data.draw(st.integers(0, len(array) - 1))] = data.draw(
+            st.one_of(st.integers(-2, 40), st.sampled_from([2**31 - 1, -(2**31)]))
+        )
+    try:
+        loaded = read(members | {key: bytes_of(array)})
+    except ModelFileError:
+        return
+    assert loaded.predict(DATA.X).shape == DATA.y.shape
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e101])
+def test_leaf_values_are_finite(members, read, value):
+    shape = tuple(json.loads(members[MODEL])["ensembles"][1]["shapes"]["leaf_values"])
+    values = np.zeros(shape)
+    values[0, 1] = value
+    members["ensemble_1/leaf_values.npy"] = bytes_of(values)
+    with pytest.raises(ModelFileError, match="finite"):
+        read(members)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e101])
+def test_node_variances_are_finite_and_not_negative(members, read, value):
+    shape = tuple(json.loads(members[MODEL])["ensembles"][1]["shapes"]["node_variances"])
+    members["ensemble_1/node_variances.npy"] = bytes_of(np.full(shape, value))
+    with pytest.raises(ModelFileError, match="node_variances"):
+        read(members)
+
+
+@pytest.mark.parametrize("share", [0, -1, 1.5, "1", True, [1]])
+def test_the_share_of_votes_is_a_share(members, read, share):
+    described = json.loads(members[MODEL])["ensembles"]
+    described[0]["vote_share"] = share
+    with pytest.raises(ModelFileError, match="vote_share"):
+        read(with_model(members, ensembles=described))
+
+
+def test_one_variance_for_each_node(members, read):
+    described = json.loads(members[MODEL])["ensembles"]
+    described[0]["shapes"]["node_variances"] = [2]
+    members["ensemble_0/node_variances.npy"] = bytes_of(np.ones(2))
+    with pytest.raises(ModelFileError, match="node_variances of shape"):
+        read(with_model(members, ensembles=described))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shrinkage": "all"}, "shrinkage"),
+        ({"format": "pickle"}, "format"),
+        ({"schema_version": 3}, "a later one may read it"),
+        ({"schema_version": True}, "schema_version"),
+        ({"voting": "loud"}, "voting"),
+        ({"ensembles": []}, "ensembles"),
+        ({"surprise": 1}, "keys"),
+        ({"domain": {"attributes": [{"name": "a", "size": 2}]}}, "target"),
+    ],
+)
+def test_wrong_headers_are_named(members, read, changes, message):
+    with pytest.raises(ModelFileError, match=message):
+        read(with_model(members, **changes))
+
+
+def test_a_missing_file_is_called_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "nothing.mrf")
+
+
+# -- code -----------------------------------------------------------------------------------------
+
+
+class Trap:
+    """Runs when it is unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, ("sprung",)
+
+
+def test_a_pickled_array_is_refused_and_not_run(members, read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Trap()], dtype=object), allow_pickle=True)
+    for name in ("ensemble_0/roots.npy", MODEL):
+        with pytest.raises(ModelFileError):
+            read(members | {name: buffer.getvalue()})
+    with pytest.raises(ModelFileError):
+        read(pickle.dumps(Trap()))
+    assert not (tmp_path / "sprung").exists()
+    pickle.loads(pickle.dumps(Trap()))  # the negative control: a pickle runs it
+    assert (tmp_path / "sprung").exists()
+
+
+def test_members_that_are_not_arrays_of_the_model_are_refused(members, read, tmp_path):
+    for name in ("../escaped.npy", "/tmp/escaped.npy", "ensemble_7/roots.npy", "run.py"):
+        with pytest.raises(ModelFileError, match="no arrays of its ensembles"):
+            read(members | {name: b"x"})
+    assert {path.name for path in tmp_path.iterdir()} == {"model.mrf"}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+def test_a_member_may_not_occur_twice(members, read):
+    pairs = list(members.items())
+    with pytest.raises(ModelFileError, match="repeated"):
+        read([*pairs, pairs[0]])
+
+
+def test_texts_that_act_on_a_terminal_are_refused(members, read):
+    model = json.loads(members[MODEL])
+    report = model["report"] | {"statement": "Private \x1b[2J release"}
+    with pytest.raises(ModelFileError, match="statement"):
+        read(with_model(members, report=report))
+
+
+# -- memory and time ------------------------------------------------------------------------------
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(members, read, modest):
+    with io.BytesIO() as buffer:
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, content in members.items():
+                if name != "ensemble_0/roots.npy":
+                    file.writestr(name, content)
+            with file.open("ensemble_0/roots.npy", "w") as member:
+                for _ in range(200):
+                    member.write(bytes(2**20))
+        content = buffer.getvalue()
+    assert len(content) < 2**20
+    with pytest.raises(ModelFileError, match="unpacks to"):
+        read(content)
+
+
+def test_a_bomb_that_declares_a_small_size_is_refused(members, read, modest, zipped):
+    honest = members["ensemble_0/roots.npy"]
+    big = honest + bytes(2**24)
+    content = bytearray(zipped({**members, "ensemble_0/roots.npy": big}))
+    while (place := content.find(struct.pack("<L", len(big)))) >= 0:
+        content[place : place + 4] = struct.pack("<L", len(honest))
+    with pytest.raises(ModelFileError):
+        read(bytes(content))
+
+
+def test_a_huge_json_member_is_refused(members, read, modest):
+    with pytest.raises(ModelFileError, match=r"model\.json"):
+        read(members | {MODEL: b" " * (MAX_JSON + 1)})
+
+
+@pytest.mark.parametrize("opener", [b"[", b'{"a":'])
+def test_deeply_nested_json_is_refused(members, read, opener):
+    with pytest.raises(ModelFileError):
+        read(members | {MODEL: opener * 200_000})
+
+
+def test_a_directory_of_many_members_is_refused_before_it_is_read(good, read):
+    content = bytearray(good[0])
+    for offset, form, value in ((-14, "<H", 65535), (-12, "<H", 65535), (-10, "<L", 2**30)):
+        odd = bytearray(content)
+        struct.pack_into(form, odd, len(content) + offset, value)
+        with pytest.raises(ModelFileError):
+            read(bytes(odd))
+
+
+def test_a_64_bit_directory_is_refused(good, read):
+    content = good[0][:-22] + b"PK\x06\x07" + bytes(16) + good[0][-22:]
+    with pytest.raises(ModelFileError, match="64-bit"):
+        read(content)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_refused(members, read, method, zipped):
+    with pytest.raises(ModelFileError, match="compression"):
+        read(zipped(members, method))
+
+
+@pytest.mark.parametrize("shape", [[2**31 - 1], [2**40], [0], [-1], [1, 1], [True], [1.0], "x"])
+def test_declared_shapes_are_checked(members, read, shape, modest):
+    model = json.loads(members[MODEL])
+    model["ensembles"][0]["shapes"]["roots"] = shape
+    with pytest.raises(ModelFileError):
+        read(with_model(members, ensembles=model["ensembles"]))
+
+
+def test_endless_classes_are_refused(members, read, modest):
+    model = json.loads(members[MODEL])
+    domain = model["domain"] | {"target": {"name": "class", "size": 2**31 - 1}}
+    with pytest.raises(ModelFileError, match="leaves by classes"):
+        read(with_model(members, domain=domain))
+
+
+def test_attributes_with_endless_codes_are_refused(members, read, modest):
+    model = json.loads(members[MODEL])
+    attributes = [{"name": a["name"], "size": 2**31 - 1} for a in model["domain"]["attributes"]]
+    with pytest.raises(ModelFileError, match="branches"):
+        read(with_model(members, domain=model["domain"] | {"attributes": attributes}))
+
+
+def test_the_cap_is_an_argument(good, read):
+    with pytest.raises(ModelFileError, match="max_bytes=100"):
+        read(good[0], max_bytes=100)
+
+
+# -- arrays that are no trees ---------------------------------------------------------------------
+
+WIDE = {"attributes": [{"name": "a", "size": 2000}], "target": {"name": "c", "size": 2}}
+
+
+def replaced(members, arrays, domain=WIDE):
+    """Return the members of a file of one ensemble of these arrays over a domain."""
+    model = json.loads(members[MODEL])
+    rest = {k: v for k, v in members.items() if not k.startswith("ensemble_1")}
+    one = model["ensembles"][0] | {"features": [0], "source": ""}
+    measured = model["report"]["measurements"][0]
+    report = {
+        "measurements": [measured],
+        "budget": measured["budget"],
+        "expected_rms_per_leaf": 1.0,
+    }
+    report |= {"statement": "NOT A PRIVATE RELEASE: made by hand.", "noise": "exact"}
+    report |= {name: model["report"][name] for name in ("neighboring", "public", "notes")}
+    text = model | {"domain": domain, "ensembles": [one], "report": report}
+    return with_arrays(rest | {MODEL: json.dumps(text).encode()}, arrays)
+
+
+def test_children_that_overlap_are_refused_in_little_memory(members, read, modest):
+    nodes, codes = 40_000, 2000
+    arrays = {
+        "roots": [0],
+        "attribute": np.where(np.arange(nodes) < nodes - 2001, 0, -1),
+        "first_child": np.where(
+            np.arange(nodes) < nodes - 2001, np.minimum(np.arange(nodes) + 1, nodes - 2000),
+            np.arange(nodes),
+        ),
+        "pattern": np.where(np.arange(nodes) < nodes - 2001, codes, 0),
+        "branches": [0] * codes + list(range(codes)),
+    }  # fmt: skip
+    with pytest.raises(ModelFileError, match="children"):
+        read(replaced(members, arrays))
+
+
+def test_tables_that_add_up_to_more_than_the_file_are_refused(members, read, modest):
+    nodes, codes = 20_001, 2000
+    inner = np.arange(nodes) < nodes // 2
+    pool = np.concatenate([np.zeros(codes), np.arange(nodes + codes) % 2])
+    arrays = {
+        "roots": [0],
+        "attribute": np.where(inner, 0, -1),
+        "first_child": np.where(inner, 2 * np.arange(nodes) + 1, np.arange(nodes)),
+        "pattern": np.where(inner, codes + np.arange(nodes), 0),
+        "branches": pool,
+    }
+    with pytest.raises(ModelFileError, match="branch tables"):
+        read(replaced(members, arrays))
+
+
+def chain(depth):
+    """Return a tree that splits the same two codes again and again, one node a level."""
+    nodes = 2 * depth + 1
+    inner = (np.arange(nodes) % 2 == 1) | (np.arange(nodes) == 0)
+    inner &= np.arange(nodes) < 2 * depth - 1
+    return {
+        "roots": [0],
+        "attribute": np.where(inner, 0, -1),
+        "first_child": np.where(
+            inner, np.where(np.arange(nodes) == 0, 1, np.arange(nodes) + 2), np.arange(nodes)
+        ),
+        "pattern": np.where(inner, 2, 0),
+        "branches": [0, 0, 0, 1],
+    }
+
+
+def test_endless_depth_is_refused_and_a_modest_one_is_read(members, read, modest):
+    two = WIDE | {"attributes": [{"name": "a", "size": 2}]}
+    usable(read(replaced(members, chain(50), two)))
+    with pytest.raises(ModelFileError, match="deeper than"):
+        read(replaced(members, chain(100_000), two))
+
+
+def test_trees_in_circles_are_refused(members, read):
+    arrays = {
+        "roots": [0],
+        "attribute": [-1, 0, 0, -1, -1],
+        "first_child": [0, 2, 1, 3, 4],
+        "pattern": [0, 2, 2, 0, 0],
+        "branches": [0, 0, 0, 1],
+    }
+    with pytest.raises(ModelFileError):
+        read(replaced(members, arrays, WIDE | {"attributes": [{"name": "a", "size": 2}]}))

@@ -1,0 +1,192 @@
+"""A model file predicts what the fitted forest predicted, and holds nothing private."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix import MatrixForestClassifier, RandomTrees, load_dataset, load_model, save_model
+from mrf_matrix.estimators import ReleasedForestClassifier
+from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.files.npy import bytes_of, header_of
+
+DATA = {name: load_dataset(name) for name in ("monks_1", "car", "iris")}
+DESIGNS = {
+    "multiway": {},
+    "binary": {"splits": "binary", "max_depth": 3},
+    "weight votes": {"voting": "weight"},
+    "product votes": {"voting": "product"},
+    "posterior votes": {"voting": "shares", "shrinkage": "leaves"},
+    "odds per tree": {"voting": "posterior", "allocation": "per_tree", "n_ensembles": 2},
+    "per tree": {"allocation": "per_tree"},
+    "disjoint": {"allocation": "disjoint"},
+    "Gaussian": {"epsilon": None, "rho": 0.5},
+    "replace one": {"neighboring": "replace_one"},
+    "ensembles": {"n_ensembles": 3, "max_features": 2},
+    "given forest": {"forest": RandomTrees(2, 1)},
+}
+
+
+def fitted(name="monks_1", **parameters):
+    data = DATA[name]
+    settings = {"n_trees": 6, "max_depth": 2, "strategy": "identity", "random_state": 0}
+    return MatrixForestClassifier(data.domain, **{**settings, **parameters}).fit(data.X, data.y)
+
+
+def saved(model, folder, **options):
+    save_model(model, folder / "model.mrf", **options)
+    return load_model(folder / "model.mrf")
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_loaded_model_predicts_identically(tmp_path, name, design):
+    model = fitted(name, **DESIGNS[design])
+    loaded, X = saved(model, tmp_path), DATA[name].X
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(loaded.classes_, model.classes_)
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.domain_ == model.domain_
+    assert loaded.privacy_report_ == model.privacy_report_
+    assert loaded.score(X, DATA[name].y) == model.score(X, DATA[name].y)
+
+
+def test_the_same_model_makes_the_same_file_also_when_loaded_in_between(tmp_path):
+    model = fitted()
+    for name in ("a", "b"):
+        save_model(model, tmp_path / name)
+    save_model(load_model(tmp_path / "a"), tmp_path / "c")
+    first, second, third = ((tmp_path / name).read_bytes() for name in "abc")
+    assert first == second == third
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "c"}
+
+
+def test_the_file_holds_no_release_no_seed_and_no_record(tmp_path):
+    model = fitted("car", random_state=987654321)
+    save_model(model, tmp_path / "m")
+    with zipfile.ZipFile(tmp_path / "m") as file:
+        members = set(file.namelist())
+        described = json.loads(file.read("model.json"))
+    assert set(described) == {
+        "format", "schema_version", "voting", "shrinkage", "domain", "ensembles", "report",
+    }  # fmt: skip
+    assert members == {"model.json"} | {
+        f"ensemble_0/{name}.npy"
+        for name in (
+            "roots",
+            "attribute",
+            "first_child",
+            "pattern",
+            "branches",
+            "leaf_values",
+            "node_variances",
+        )
+    }
+    assert "987654321" not in json.dumps(described)
+
+
+def test_a_file_of_the_first_schema_is_read_and_knows_no_noise(tmp_path):
+    model = fitted()
+    save_model(model, tmp_path / "second")
+    with zipfile.ZipFile(tmp_path / "second") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    described = json.loads(members.pop("model.json"))
+    del described["shrinkage"], members["ensemble_0/node_variances.npy"]
+    described["schema_version"] = 1
+    del described["ensembles"][0]["vote_share"]
+    del described["ensembles"][0]["shapes"]["node_variances"]
+    with zipfile.ZipFile(tmp_path / "first", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("model.json", json.dumps(described))
+        for name, content in members.items():
+            file.writestr(name, content)
+    loaded, X = load_model(tmp_path / "first"), DATA["monks_1"].X
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    loaded.set_params(voting="product").predict(X)
+    with pytest.raises(ValueError, match="noise of the leaf values is not known"):
+        loaded.set_params(voting="shares").predict(X)
+    save_model(loaded.set_params(voting="hard"), tmp_path / "again")
+    assert np.array_equal(load_model(tmp_path / "again").predict(X), model.predict(X))
+
+
+def test_numpy_opens_the_arrays(tmp_path):
+    model = fitted()
+    save_model(model, tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
+        assert np.array_equal(file["ensemble_0/leaf_values"], model.leaf_values_)
+
+
+@pytest.mark.parametrize("array", [np.arange(7, dtype="<i4"), np.ones((3, 2)), np.ones((1, 1))])
+def test_arrays_are_written_as_numpy_writes_them(tmp_path, array):
+    (tmp_path / "a.npy").write_bytes(bytes_of(array))
+    assert np.array_equal(np.load(tmp_path / "a.npy", allow_pickle=False), array)
+    with pytest.raises(ValueError, match="dimensions"):
+        header_of("<i4", (1,) * 60)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "doubt"),
+    [
+        ({"epsilon": float("inf")}, "no noise"),
+        ({"noise": "research", "noise_state": 0}, "research noise"),
+    ],
+)
+def test_what_is_no_private_release_is_saved_only_when_asked(tmp_path, parameters, doubt):
+    model = fitted(**parameters)
+    with pytest.raises(ModelFileError, match=doubt):
+        save_model(model, tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+    loaded = saved(model, tmp_path, allow_nonprivate=True)
+    assert loaded.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_a_domain_from_the_records_is_saved_only_when_asked(tmp_path):
+    data = DATA["iris"]
+    model = MatrixForestClassifier(
+        "from_data", n_trees=2, max_depth=1, strategy="identity", random_state=0
+    ).fit(data.array(), data.y)
+    with pytest.raises(ModelFileError, match="read off the records"):
+        save_model(model, tmp_path / "m")
+    save_model(model, tmp_path / "m", allow_nonprivate=True)
+
+
+@pytest.mark.parametrize("wrong", [None, "model", RandomTrees(2, 1)])
+def test_only_released_forests_are_saved(tmp_path, wrong):
+    with pytest.raises(TypeError, match="MatrixForestClassifier"):
+        save_model(wrong, tmp_path / "m")
+
+
+def test_a_model_that_is_not_fitted_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="not fitted"):
+        save_model(MatrixForestClassifier(DATA["car"].domain), tmp_path / "m")
+
+
+def test_a_loaded_model_is_a_fitted_classifier_that_refuses_to_fit(tmp_path):
+    loaded = saved(fitted(), tmp_path)
+    assert isinstance(loaded, ReleasedForestClassifier)
+    check_is_fitted(loaded)
+    assert clone(loaded) is loaded
+    assert loaded.n_features_in_ == DATA["monks_1"].domain.n_attributes
+    with pytest.raises(TypeError, match="MatrixForestClassifier"):
+        loaded.fit(DATA["monks_1"].X, DATA["monks_1"].y)
+    assert "6 trees" in repr(loaded)
+
+
+def test_voting_may_be_changed_at_no_cost(tmp_path):
+    model = fitted("car")
+    loaded = saved(model, tmp_path).set_params(voting="weight")
+    assert np.array_equal(
+        loaded.predict(DATA["car"].X), model.set_params(voting="weight").predict(DATA["car"].X)
+    )
+
+
+def test_columns_are_matched_by_name(tmp_path):
+    data = DATA["monks_1"]
+    model = fitted()
+    loaded = saved(model, tmp_path)
+    other = data.X[list(reversed(list(data.X.columns)))].assign(comment="extra")
+    assert np.array_equal(loaded.predict(other), model.predict(data.X))

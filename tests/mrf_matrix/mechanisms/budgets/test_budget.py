@@ -1,0 +1,219 @@
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, log, nan, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    BudgetError,
+    PureDP,
+    approximate_epsilon,
+    as_budget,
+    zcdp_for,
+)
+from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
+
+KINDS = [PureDP, ZCDP]
+positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("given_value", "exact"),
+    [
+        (1, Fraction(1)),
+        (0.1, Fraction(1, 10)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (np.float32(0.1), Fraction(1, 10)),
+        (np.int64(3), Fraction(3)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (Decimal("0.7"), Fraction(7, 10)),
+        (1e-300, Fraction(1, 10**300)),
+        (10**400, Fraction(10**400)),
+    ],
+)
+def test_amounts_are_exact(kind, given_value, exact):
+    assert kind(given_value).amount == exact
+    assert isinstance(kind(given_value).amount, Fraction)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [0, 0.0, -1, -0.5, -inf, nan, Decimal("NaN"), np.float64(nan)])
+def test_impossible_amounts_are_refused(kind, value):
+    with pytest.raises(BudgetError, match=f"{kind.parameter}.*expected a positive number"):
+        kind(value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "value", ["1", "inf", True, np.True_, None, 1j, [1.0], np.array([1.0]), {}]
+)
+def test_what_is_no_number_is_refused(kind, value):
+    with pytest.raises(TypeError, match=f"{kind.parameter}=.*expected a positive number"):
+        kind(value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [inf, np.float64(inf), Decimal("Infinity")])
+def test_infinite_budgets(kind, value):
+    budget = kind(value)
+    assert budget.is_infinite
+    assert budget == kind(inf)
+    assert budget.split(3) == (budget,) * 3
+    assert budget + kind(1) == kind(1) + budget == budget - kind(1) == 2 * budget == budget
+    assert kind(10**400) < budget
+    with pytest.raises(BudgetError, match="infinite"):
+        _ = budget.exact
+    with pytest.raises(BudgetError):
+        _ = budget - budget
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ten_tenths_are_one(kind):
+    tenths = [kind(0.1)] * 10
+    total = tenths[0]
+    for part in tenths[1:]:
+        total = total + part
+    assert total == kind(1) == 10 * kind(0.1) == kind(0.1) * 10
+    assert hash(total) == hash(kind(1.0))
+    assert not total > kind(1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(positive, st.lists(positive, min_size=1, max_size=6))
+def test_shares_add_up_exactly(amount, weights):
+    parts = PureDP(amount).split(weights)
+    assert sum(part.exact for part in parts) == amount
+    assert parts[0].exact * sum(weights) == amount * weights[0]
+    assert len(PureDP(amount).split(len(weights))) == len(weights)
+
+
+@settings(deadline=None, max_examples=60)
+@given(positive, positive)
+def test_arithmetic_is_exact(a, b):
+    total = ZCDP(a) + ZCDP(b)
+    assert total.exact == a + b
+    assert total - ZCDP(b) == ZCDP(a)
+    assert (ZCDP(a) < ZCDP(b)) == (a < b)
+    assert (ZCDP(a) <= ZCDP(b)) == (a <= b)
+    with pytest.raises(BudgetError, match="nothing would be left"):
+        _ = ZCDP(a) - total
+
+
+@pytest.mark.parametrize("shares", [0, -1, [], [1, 0], [1, -2], [nan]])
+def test_impossible_shares(shares):
+    with pytest.raises(BudgetError):
+        PureDP(1).split(shares)
+
+
+@pytest.mark.parametrize("shares", ["12", True, 1.5, None, ["a"], [None]])
+def test_shares_of_the_wrong_type(shares):
+    with pytest.raises(TypeError, match="share"):
+        PureDP(1).split(shares)
+
+
+def test_any_integer_is_a_number_of_shares():
+    assert PureDP(1).split(np.int64(3)) == PureDP(1).split(3)
+
+
+def test_kinds_do_not_mix():
+    with pytest.raises(TypeError, match="different kinds"):
+        _ = PureDP(1) + ZCDP(1)
+    with pytest.raises(TypeError):
+        _ = PureDP(1) < ZCDP(2)
+    assert PureDP(1) != ZCDP(1)
+
+
+@pytest.mark.parametrize("factor", [0, -1, nan, inf])
+def test_impossible_factors(factor):
+    with pytest.raises(BudgetError):
+        _ = factor * PureDP(1)
+
+
+def test_budgets_are_frozen():
+    with pytest.raises(AttributeError):
+        PureDP(1).epsilon = 2
+
+
+def test_printing():
+    assert repr(PureDP(0.1)) == "PureDP(epsilon=0.1)"
+    assert repr(PureDP(1).split(3)[0]) == "PureDP(epsilon=1/3)"
+    assert repr(ZCDP(inf)) == "ZCDP(rho=inf)"
+    assert repr(PureDP(10**400)) == f"PureDP(epsilon={10**400})"
+
+
+def test_as_budget_takes_exactly_one():
+    assert as_budget(epsilon=0.5) == PureDP(0.5)
+    assert as_budget(rho=0.5) == ZCDP(0.5)
+    with pytest.raises(BudgetError, match="no budget"):
+        as_budget()
+    with pytest.raises(BudgetError, match="exactly one"):
+        as_budget(epsilon=1, rho=1)
+
+
+def test_pure_implies_concentrated():
+    assert PureDP(1).to_zcdp() == ZCDP(0.5)
+    assert PureDP(inf).to_zcdp().is_infinite
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.01, 0.5, 5.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
+def test_conversion_lies_between_known_bounds(rho, delta):
+    epsilon = approximate_epsilon(ZCDP(rho), delta)
+    assert epsilon == ZCDP(rho).epsilon(delta)
+    assert 0 < epsilon <= rho + 2 * sqrt(rho * log(1 / delta))  # Bun and Steinke 2016, Prop. 1.3
+    exact_gaussian = pytest.importorskip("dp_accounting").get_epsilon_gaussian(
+        1 / sqrt(2 * rho), delta
+    )
+    assert exact_gaussian <= epsilon * (1 + 1e-9)  # zCDP forgets part of what a Gaussian does
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 10.0])
+def test_conversion_inverts(epsilon):
+    budget = zcdp_for(epsilon, 1e-6)
+    assert ZCDP.for_approximate_dp(epsilon, 1e-6) == budget
+    assert epsilon * (1 - 1e-6) <= budget.epsilon(1e-6) <= epsilon
+    assert (budget * Fraction(101, 100)).epsilon(1e-6) > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e4, 1e6])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6])
+def test_conversion_keeps_its_word_at_both_ends(epsilon, delta):
+    """The budget found implies no more than what was asked, by the same conversion."""
+    budget = zcdp_for(epsilon, delta)
+    assert 0.99 * epsilon <= budget.epsilon(delta) <= epsilon * (1 + 1e-12)
+
+
+def test_budgets_below_any_double_convert():
+    assert 0 <= ZCDP(Fraction(1, 10**400)).epsilon(1e-6) < 1e-100
+
+
+def test_conversion_at_infinity():
+    assert ZCDP(inf).epsilon(1e-6) == inf
+    assert zcdp_for(inf, 1e-6).is_infinite
+
+
+@pytest.mark.parametrize("delta", [0, 1, 1.5, -1e-6, nan, inf])
+def test_impossible_delta(delta):
+    with pytest.raises(BudgetError, match="delta"):
+        ZCDP(1).epsilon(delta)
+    with pytest.raises(BudgetError, match="delta"):
+        zcdp_for(1.0, delta)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rho", "expected"),
+    [(None, None, 1), (None, 0.5, None), (Fraction(1, 3), None, Fraction(1, 3)), (2.0, 0.5, 2.0)],
+)
+def test_epsilon_is_one_only_where_no_budget_is_given(epsilon, rho, expected):
+    assert epsilon_or_default(epsilon, rho) == expected
+
+
+def test_two_budgets_are_refused_where_none_is_one():
+    assert budget_or_default() == PureDP(1)
+    with pytest.raises(BudgetError, match="exactly one"):
+        budget_or_default(1, 0.5)

@@ -1,0 +1,200 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mrf_matrix.mechanisms import round_strategy
+from mrf_matrix.mechanisms.rounding.entries import is_integral, is_nonnegative
+from strategies import evaluate, families, select
+from strategies.methods.registry import FAMILIES
+from strategies.operators import (
+    Dense,
+    Grouping,
+    Identity,
+    Kronecker,
+    Marginals,
+    Product,
+    RowKronecker,
+    RowScaled,
+    Scaled,
+    Sparse,
+    Stack,
+)
+from strategies.problem.problem import Problem
+
+NORMS = ["l1", "l2"]
+RNG = np.random.default_rng(8)
+GROUPS = Grouping([0, 1, 2, 3, 0, 1])
+TALL = Dense(RNG.normal(size=(7, 4)))
+PATHS = RowKronecker.from_masks([RNG.random((5, 2)) < 0.7, RNG.random((5, 3)) < 0.7])
+
+INTEGRAL = {
+    "identity": Identity(6),
+    "grouping": GROUPS,
+    "paths": PATHS,
+    "eye of floats": Dense(np.eye(6)),
+    "sparse integers": Sparse(sparse.csr_array(np.tri(6))),
+    "marginals": Marginals((2, 3), [(0,), (0, 1)], [1, 2]),
+    "kronecker": Kronecker([Identity(2), Dense(np.tri(3))]),
+    "stack": Stack([Identity(6), Dense(np.ones((1, 6)))]),
+    "negative": Dense([[1, -1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 2]]),
+}
+REAL = {
+    "dense": Dense(RNG.normal(size=(9, 6))),
+    "sparse": Sparse(sparse.csr_array(RNG.random((6, 6)) + np.eye(6))),
+    "scaled rows": RowScaled(RNG.random(5) + 0.01, PATHS),
+    "scaled rows of reals": RowScaled(RNG.random(9) + 0.01, Dense(RNG.random((9, 6)))),
+    "marginals": Marginals((2, 3), [(0,), (0, 1)], [0.3, 0.7]),
+    "lifted": Product(TALL, GROUPS),
+    "stack": Stack([Scaled(0.3, Identity(6)), Scaled(0.7, Dense(np.ones((1, 6))))]),
+    "kronecker": Kronecker([Dense(RNG.random((3, 2))), Dense(RNG.random((4, 3)))]),
+    "kronecker with identity": Kronecker([Dense(RNG.random((3, 2))), Identity(3)]),
+    "product": Product(Dense(RNG.normal(size=(9, 6))), Dense(RNG.normal(size=(6, 6)))),
+    "transposed": Dense(RNG.normal(size=(6, 8))).T,
+    "weighted": Scaled(-0.3, Dense(RNG.normal(size=(8, 6)))),
+}
+DEFICIENT = {
+    "deficient": Dense(RNG.random((8, 3)) @ RNG.random((3, 6))),
+    "wide": Dense(RNG.normal(size=(3, 6))),
+    "lifted deficient": Product(Dense(RNG.random((8, 2)) @ RNG.random((2, 4))), GROUPS),
+}
+
+
+def exact_sensitivity(matrix, norm):
+    """Sum the columns with Python integers."""
+    entries = [[int(entry) for entry in row] for row in matrix.T]
+    return max(sum(abs(e) if norm == "l1" else e * e for e in column) for column in entries)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", INTEGRAL)
+def test_integers_stay_as_they_are(name, norm):
+    rounded = round_strategy(INTEGRAL[name], norm)
+    assert rounded.scale == 1
+    assert np.array_equal(rounded.matrix.to_dense(), INTEGRAL[name].to_dense())
+    assert rounded.is_unbiased
+    assert rounded.column_sum == exact_sensitivity(rounded.matrix.to_dense(), norm)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", {**REAL, **DEFICIENT})
+def test_reals_become_close_integers(name, norm):
+    matrix = {**REAL, **DEFICIENT}[name]
+    rounded = round_strategy(matrix, norm)
+    entries = rounded.matrix.to_dense()
+    assert np.array_equal(entries, np.rint(entries))
+    assert rounded.matrix.columns(np.arange(6)).dtype == np.int64
+    assert type(rounded.column_sum) is int
+    assert rounded.column_sum == exact_sensitivity(entries, norm)
+    real = matrix.sensitivity(norm)
+    error = np.abs(entries / float(rounded.scale) - matrix.to_dense()).max()
+    assert error < 2e-5 * real
+    assert rounded.is_unbiased == (name in REAL)
+    assert not rounded.is_lossy
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", {**INTEGRAL, **REAL, **DEFICIENT})
+def test_the_loss_hardly_changes(name, norm):
+    matrix = {**INTEGRAL, **REAL, **DEFICIENT}[name]
+    workload = RNG.integers(0, 3, (4, matrix.shape[0])) @ matrix.to_dense()
+    rounded = round_strategy(matrix, norm)
+    before, after = (evaluate(workload, m, norm).loss for m in (matrix, rounded.recovery))
+    assert after == pytest.approx(before, rel=1e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("method", sorted(families()))
+def test_every_family_survives_rounding(method, norm):
+    """Loss within 0.1 %, workload still determined, for what each family finds."""
+    masks = [np.eye(3, dtype=bool)[RNG.integers(0, 3, 10)] for _ in range(2)]
+    masks = [mask | (RNG.random(mask.shape) < 0.4) for mask in masks]
+    workload = RowKronecker.from_masks(masks)
+    (family,) = (one for one in FAMILIES if one.name == method)
+    if norm not in family.norms or not family.serves(Problem.of(workload, norm)):
+        with pytest.raises(ValueError, match="cannot serve"):
+            select(workload, norm=norm, method=method)
+        return
+    strategy = select(workload, norm=norm, method=method, random_state=0, time_limit=1.0)
+    rounded = round_strategy(strategy.matrix, norm)
+    again = evaluate(workload, rounded.recovery, norm)
+    assert again.loss == pytest.approx(strategy.loss, rel=1e-3)
+    root = rounded.column_sum if norm == "l1" else np.sqrt(rounded.column_sum)
+    assert root / float(rounded.scale) == pytest.approx(strategy.sensitivity, rel=1e-4)
+
+
+def test_common_weights_only_change_the_units():
+    rounded = round_strategy(Scaled(0.3, Scaled(0.7, Identity(4))), "l1")
+    assert isinstance(rounded.matrix, Identity)
+    assert rounded.scale == 1 / (Fraction(0.3) * Fraction(0.7))
+
+
+def test_halves_and_quarters_need_few_bits():
+    rounded = round_strategy(Marginals((2, 3), [(0,), (0, 1)], [0.5, 0.25]), "l1")
+    assert (rounded.scale, rounded.column_sum) == (4, 3)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_faint_rows_are_reported(norm):
+    faint = Marginals((2, 3), [(0,), (0, 1)], [1.0, 1e-12])
+    assert round_strategy(faint, norm).is_lossy
+    both = Stack([Scaled(1e-14, Dense(np.ones((1, 6)))), Identity(6)])
+    assert not round_strategy(both, norm).is_lossy  # the identity determines the lost row
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("matrix", [Dense(np.zeros((2, 3))), Scaled(0.0, Identity(3))])
+def test_zeros_are_refused(matrix, norm):
+    with pytest.raises(ValueError, match="all zeros"):
+        round_strategy(matrix, norm)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_large_integers_are_shortened(norm):
+    """Entries too large for exact sums of squares are rounded like reals."""
+    matrix = Dense([[2**40 + 1, 0], [1, 2**41]])
+    rounded = round_strategy(matrix, norm)
+    assert rounded.column_sum == exact_sensitivity(rounded.matrix.to_dense(), norm) < 2**62
+    assert rounded.scale < 1
+
+
+def test_what_structures_prove():
+    for name, operator in INTEGRAL.items():
+        assert is_integral(operator)
+        assert is_nonnegative(operator) == bool((operator.to_dense() >= 0).all()), name
+    for operator in REAL.values():
+        assert not is_integral(operator)
+        assert not is_nonnegative(operator) or (operator.to_dense() >= 0).all()
+    assert is_nonnegative(REAL["scaled rows"])
+    assert is_nonnegative(REAL["marginals"])
+    assert not is_nonnegative(Scaled(-1, Identity(2)))
+
+
+def deep_stumps(n_groups):
+    """Groups of disjoint pairs of rows over a domain beyond reach."""
+    sizes = (4, 5, 7, 5, 7, 6, 5, 2, 3, 3, 5, 8)
+    masks = [np.ones((2 * n_groups, size), dtype=bool) for size in sizes]
+    for pair in range(n_groups):
+        mask = masks[pair % len(sizes)]
+        mask[2 * pair, 1:], mask[2 * pair + 1, :1] = False, False
+    return RowKronecker.from_masks(masks, np.repeat(np.arange(n_groups), 2))
+
+
+def test_the_sum_of_entries_is_not_bounded_by_squares():
+    """A domain beyond reach, one tree of most of the weight: squares would exceed 2**62."""
+    weights = np.array([0.9, 0.9, 0.01, 0.02, 0.02, 0.02, 0.02, 0.01])
+    rounded = round_strategy(RowScaled(weights, deep_stumps(4)), "l1")
+    whole = np.asarray(rounded.matrix.weights)
+    assert float(whole.max()) ** 2 * len(whole) >= 2**62  # what used to be refused
+    assert rounded.column_sum == sum(whole.reshape(4, 2).max(axis=1).tolist())
+
+
+@pytest.mark.parametrize(("norm", "power"), [("l1", 1), ("l2", 2)])
+def test_sums_over_groups_are_exact_integers(norm, power):
+    """Beyond 2**53, where floats would lose the last unit."""
+    weights = np.full(24, 2**27 + 1 if norm == "l2" else 2**53 + 1)
+    strategy = RowScaled(weights, deep_stumps(12))
+    assert strategy.integer_sensitivity(norm) == 12 * int(weights[0]) ** power
+    with pytest.raises(OverflowError, match="smaller scale"):
+        RowScaled(weights * 2**6, deep_stumps(12)).integer_sensitivity(norm)

@@ -1,0 +1,52 @@
+"""Votes against a slow loop over records and trees; public rules for ties."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix import Domain, RandomTrees
+from mrf_matrix.voting import voting
+
+
+def slow_votes(forest, codes, table):
+    leaves = forest.apply(codes)
+    return np.array([sum(table[leaf] for leaf in row) for row in leaves])
+
+
+@pytest.mark.parametrize("rule", voting.VOTINGS)
+def test_votes_equal_a_loop_over_records(rule, monkeypatch):
+    monkeypatch.setattr(voting, "ROUTED_AT_ONCE", 50)  # several blocks
+    domain = Domain.from_sizes([3, 2, 4], n_classes=3)
+    forest = RandomTrees(n_trees=7, max_depth=2).grow(domain, random_state=1)
+    generator = np.random.default_rng(0)
+    codes = np.stack([generator.integers(size, size=40) for size in domain.sizes], axis=1)
+    values = generator.normal(size=(forest.n_leaves, 3))
+    table = voting.leaf_votes(values, rule)
+    votes = voting.forest_votes(forest, codes.astype(np.int32), table)
+    np.testing.assert_allclose(votes, slow_votes(forest, codes, table))
+
+
+def test_a_tied_leaf_shares_its_vote():
+    table = voting.leaf_votes(np.array([[2.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]]), "hard")
+    np.testing.assert_allclose(table, [[0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3], [0, 1, 0]])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5))
+@settings(deadline=None, max_examples=50)
+def test_shares_are_a_distribution_that_keeps_the_order(seed, n_classes):
+    votes = np.random.default_rng(seed).normal(scale=3, size=(20, n_classes))
+    shares = voting.vote_shares(votes)
+    assert (shares >= 0).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(shares.argmax(axis=1), votes.argmax(axis=1))
+
+
+def test_no_preference_is_uniform():
+    np.testing.assert_allclose(voting.vote_shares(np.full((2, 4), -3.0)), 0.25)
+
+
+@pytest.mark.parametrize("bad", ["soft", None, 1])
+def test_unknown_voting_is_refused(bad):
+    with pytest.raises(ValueError, match=r"voting=.*'hard', 'weight'"):
+        voting.check_voting(bad)
