@@ -54,10 +54,15 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms import PureDP as PureDP
     from mrf_matrix.mechanisms import Release as Release
     from mrf_matrix.mechanisms import measure as measure
+    from mrf_matrix.mechanisms import merge_counts as merge_counts
     from mrf_matrix.mechanisms import reconstruct as reconstruct
     from mrf_matrix.planning import Plan as Plan
     from mrf_matrix.planning import plan as plan
     from mrf_matrix.planning import tune as tune
+    from mrf_matrix.streams import count_dask as count_dask
+    from mrf_matrix.streams import count_leaves as count_leaves
+    from mrf_matrix.streams import count_stream as count_stream
+    from mrf_matrix.streams import partial_counts as partial_counts
     from mrf_matrix.study import compare as compare
 
 __version__ = "0.1.0"
@@ -121,12 +126,19 @@ _HOME = {
         "Release",
         "ZCDP",
         "measure",
+        "merge_counts",
         "reconstruct",
     ),
     "planning": (
         "Plan",
         "plan",
         "tune",
+    ),
+    "streams": (
+        "count_dask",
+        "count_leaves",
+        "count_stream",
+        "partial_counts",
     ),
     "study": ("compare",),
 }

@@ -84,10 +84,12 @@ ONLY_IN = {
     "click": {"mrf_matrix.cli"},
     "cryptography": {"mrf_matrix.federated"},
     "flwr": {"mrf_matrix.federated"},
+    "dask": {"mrf_matrix.streams"},
+    "distributed": {"mrf_matrix.streams"},
     "pandas": set(),
 }
 # imported inside functions only, so that loading a package stays light
-LAZY = {"matplotlib", "cvxpy", "opendp", "dp_accounting", "flwr"}
+LAZY = {"matplotlib", "cvxpy", "opendp", "dp_accounting", "flwr", "dask"}
 
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 

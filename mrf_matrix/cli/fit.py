@@ -23,7 +23,7 @@ from mrf_matrix.cli.options import (
 )
 from mrf_matrix.cli.paid_release import check_output, keep_release
 from mrf_matrix.cli.report_table import report_table
-from mrf_matrix.cli.screen import console
+from mrf_matrix.cli.screen import console, progress_bar
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -47,7 +47,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     "--domain",
     "domain_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Domain file (JSON) of a CSV or Parquet file. Required for files.",
+    help="Domain file (JSON) of the records' files. Required for files.",
 )
 @click.option("--target", help="Column of the classes, if the domain file does not say it.")
 @budget_options(
@@ -135,11 +135,12 @@ def command(
 ) -> None:
     """Train a private forest on DATA and write it to a model file.
 
-    DATA is a CSV or Parquet file with its --domain file, or a name from `mrf-matrix datasets`. The
-    noise is exact and cannot be seeded. Everything is checked before budget is spent. Neither the
-    number of records nor the accuracy on them is printed: both are private.
+    DATA is a CSV or Parquet file, or a folder of them, with its --domain file; or a name from
+    `mrf-matrix datasets`. Files are read in batches, and counted as they pass: memory does not
+    grow with them. The noise is exact and cannot be seeded. Everything is checked before budget is
+    spent. Neither the number of records nor the accuracy on them is printed, for both are private;
+    the progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
-    from mrf_matrix.datasets import load_dataset
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
@@ -156,11 +157,7 @@ def command(
     if ledger is not None:  # refused before the records are so much as read
         budget = budget_or_default(model.epsilon, model.rho)
         ledger.check(budget, f"fit of {output.name}", neighboring=model.neighboring)
-    records = load_dataset(data, domain, extra="ignore")
-    model.set_params(domain=records.domain)
-    waiting = console(stderr=True).status("Choosing what to measure, and measuring the records")
-    with nullcontext() if as_json else waiting:
-        model.fit(records.X, records.y)
+    fit_from(model, data, domain, quiet=as_json)
     keep_release(model, output, ledger_file)
     if as_json:
         written = {"model": str(output), "report": model.privacy_report_.to_dict()}
@@ -171,6 +168,25 @@ def command(
     if ledger is not None:
         screen.print(ledger)
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)
+
+
+def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> None:
+    """Fit a classifier from a file, a folder of files, or a data set by name."""
+    from mrf_matrix.datasets import load_dataset
+    from mrf_matrix.datasets.files import is_data_file
+
+    if domain is not None and (Path(data).is_dir() or is_data_file(data)):
+        model.set_params(domain=domain)
+        with progress_bar(quiet=quiet) as report:
+            model.fit_stream(
+                data, progress=lambda done, total: report("Records counted", done, total)
+            )
+        return
+    records = load_dataset(data, domain, extra="ignore")
+    model.set_params(domain=records.domain)
+    waiting = console(stderr=True).status("Choosing what to measure, and measuring the records")
+    with nullcontext() if quiet else waiting:
+        model.fit(records.X, records.y)
 
 
 def classifier(settings: dict[str, Any], ledger: Any) -> Any:

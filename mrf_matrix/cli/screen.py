@@ -1,9 +1,8 @@
 """How the command line looks: one console, one style of table, one progress bar."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
@@ -13,8 +12,9 @@ from rich.table import Table
 
 from mrf_matrix.base import escaped
 
-if TYPE_CHECKING:
-    from mrf_matrix.study.study import Progress as Report
+Report = Callable[[str, int, int | None], None]
+"""What moves a progress bar: what is done, how much of it, and how much there is if that is known.
+"""
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -61,7 +61,7 @@ def table(title: str, *columns: str, words: int = 1) -> Table:
 
 
 @contextmanager
-def progress_bar(*, quiet: bool = False) -> Iterator["Report"]:
+def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
     """Show a progress bar on standard error; give the callable that moves it."""
     bar = Progress(
         TextColumn("{task.description:<42}"),
@@ -75,7 +75,7 @@ def progress_bar(*, quiet: bool = False) -> Iterator["Report"]:
     with bar:
         task = bar.add_task("starting", total=None)
 
-        def report(what: str, done: int, total: int) -> None:
+        def report(what: str, done: int, total: int | None) -> None:
             bar.update(task, description=what, completed=done, total=total)
 
         yield report

@@ -4,11 +4,12 @@ import csv
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal, cast
 
 import narwhals as nw
 import numpy as np
@@ -52,9 +53,18 @@ def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
     """
     with path.open("rb"):  # a file that is not there or not readable says so itself
         pass
-    try:
+    with parquet_errors(path, library):
         frame = nw.read_parquet(str(path), backend=library)
         return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+@contextmanager
+def parquet_errors(path: Path, library: str) -> Iterator[None]:
+    """Turn a library's errors into one that quotes nothing."""
+    try:
+        yield
+    except DomainError:
+        raise
     except Exception as error:
         raise DomainError(
             f"{path} is no Parquet file that {library} can read ({type(error).__name__}). Write it "
@@ -92,25 +102,36 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
     return {name: guessed_column(values.tolist()) for name, values in found.items()}
 
 
+def opened(path: Path) -> IO[str]:
+    """Open a CSV file, compressed or not, as text."""
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    return cast(IO[str], opener(path, "rt", encoding="utf-8-sig", newline=""))
+
+
 def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
     """Yield the columns of some records at a time; at least once."""
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with csv_errors(path), opened(path) as file:
         rows = csv.reader(file, skipinitialspace=True, strict=True)
-        try:
-            header = [name.strip() for name in next(rows, [])]
-            check_header(header, path)
-            first = True
-            while (chunk := list(islice(rows, CHUNK))) or first:
-                yield columns_of_rows(header, chunk, path)
-                first = False
-        except csv.Error as error:  # whose texts quote nothing
-            raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
-        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DomainError(
-                f"{path} is not a CSV file in UTF-8 ({type(error).__name__}). Write it again, or "
-                "convert it."
-            ) from None
+        header = [name.strip() for name in next(rows, [])]
+        check_header(header, path)
+        first = True
+        while (chunk := list(islice(rows, CHUNK))) or first:
+            yield columns_of_rows(header, chunk, path)
+            first = False
+
+
+@contextmanager
+def csv_errors(path: Path) -> Iterator[None]:
+    """Turn what goes wrong in reading text into an error that quotes nothing."""
+    try:
+        yield
+    except csv.Error as error:  # whose texts quote nothing
+        raise DomainError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DomainError(
+            f"{path} is not a CSV file in UTF-8 ({type(error).__name__}). Write it again, or "
+            "convert it."
+        ) from None
 
 
 def check_header(header: list[str], path: Path) -> None:

@@ -88,9 +88,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
         series = series.cast(nw.Float64)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         return Column(name, np.asarray(series.to_numpy(), dtype=object), source=type_name(dtype))
-    null = series.is_null()
-    if not null.any():
+    if not series.null_count():
         return Column(name, series.to_numpy(), source=type_name(dtype))
+    null = series.is_null()
     filled = series.fill_null(False if dtype == nw.Boolean else 0)
     return Column(name, filled.to_numpy(), missing=null.to_numpy(), source=type_name(dtype))
 

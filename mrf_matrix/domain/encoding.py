@@ -21,6 +21,21 @@ def encode_records(attributes: Sequence[Attribute], records: Any, extra: str) ->
     Raises
     ------
     DomainError
+        As `encode_columns`.
+    """
+    columns = encode_columns(attributes, records, extra)
+    codes = np.empty((len(attributes), len(columns[0])), dtype=np.int32)
+    for row, column in zip(codes, columns, strict=True):
+        row[:] = column
+    return np.ascontiguousarray(codes.T)
+
+
+def encode_columns(attributes: Sequence[Attribute], records: Any, extra: str) -> list[Codes]:
+    """Return the codes of records, one array of shape (N,) for each attribute.
+
+    Raises
+    ------
+    DomainError
         If columns are missing, repeated or unwanted, their lengths differ, or a value has no
         code.
     """
@@ -28,10 +43,8 @@ def encode_records(attributes: Sequence[Attribute], records: Any, extra: str) ->
     lengths = {len(column.values) for column in columns}
     if len(lengths) != 1:
         raise DomainError("Columns differ in length; expected one value a record in each.")
-    codes = np.empty((len(attributes), lengths.pop()), dtype=np.int32)
-    for row, attribute, column in zip(codes, attributes, columns, strict=True):
-        row[:] = encode_column(attribute, column)
-    return np.ascontiguousarray(codes.T)
+    pairs = zip(attributes, columns, strict=True)
+    return [encode_column(attribute, column) for attribute, column in pairs]
 
 
 def encode_labels(target: Attribute, labels: Any) -> Codes:

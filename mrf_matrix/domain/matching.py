@@ -99,6 +99,11 @@ def match_numbers(categories: Sequence[Scalar], values: Values) -> Codes:
 
 def offsets(values: Values, start: int, size: int) -> Codes:
     """Return values minus start where that is an integer in 0 .. size-1."""
+    if are_inside(values, start, size):  # the usual case: one cast, no masks
+        codes = values.astype(np.int32)
+        if start:
+            codes -= start
+        return codes
     inside = (values >= start) & (values <= start + size - 1)
     if values.dtype.kind == "f":
         inside &= values == np.floor(values)
@@ -107,6 +112,15 @@ def offsets(values: Values, start: int, size: int) -> Codes:
     codes = (values.astype(np.int64) - start).astype(np.int32)
     codes[~inside] = UNLISTED
     return codes
+
+
+def are_inside(values: Values, start: int, size: int) -> bool:
+    """Whether values are integers, all in start .. start+size-1, that int32 holds."""
+    if values.dtype.kind not in "iu" or not len(values):
+        return False
+    low, high = int(values.min()), int(values.max())
+    fits = start > -(2**31) and high < 2**31
+    return fits and start <= low and high < start + size
 
 
 def search_numbers(categories: Sequence[Scalar], values: Values) -> Codes:

@@ -10,6 +10,9 @@ from mrf_matrix.mechanisms.budgets.neighboring import (
 )
 from mrf_matrix.mechanisms.counts.counting import count_cells
 from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateDataError
+from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
+from mrf_matrix.mechanisms.counts.merging import merge_counts
+from mrf_matrix.mechanisms.counts.tally import CellTally
 from mrf_matrix.mechanisms.ledger.charge import Charge
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.record import LedgerError
@@ -36,9 +39,11 @@ __all__ = [
     "ZCDP",
     "BudgetError",
     "CellCounts",
+    "CellTally",
     "Charge",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "LeafCounts",
     "LedgerError",
     "Mechanism",
     "NoNoise",
@@ -59,6 +64,7 @@ __all__ = [
     "count_cells",
     "integer_form",
     "measure",
+    "merge_counts",
     "neighboring_factor",
     "reconstruct",
     "round_strategy",

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mrf_matrix.estimators.shared.needs_records import NeedsRecords
 from mrf_matrix.estimators.shared.sklearn_checks import validated_data
 from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.forests.learned.comparison_trees import ComparisonTrees
 
 
-class ComparisonForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ComparisonForestClassifier(NeedsRecords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """CompRF (Haghiri, Garreau and von Luxburg, 2018): "C", consistent, or "I", supervised.
 
     Compares Euclidean distances of numeric records; not private, and not a forest over a domain.

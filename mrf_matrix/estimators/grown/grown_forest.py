@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.estimators.shared.fixed_claim import FixedClaim
+from mrf_matrix.estimators.shared.needs_records import NeedsRecords
 from mrf_matrix.estimators.shared.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.shared.sklearn_checks import validated_data
 from mrf_matrix.estimators.training.matrix_forest import structure_generator
@@ -22,7 +23,7 @@ from mrf_matrix.voting.label_votes import count_label_votes, winners
 Codes = NDArray[np.int32]
 
 
-class GrownForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GrownForestClassifier(FixedClaim, NeedsRecords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers that grow a forest from records and label its leaves.
 
     Subclasses name their parameters and say which trees they grow (`_trees`). With

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
+from mrf_matrix.estimators.shared.given_data import TableSource, counts_of_cells
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import CellCounts, count_cells
+from mrf_matrix.mechanisms import CellCounts
 from strategies.operators import Operator
 
 Codes = NDArray[np.int32]
@@ -152,9 +153,9 @@ class BatchPredictionClassifier(PrivatePredictionClassifier):
         self.random_state = random_state
 
     def _table(
-        self, ensemble: Ensemble, codes: Codes, labels: Codes, k: int, coins: np.random.Generator
+        self, ensemble: Ensemble, tables: TableSource, coins: np.random.Generator
     ) -> CellCounts:
-        return count_cells(ensemble.view(codes), labels, ensemble.forest.domain.sizes, k)
+        return counts_of_cells(tables, ensemble.features)
 
     def _workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         forest = ensemble.forest

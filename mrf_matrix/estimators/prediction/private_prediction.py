@@ -1,6 +1,6 @@
 """What batch prediction and subsample-and-aggregate share: queries first, then one measurement."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -24,11 +24,9 @@ from mrf_matrix.estimators.prediction.vote_plan import VotePlan, distinct_rows, 
 from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.disjoint import record_coins
 from mrf_matrix.estimators.shared.ensembles import structure_generator
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    encode_queries,
-    resolve_domain,
-)
+from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData, TableSource
+from mrf_matrix.estimators.shared.schema import encode_queries
 from mrf_matrix.estimators.shared.spending import Budget, noise_stream
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
@@ -45,7 +43,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 
-class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
+class PrivatePredictionClassifier(FitsFromCounts, AnsweredIntervals, ForestClassifier):
     """A classifier that keeps its records and releases noisy votes for batches of queries.
 
     Subclasses say which private table an ensemble's votes come from, and which workload of it
@@ -56,7 +54,7 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
     ensembles_: tuple[Ensemble, ...]
 
     def _table(
-        self, ensemble: Ensemble, codes: Codes, labels: Codes, k: int, coins: np.random.Generator
+        self, ensemble: Ensemble, tables: TableSource, coins: np.random.Generator
     ) -> CellCounts:
         """Return the private table of an ensemble."""
         raise TypeError(f"{type(self).__name__} keeps no table: use one of its subclasses.")
@@ -108,25 +106,29 @@ class PrivatePredictionClassifier(AnsweredIntervals, ForestClassifier):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay for a
             first batch (a `BudgetError`).
         """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _needs_records(self) -> bool:
+        """Tell whether every record is sent its own way, so that counts will not do."""
+        return False
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         self._check()
         checked_neighboring(self.neighboring)
         check_strategy_names(self.strategy)
         checked_time_limit(self.time_limit)
         book, terms = self._new_book(), self._terms()
         terms.batch_bill(book, 0, 0).check()
-        domain, X, y = resolve_domain(self, self.domain, X, y)
+        data = bring()
+        if self._needs_records():
+            data.check_records(type(self).__name__)
+        domain = data.domain
         public, structure = self._public(domain)
         terms.budgets(book, len(public.ensembles))  # refuses shares that do not fit
-        codes, labels = encode(domain, X, y)
+        source = data.tables([ensemble.features for ensemble in public.ensembles])
         coins = structure.integers(2**63, size=len(public.ensembles))  # whatever the records
         tables = [
-            self._table(
-                ensemble,
-                codes,
-                labels,
-                domain.n_classes,
-                record_coins(self.noise, book.budget, coin),
-            )
+            self._table(ensemble, source, record_coins(self.noise, book.budget, coin))
             for ensemble, coin in zip(public.ensembles, coins, strict=True)
         ]
         self.domain_ = domain

@@ -12,10 +12,10 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.estimators.prediction.prediction_terms import PredictionTerms
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.shared.disjoint import one_leaf_each
+from mrf_matrix.estimators.shared.given_data import TableSource
 from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate, count_cells
+from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
 from mrf_matrix.voting.hard_votes import leaf_labels
 from mrf_matrix.voting.voting import check_voting
 from strategies import Strategy
@@ -151,18 +151,21 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
             )
 
     def _table(
-        self, ensemble: Ensemble, codes: Codes, labels: Codes, k: int, coins: np.random.Generator
+        self, ensemble: Ensemble, tables: TableSource, coins: np.random.Generator
     ) -> CellCounts:
         forest = ensemble.forest
-        preference = coins.random((forest.n_leaves, k))  # before the coins: whatever the records
-        leaves = one_leaf_each(forest, ensemble.view(codes), coins)
-        counts = count_cells(leaves[:, None], labels, (forest.n_leaves,), k)
+        shape = (forest.n_leaves, tables.n_classes)
+        preference = coins.random(shape)  # before the coins: whatever the records
+        counts = tables.disjoint_leaves(ensemble, coins)
         return leaf_labels(counts, preference) if self.voting == "hard" else counts
 
     def _workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         forest = ensemble.forest
         asked = query_matrix(ensemble.view(queries), forest.domain)
         return Sparse(leaf_incidence(forest, asked))
+
+    def _needs_records(self) -> bool:
+        return True
 
     def _terms(self) -> PredictionTerms:
         hard, each = self.voting == "hard", self.allocation == "per_query"

@@ -56,6 +56,14 @@ class Released:
             f"{self.released_by}(domain, epsilon=...), which makes a new release."
         )
 
+    def fit_counts(self, counts: Any) -> NoReturn:
+        """Refuse, as `fit`."""
+        self.fit(counts)
+
+    def fit_stream(self, batches: Any, *, extra: str = "error", progress: Any = None) -> NoReturn:
+        """Refuse, as `fit`."""
+        self.fit(batches)
+
     def _codes(self, X: Any) -> NDArray[np.int32]:
         check_claim(self)
         return self.domain.encode(X, extra="ignore")

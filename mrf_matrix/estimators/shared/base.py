@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
+from mrf_matrix.estimators.shared.needs_records import NeedsRecords
 from mrf_matrix.estimators.shared.spending import Bill, Budget, bill_of
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
@@ -18,7 +19,7 @@ from mrf_matrix.voting.voting import vote_shares
 Array = NDArray[np.float64]
 
 
-class ForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ForestClassifier(FixedClaim, NeedsRecords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that turns votes into labels; subclasses say where the votes come from."""
 
     classes_: NDArray[Any]

@@ -35,6 +35,9 @@ RESTS_ON = (
 """Parameters that every claim rests on, where an estimator has them."""
 
 RECORD, DRAFT, PAID = "_claim_record", "_is_draft", "_was_paid"
+FITS = ("fit", "fit_counts", "fit_stream")
+"""Methods that learn from records, or from their counts."""
+
 COMPARED = (str, Number, Domain)
 """Values that may be replaced by equal ones; of all others the very object must stay."""
 
@@ -83,16 +86,18 @@ class ClaimRecord:
 class FixedClaim:
     """An estimator whose claim rests on parameters as `fit` read them.
 
-    Subclasses name in `_claim_rests_on` what their claim rests on beside `RESTS_ON`. Every `fit`
-    that they define works on a draft and fixes the claim, without a word of their own.
+    Subclasses name in `_claim_rests_on` what their claim rests on beside `RESTS_ON`. Every
+    method among `FITS` that they define works on a draft and fixes the claim, without a word of
+    their own.
     """
 
     _claim_rests_on: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "fit" in vars(cls):
-            cls.fit = _fixing(vars(cls)["fit"])  # type: ignore[attr-defined]
+        for name in FITS:
+            if name in vars(cls):
+                setattr(cls, name, _fixing(vars(cls)[name]))
 
     def _fix_claim(self) -> None:
         """Record what the claim rests on, as it stands now."""

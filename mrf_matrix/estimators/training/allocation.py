@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.error.noise_sums import NoiseTerm
-from mrf_matrix.estimators.shared.disjoint import one_leaf_each
+from mrf_matrix.estimators.shared.given_data import TableSource
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import ZCDP, CellCounts, PureDP, Release, calibrate, count_cells
+from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release, calibrate
 from mrf_matrix.planning.plans.answering import Answering, choose_strategies
 from mrf_matrix.planning.plans.strategy_choice import Calibrated
 from mrf_matrix.voting.leaf_noise import NoisyLeaves
@@ -123,27 +123,19 @@ class Training:
     allocation: Allocation
     answering: Answering
 
-    def table(
-        self, codes: Codes, labels: Codes, n_classes: int, coins: np.random.Generator
-    ) -> CellCounts:
+    def table(self, tables: TableSource, coins: np.random.Generator) -> CellCounts | LeafCounts:
         """Return the private table that is measured: over cells, or over leaves ("disjoint").
 
         Parameters
         ----------
-        codes : ndarray of shape (N, d)
-            Encoded private records, over the whole domain.
-        labels : ndarray of shape (N,)
-            Their class codes.
-        n_classes : int
-            Number of classes k.
+        tables : TableSource
+            The private data, over the whole domain.
         coins : Generator
             Throws the coins that give each record its tree ("disjoint").
         """
-        forest, seen = self.ensemble.forest, self.ensemble.view(codes)
-        if self.allocation != "disjoint":
-            return count_cells(seen, labels, forest.domain.sizes, n_classes)
-        leaves = one_leaf_each(forest, seen, coins)
-        return count_cells(leaves[:, None], labels, (forest.n_leaves,), n_classes)
+        if self.allocation == "disjoint":
+            return tables.disjoint_leaves(self.ensemble, coins)
+        return tables.cells(self.ensemble.features)
 
     def trained(self, release: Release, leaf_values: Array) -> TrainedEnsemble:
         """Return the ensemble with its release."""

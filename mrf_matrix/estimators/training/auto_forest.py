@@ -23,7 +23,16 @@ from mrf_matrix.estimators.training.allocation import TrainedEnsemble, Training
 from mrf_matrix.estimators.training.auto_measurement import Measured, planned_tables
 from mrf_matrix.forests import BlockTrees, Forest, RandomTrees
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import ZCDP, CellCounts, Mechanism, PureDP, Release, calibrate, measure
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    CellCounts,
+    LeafCounts,
+    Mechanism,
+    PureDP,
+    Release,
+    calibrate,
+    measure,
+)
 from mrf_matrix.planning.plans.answering import Answering
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, noise_of_release
@@ -66,7 +75,7 @@ class AutoDesign:
     contest: ForestContest | NoisyLeaves
     n_records: int | None
 
-    def measure(self, counts: CellCounts, noise: str, noise_state: Any) -> Release:
+    def measure(self, counts: CellCounts | LeafCounts, noise: str, noise_state: Any) -> Release:
         """Measure the private table, once."""
         return measure(self.mechanism, counts, noise=noise, random_state=noise_state)
 

@@ -1,7 +1,8 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,9 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.disjoint import record_coins
 from mrf_matrix.estimators.shared.ensembles import structure_generator as structure_generator
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    encode_queries,
-    resolve_domain,
-    with_provenance,
-)
+from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData, TableSource
+from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import Bill, budget_shares_of, noise_stream
 from mrf_matrix.estimators.training.allocation import Training, allocate, checked_allocation
 from mrf_matrix.estimators.training.auto_forest import (
@@ -31,14 +29,14 @@ from mrf_matrix.estimators.training.auto_measurement import checked_share
 from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.training.only_ensemble import OnlyEnsemble
 from mrf_matrix.estimators.training.training_report import training_report
-from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import count_cells
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.sources.ensembles import Ensemble, Use
 from mrf_matrix.voting.leaf_noise import check_shrinkage
 from mrf_matrix.voting.voting import check_noise_aware_voting
 from strategies.search.select import checked_time_limit
 
 
-class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
+class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
     """Random forest whose leaf values are released once by the matrix mechanism.
 
     The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
@@ -220,6 +218,9 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         check_noise_aware_voting(self.voting)
         check_shrinkage(self.shrinkage)
         checked_allocation(self.allocation)
@@ -228,35 +229,42 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
         bill = self._bill()
         bill.check()
-        domain, X, y = resolve_domain(self, self.domain, X, y)
+        data = bring()
+        if self.allocation == "disjoint":
+            data.check_records(f"{type(self).__name__} with allocation='disjoint'")
         structure = structure_generator(self.random_state)
         if isinstance(self.max_depth, str):
-            return self._fit_auto(bill, domain, X, y, structure, records)
+            return self._fit_auto(bill, data, structure, records)
         for left in ("choice_", "_release_"):
             self.__dict__.pop(left, None)
         private = not bill.budget.is_infinite
-        ensembles = self._design().grow(domain, structure, use="release" if private else "study")
+        use: Use = "release" if private else "study"
+        ensembles = self._design().grow(data.domain, structure, use=use)
         trainings = self._train(ensembles, structure)
         for training in trainings:
-            training.answering.check_memory(domain.n_classes)
-        codes, labels = encode(domain, X, y)
+            training.answering.check_memory(data.domain.n_classes)
+        tables = data.tables([one.features for one in ensembles], self._only_leaves(trainings))
+        for training in trainings:
+            tables.check(training.answering.mechanism.rounded.matrix)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        self._release(trainings, domain, codes, labels, structure, stream)
+        self._release(trainings, data.domain, tables, structure, stream)
         return self
 
+    def _only_leaves(self, trainings: Sequence[Training]) -> Forest | None:
+        """Return the forest whose leaves are all that is measured, if there is one."""
+        ensemble = trainings[0].ensemble
+        alone = len(trainings) == 1 and trainings[0].allocation == "per_tree"
+        whole = ensemble.features == tuple(range(len(ensemble.features)))
+        return ensemble.forest if alone and whole else None
+
     def _fit_auto(
-        self,
-        bill: Bill,
-        domain: Domain,
-        X: Any,
-        y: Any,
-        structure: np.random.Generator,
-        records: int | None,
-    ) -> "MatrixForestClassifier":
+        self, bill: Bill, data: PrivateData, structure: np.random.Generator, records: int | None
+    ) -> Self:
         if self.max_depth != AUTO:
             raise ValueError(f"max_depth={shown(self.max_depth)}: expected an integer or 'auto'.")
         check_left_alone(self.get_params(deep=False))
+        domain = data.domain
         design = auto_design(
             domain,
             bill.budget,
@@ -269,8 +277,10 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             n_records=records,
         )
         design.mechanism.check_memory(domain.n_classes)
-        codes, labels = encode(domain, X, y)
-        counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
+        everything = tuple(range(domain.n_attributes))
+        tables = data.tables([everything])
+        tables.check(design.mechanism.rounded.matrix)
+        counts = tables.cells(everything)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
@@ -286,8 +296,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         self,
         trainings: Sequence[Training],
         domain: Domain,
-        codes: NDArray[np.int32],
-        labels: NDArray[np.int32],
+        tables: TableSource,
         coins: np.random.Generator,
         noise_state: Any,
     ) -> None:
@@ -298,7 +307,7 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         seeds = coins.integers(2**63, size=len(trainings))  # whatever the records
         for training, seed in zip(trainings, seeds, strict=True):
             coin = record_coins(self.noise, training.answering.mechanism.budget, seed)
-            table = training.table(codes, labels, domain.n_classes, coin)
+            table = training.table(tables, coin)
             release, values = training.answering.release(
                 table, noise=self.noise, noise_state=noise_state
             )

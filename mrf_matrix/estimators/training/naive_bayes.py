@@ -1,7 +1,9 @@
 """Private naive Bayes: the baseline that few, coarse counts make hard to beat at small ε."""
 
+from collections.abc import Callable
+from functools import partial
 from math import isfinite
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    encode_queries,
-    resolve_domain,
-    with_provenance,
-)
+from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
+from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import noise_stream
 from mrf_matrix.estimators.training.allocation import allocate
 from mrf_matrix.estimators.training.training_report import training_report
@@ -31,7 +30,7 @@ from mrf_matrix.voting.voting import forest_votes
 Array = NDArray[np.float64]
 
 
-class PrivateNaiveBayesClassifier(ForestClassifier):
+class PrivateNaiveBayesClassifier(FitsFromCounts, ForestClassifier):
     """Naive Bayes from noisy one-way marginals and class totals, in equal shares of the budget.
 
     The forest of depth-1 trees, one for each attribute, beside a tree of depth 0 for the class
@@ -138,19 +137,24 @@ class PrivateNaiveBayesClassifier(ForestClassifier):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         _checked_alpha(self.alpha)
         bill = self._bill()
         bill.check()
-        domain, X, y = resolve_domain(self, self.domain, X, y)
+        data = bring()
+        domain = data.domain
         whole = Ensemble(tuple(range(domain.n_attributes)), naive_bayes_forest(domain))
         no_choice = np.random.default_rng(0)  # neither structure nor strategy is drawn
         trainings = allocate(
             [whole], "per_tree", [bill.budget], no_choice, neighboring=self.neighboring
         )
         trainings[0].answering.check_memory(domain.n_classes)
-        codes, labels = encode(domain, X, y)
+        tables = data.tables([whole.features], whole.forest)
+        tables.check(trainings[0].answering.mechanism.rounded.matrix)
         bill.charge()
-        table = trainings[0].table(codes, labels, domain.n_classes, no_choice)
+        table = trainings[0].table(tables, no_choice)
         release, values = trainings[0].answering.release(
             table, noise=self.noise, noise_state=noise_stream(self.noise, self.noise_state)
         )

@@ -1,6 +1,8 @@
 """A forest whose few trees vote by product and know their noise: one release, no tuning."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,16 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.ensembles import structure_generator
+from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
 from mrf_matrix.estimators.shared.kept_release import keeping
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    encode_queries,
-    resolve_domain,
-    with_provenance,
-)
+from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import noise_stream
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
-from mrf_matrix.mechanisms import count_cells, measure
+from mrf_matrix.mechanisms import measure
 from mrf_matrix.planning.blocks.block_measurement import planned_measurement, tables_of
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.reports.posterior_report import posterior_report
@@ -35,7 +34,7 @@ FITTED = (
 """What follows from a plan and its release."""
 
 
-class PosteriorForestClassifier(PosteriorVotes):
+class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
     r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
 
     Each tree is the table of one block of attributes; one more tree of a single leaf holds the
@@ -171,9 +170,13 @@ class PosteriorForestClassifier(PosteriorVotes):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         bill = self._bill()
         bill.check()
-        domain, X, y = resolve_domain(self, self.domain, X, y)
+        data = bring()
+        domain = data.domain
         plan = planned_measurement(
             domain,
             bill.budget,
@@ -185,8 +188,10 @@ class PosteriorForestClassifier(PosteriorVotes):
             neighboring=self.neighboring,
         )
         plan.mechanism.check_memory(domain.n_classes)
-        codes, labels = encode(domain, X, y)
-        counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
+        everything = tuple(range(domain.n_attributes))
+        source = data.tables([everything], plan.forest)
+        source.check(plan.mechanism.rounded.matrix)
+        counts = source.cells(everything)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = measure(plan.mechanism, counts, noise=self.noise, random_state=stream)

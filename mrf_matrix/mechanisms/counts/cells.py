@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.operators import check_allocation
+
 Integers = NDArray[np.int64]
 
 
@@ -42,6 +44,27 @@ def distinct_cells(
         cells, index = np.unique(keys, return_inverse=True)
     rows = np.stack(np.unravel_index(cells, sizes), axis=1).astype(np.int32)
     return rows, index.ravel().astype(np.int64)
+
+
+def summed_cells(
+    codes: NDArray[np.integer[Any]], counts: Integers, sizes: tuple[int, ...]
+) -> tuple[NDArray[np.int32], Integers]:
+    """Return distinct cells in C order with the sums of their counts, those without any left out.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (N', d)
+        Cells, which may repeat.
+    counts : ndarray of int64, shape (N', k)
+    sizes : tuple of int
+    """
+    cells, index = distinct_cells(codes, sizes)
+    check_allocation("counts of the occupied cells", (len(cells), counts.shape[1]))
+    table = np.zeros((counts.shape[1], len(cells)), dtype=np.int64)
+    for row, column in zip(table, counts.T, strict=True):
+        np.add.at(row, index, column)
+    occupied = table.any(axis=0)
+    return cells[occupied].astype(np.int32), np.ascontiguousarray(table[:, occupied].T)
 
 
 def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """The private contingency table D: exact counts of the occupied cells only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NoReturn
@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.mechanisms.counts.cells import checked_codes, checked_sizes, flat_cells
+from mrf_matrix.mechanisms.counts.cells import (
+    checked_codes,
+    checked_sizes,
+    flat_cells,
+    summed_cells,
+)
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from strategies.operators import Operator, check_allocation
 
 Integers = NDArray[np.int64]
@@ -37,6 +43,9 @@ class CellCounts:
         Records of each class in each of them, not negative.
     sizes : tuple of int
         Attribute sizes of the public domain.
+    domain : Domain, optional
+        The domain itself, where it is known: what was counted can then be told apart from other
+        tables of the same sizes.
 
     Notes
     -----
@@ -47,6 +56,7 @@ class CellCounts:
     codes: NDArray[np.integer[Any]]
     counts: Integers
     sizes: tuple[int, ...]
+    domain: PublicDomain | None = None
 
     def __post_init__(self) -> None:
         sizes = checked_sizes(self.sizes)
@@ -61,6 +71,7 @@ class CellCounts:
             raise ValueError(
                 f"counts of type {counts.dtype}: expected integers, none of them negative."
             )
+        _check_domain(self.domain, sizes, counts.shape[1])
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "codes", _read_only(codes))
         object.__setattr__(self, "counts", _read_only(counts.astype(np.int64)))
@@ -74,6 +85,35 @@ class CellCounts:
     def n_cells(self) -> int:
         """Cells of the whole domain, public, as an exact integer."""
         return prod(self.sizes)
+
+    def __add__(self, other: Any) -> "CellCounts":
+        """Return the counts of both data sets together, see `merge_counts`."""
+        return self.merged([other]) if isinstance(other, CellCounts) else NotImplemented
+
+    def merged(self, others: Sequence["CellCounts"]) -> "CellCounts":
+        """Return the counts of these and other records together, see `merge_counts`."""
+        parts = [self, *others]
+        for number, part in enumerate(parts):
+            _check_same_domain(self, part, number)
+        if sum(float(part.counts.sum(dtype=np.float64)) for part in parts) >= 2**62:
+            raise OverflowError("parts: their total may exceed 63 bits; expected fewer records.")
+        codes = np.concatenate([part.codes for part in parts])
+        counts = np.concatenate([part.counts for part in parts])
+        return CellCounts(*summed_cells(codes, counts, self.sizes), self.sizes, self.domain)
+
+    def marginal(self, attributes: Sequence[int]) -> "CellCounts":
+        """Return the counts of some attributes alone, by position; the domain is forgotten.
+
+        Parameters
+        ----------
+        attributes : sequence of int
+            Distinct positions, in the order wanted. All of them, in order, give the same counts.
+        """
+        kept = tuple(attributes)
+        if kept == tuple(range(len(self.sizes))):
+            return self
+        sizes = tuple(self.sizes[i] for i in kept)
+        return CellCounts(*summed_cells(self.codes[:, kept], self.counts, sizes), sizes)
 
     def answers(self, operator: Operator) -> Integers:
         """Return ``A D`` exactly, shape (m, k), from the operator's columns at occupied cells.
@@ -120,6 +160,27 @@ class CellCounts:
         raise PrivateDataError(
             "CellCounts holds raw private counts: it is not pickled, copied or sent to another "
             "process. Release it with measure(...), and share the Release."
+        )
+
+
+def _check_same_domain(first: CellCounts, part: CellCounts, number: int) -> None:
+    """Refuse counts over another domain than the first part's."""
+    same = (first.sizes, first.n_classes) == (part.sizes, part.n_classes)
+    if not same or first.domain != part.domain:
+        raise ValueError(
+            f"parts[{number}] was counted over another domain than parts[0]: expected one domain, "
+            f"of {len(first.sizes)} attributes and {first.n_classes} classes, for all parts."
+        )
+
+
+def _check_domain(domain: Any, sizes: tuple[int, ...], classes: int) -> None:
+    if domain is None:
+        return
+    known = domain.n_classes if domain.target is not None else None
+    if tuple(domain.sizes) != sizes or known != classes:
+        raise ValueError(
+            f"domain has attributes of sizes {tuple(domain.sizes)} and {known} classes: expected "
+            f"{sizes} and {classes}, those that were counted."
         )
 
 

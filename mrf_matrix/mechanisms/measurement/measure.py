@@ -6,6 +6,7 @@ import numpy as np
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
+from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.release import Noise, Release
@@ -16,7 +17,7 @@ ASKED = ("exact", "research")
 
 def measure(
     strategy: Any,
-    counts: CellCounts,
+    counts: CellCounts | LeafCounts,
     budget: PureDP | ZCDP | None = None,
     *,
     neighboring: str = "add_remove",
@@ -32,8 +33,8 @@ def measure(
     ----------
     strategy : Strategy, Operator, ndarray, scipy sparse, or Mechanism
         A `Mechanism` has its budget and neighbouring relation already.
-    counts : CellCounts
-        From `count_cells`.
+    counts : CellCounts or LeafCounts
+        From `count_stream` or `count_cells`; or, where only leaves are measured, `count_leaves`.
     budget : PureDP or ZCDP
         Pure DP adds discrete Laplace noise, zCDP discrete Gaussian noise. An infinite budget adds
         none, and the release says so.
@@ -77,7 +78,7 @@ add_remove neighbours.)
             strategy, checked_budget(budget), neighboring=neighboring, workload=workload
         )
     kind = _checked_noise(noise, mechanism.budget, random_state)
-    if not isinstance(counts, CellCounts):
+    if not isinstance(counts, CellCounts | LeafCounts):
         raise TypeError(
             f"counts is of type {type(counts).__name__}: expected CellCounts, from "
             f"count_cells(codes, labels, sizes, n_classes)."

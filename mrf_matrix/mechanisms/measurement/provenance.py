@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Protocol
 
 from mrf_matrix.base import is_plain_line
 
@@ -12,29 +11,6 @@ LONGEST = 200
 
 SAMPLERS = {"exact": "opendp", "shares": "parties", "research": "numpy", "none": "nothing"}
 """What draws each kind of noise."""
-
-
-class PublicDomain(Protocol):
-    """What a release needs to know of the domain that it carries."""
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of codes of each attribute."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the attributes."""
-
-    @property
-    def target(self) -> Any:
-        """The classes, or None."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, where there is a target."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-ready data."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
-from mrf_matrix.mechanisms.measurement.provenance import Provenance, PublicDomain
+from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from strategies.operators import Operator

@@ -12,6 +12,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,
+    LeafCounts,
     Mechanism,
     PureDP,
     Release,
@@ -62,7 +63,7 @@ class Answering:
         check_allocation("answers to the workload", (self.workload.shape[0], n_classes + PROBES))
 
     def release(
-        self, counts: CellCounts, *, noise: str, noise_state: Any = None
+        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Any = None
     ) -> tuple[Release, Array]:
         """Measure a private table once; return the release and the answers, shape (q, k)."""
         release = measure(self.mechanism, counts, noise=noise, random_state=noise_state)

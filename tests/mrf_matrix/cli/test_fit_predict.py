@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mrf_matrix import PrivacyLedger, load_dataset, load_model
+from mrf_matrix import MatrixForestClassifier, PrivacyLedger, load_dataset, load_model
 from mrf_matrix.cli import options
 from mrf_matrix.cli.main import main
 from mrf_matrix.voting.leaf_noise import SHRINKAGES
@@ -42,6 +42,35 @@ def fit(folder, *more, data="records.csv"):
         "fit", folder / data, "--domain", folder / "domain.json", *QUICK,
         "--output", folder / "model.mrf", *more,
     )  # fmt: skip
+
+
+def test_files_and_folders_are_read_in_batches_and_give_the_same_model(files, monkeypatch):
+    parts, text = files / "parts", (files / "records.csv").read_text().splitlines(keepends=True)
+    parts.mkdir()
+    (parts / "a.csv").write_text("".join(text[:200]))
+    (parts / "b.csv").write_text("".join([text[0], *text[200:]]))
+    told = []
+    for data in ("records.csv", "parts"):
+        monkeypatch.setattr(
+            MatrixForestClassifier, "_fit", recorded(told, MatrixForestClassifier._fit)
+        )
+        done = fit(files, "--overwrite", data=data)
+        assert done.exit_code == 0, done.output
+        assert str(len(DATA.y)) not in done.output
+        monkeypatch.undo()
+    counted = [data.tables([tuple(range(6))]).cells(tuple(range(6))).counts for data in told]
+    assert counted[0].sum() == len(DATA.y)
+    assert np.array_equal(*counted)
+
+
+def recorded(told, fit):
+    """Return a fit that keeps what it was given."""
+
+    def kept(self, bring):
+        told.append(bring())
+        return fit(self, lambda: told[-1])
+
+    return kept
 
 
 def rows(text):

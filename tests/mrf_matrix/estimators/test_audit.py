@@ -23,6 +23,7 @@ from mrf_matrix import (
 )
 from mrf_matrix.error import vote_noise
 from mrf_matrix.estimators.prediction import private_prediction
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.mechanisms.measurement import mechanism
 
@@ -43,7 +44,8 @@ def train(codes, labels, **privacy):
     model = MatrixForestClassifier(DOMAIN, **PUBLIC, **privacy)
     ensembles = model._design().grow(DOMAIN, np.random.default_rng(1))
     trainings = model._train(ensembles, np.random.default_rng(1))
-    tables = [one.table(codes, labels, 2, np.random.default_rng(1)) for one in trainings]
+    records = EncodedRecords(DOMAIN, codes, labels)
+    tables = [one.table(records, np.random.default_rng(1)) for one in trainings]
     return [(one.answering.mechanism, t) for one, t in zip(trainings, tables, strict=True)]
 
 

@@ -55,6 +55,7 @@ OTHER = Domain(
     [Attribute("x0", categories=["a", "b"]), Attribute("x1", size=3)],
     target=Attribute("class", size=2),
 )
+RENAMED = Domain(DOMAIN.attributes, target=Attribute("label", size=2))
 X = np.array([[0, 0], [0, 1], [1, 2], [1, 0], [0, 2], [1, 1]])
 Y = np.array([0, 1, 0, 1, 1, 0])
 
@@ -183,6 +184,40 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
     }.get(name, ())
     for entry in before.keys() - {"save_model", *unknown}:
         before[entry]()
+
+
+MEASURING = ("training", "automatic depth", "batch prediction", "posterior", "naive Bayes")
+FROM_COUNTS = {
+    "fit_counts": lambda model: model.fit_counts(model.partial_counts(X, Y)),
+    "fit_stream": lambda model: model.fit_stream([(X[:2], Y[:2]), (X[2:], Y[2:])]),
+}
+
+
+@pytest.mark.parametrize("name", MEASURING)
+@pytest.mark.parametrize("how", FROM_COUNTS)
+def test_fits_from_counts_fix_the_claim_as_fit_does(name, how):
+    model = MADE[name]()
+    assert FROM_COUNTS[how](model) is model
+    assert {*vars(model)} == {*vars(MADE[name]().fit(X, Y))}
+    for parameter in ("domain", "epsilon", "neighboring"):
+        old = getattr(model, parameter)
+        model.set_params(**{parameter: CHANGES[parameter]})
+        for _, ask in entries(model):
+            with pytest.raises(ValueError, match=rf"^{parameter} was changed.*after fit"):
+                ask()
+        model.set_params(**{parameter: old}).predict(X)
+
+
+@pytest.mark.parametrize("name", MEASURING)
+def test_a_fit_from_counts_that_fails_leaves_what_stands(name):
+    model = MADE[name]().fit(X, Y)
+    before = dict(vars(model))
+    for bad, words in (([(X, Y[:2])], "differ in length"), ([], "hold no record")):
+        with pytest.raises(ValueError, match=words):
+            model.fit_stream(bad)
+    with pytest.raises(ValueError, match="another domain"):
+        model.fit_counts(replace(model.partial_counts(X, Y), domain=RENAMED))
+    assert vars(model) == before
 
 
 def test_the_message_names_both_values():

@@ -19,6 +19,7 @@ from mrf_matrix import (
     load_dataset,
 )
 from mrf_matrix.estimators.prediction import private_prediction
+from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivacyLedger, PrivateDataError, PureDP
 from mrf_matrix.planning.plans.strategy_choice import method_within
 
@@ -142,7 +143,7 @@ def test_batches_have_noise_of_their_own(records, queries):
 
 def test_a_ledger_that_cannot_pay_refuses_before_the_records_are_counted(records, monkeypatch):
     ledger = PrivacyLedger(epsilon=1)
-    monkeypatch.setattr(private_prediction, "encode", lambda *a: pytest.fail("records were read"))
+    monkeypatch.setattr(given_data, "encode", lambda *a: pytest.fail("records were read"))
     with pytest.raises(BudgetError):
         small(ledger=ledger, epsilon=2).fit(*records)
     assert ledger.spent == 0

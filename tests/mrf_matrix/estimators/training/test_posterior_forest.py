@@ -20,6 +20,7 @@ from mrf_matrix import (
     load_dataset,
 )
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier, from_release
+from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
@@ -211,8 +212,8 @@ def test_the_ledger_is_charged_once_and_refuses_before_records_are_read(car, mon
     def read(*args, **kwargs):
         raise AssertionError("the records were read")
 
-    monkeypatch.setattr(posterior_forest, "resolve_domain", read)
-    monkeypatch.setattr(posterior_forest, "encode", read)
+    monkeypatch.setattr(given_data, "resolve_domain", read)
+    monkeypatch.setattr(given_data, "encode", read)
     with pytest.raises(BudgetError):
         clone(model).fit(car.X, car.y)
     assert len(ledger.charges) == 1
@@ -284,8 +285,8 @@ def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(car, monkey
 def test_a_measurement_that_fails_leaves_the_fit_before_whole(car, monkeypatch):
     model = research(car).fit(car.X, car.y)
     before = model.release_, model.predict_proba(car.X)
-    for name in ("count_cells", "measure"):
-        monkeypatch.setattr(posterior_forest, name, failing)
+    for place, name in ((given_data, "count_cells"), (posterior_forest, "measure")):
+        monkeypatch.setattr(place, name, failing)
         with pytest.raises(np.linalg.LinAlgError):
             model.fit(car.X, car.y)
         monkeypatch.undo()
@@ -295,7 +296,7 @@ def test_a_measurement_that_fails_leaves_the_fit_before_whole(car, monkeypatch):
 
 def test_counting_that_fails_costs_nothing(car, monkeypatch):
     ledger = PrivacyLedger(epsilon=4)
-    monkeypatch.setattr(posterior_forest, "count_cells", failing)
+    monkeypatch.setattr(given_data, "count_cells", failing)
     with pytest.raises(np.linalg.LinAlgError):
         PosteriorForestClassifier(car.domain, ledger=ledger).fit(car.X, car.y)
     assert not ledger.charges

@@ -1,0 +1,132 @@
+"""The private leaf counts C = T D of a public forest, where D itself is out of reach."""
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.counts.cells import Integers
+from mrf_matrix.mechanisms.counts.counts import PrivateDataError
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from strategies.operators import Operator, RowKronecker, RowScaled, Scaled
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeafCounts:
+    """How many records of each class reach each leaf of a public forest: **private**.
+
+    It takes the place of `CellCounts` in `measure` wherever every row of the strategy is a
+    leaf's row times an integer, and gives the same answers there.
+
+    Parameters
+    ----------
+    paths : RowKronecker of shape (o, n)
+        The forest's decision-path matrix T.
+    counts : ndarray of int, shape (o, k)
+        ``T D``, not negative.
+    domain : Domain, optional
+        The domain of the records.
+    """
+
+    paths: RowKronecker
+    counts: Integers
+    domain: PublicDomain | None = None
+
+    def __post_init__(self) -> None:
+        counts = np.asarray(self.counts)
+        if counts.ndim != 2 or len(counts) != self.paths.shape[0] or not counts.shape[1]:
+            raise ValueError(
+                f"counts has the wrong shape: expected ({self.paths.shape[0]}, k), a row for each "
+                f"leaf and a column for each class."
+            )
+        if counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
+            raise ValueError(
+                f"counts of type {counts.dtype}: expected integers, none of them negative."
+            )
+        view = counts.astype(np.int64).view()
+        view.flags.writeable = False
+        object.__setattr__(self, "counts", view)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Attribute sizes of the public domain."""
+        return self.paths.sizes
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k, public."""
+        return int(self.counts.shape[1])
+
+    def __add__(self, other: Any) -> "LeafCounts":
+        """Return the counts of both data sets together, in the leaves of one forest."""
+        if not isinstance(other, LeafCounts):
+            return NotImplemented
+        if not _same_paths(self.paths, other.paths) or self.domain != other.domain:
+            raise ValueError("leaf counts of different forests: expected one public forest.")
+        return LeafCounts(self.paths, self.counts + other.counts, self.domain)
+
+    def answers(self, operator: Operator) -> Integers:
+        """Return ``A D`` exactly, shape (m, k), where each row of A is a leaf's, weighted.
+
+        Raises
+        ------
+        ValueError
+            If the operator measures anything else.
+        OverflowError
+            If an answer might exceed 63 bits.
+        """
+        weights = self.check_measured(operator)
+        largest = int(np.abs(weights).max(initial=0))
+        if largest * float(self.counts.sum(axis=0, dtype=np.float64).max()) >= 2**62:
+            raise OverflowError(
+                f"strategy entries of {largest} times the number of records may exceed 63 bits: "
+                f"expected smaller integers; lower the precision of the rounding."
+            )
+        return np.asarray(weights.reshape(-1, 1) * self.counts, dtype=np.int64)
+
+    def check_measured(self, operator: Operator) -> NDArray[np.integer[Any]]:
+        """Return the weight of each leaf in an operator, or refuse one of other rows.
+
+        Raises
+        ------
+        ValueError
+            If the operator measures anything but these leaves.
+        """
+        weights, inner = _weighted_rows(operator)
+        if not isinstance(inner, RowKronecker) or not _same_paths(inner, self.paths):
+            raise ValueError(
+                "counts are those of a forest's leaves, and the strategy measures something else: "
+                "expected a strategy whose rows are these leaves, such as allocation='per_tree' "
+                "or a posterior forest of these blocks, or counts of cells, from count_stream."
+            )
+        return weights
+
+    def __repr__(self) -> str:
+        return f"LeafCounts(private, {self.paths.shape[0]} leaves, {self.n_classes} classes)"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivateDataError(
+            "LeafCounts holds raw private counts: it is not pickled, copied or sent to another "
+            "process. Release it with measure(...), and share the Release."
+        )
+
+
+def _weighted_rows(operator: Operator) -> tuple[NDArray[np.integer[Any]], Operator]:
+    """Return integer weights and the structure whose rows they multiply."""
+    weights = np.ones(1, dtype=np.int64)
+    while isinstance(operator, RowScaled | Scaled):
+        more = operator.weights if isinstance(operator, RowScaled) else operator.weight
+        given = np.asarray(more)
+        whole = np.rint(given).astype(np.int64)
+        if not np.array_equal(whole, given):
+            raise ValueError(
+                "the strategy's rows have real weights: expected integers; round it first with "
+                "round_strategy(matrix, norm)."
+            )
+        weights, operator = weights * whole, operator.inner
+    return weights, operator
+
+
+def _same_paths(one: RowKronecker, other: RowKronecker) -> bool:
+    return one.sizes == other.sizes and np.array_equal(one.bits, other.bits)

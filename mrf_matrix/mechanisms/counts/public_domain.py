@@ -1,0 +1,26 @@
+"""What counts and releases know of the domain that they belong to."""
+
+from typing import Any, Protocol
+
+
+class PublicDomain(Protocol):
+    """What a release needs to know of the domain that it carries."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of codes of each attribute."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+
+    @property
+    def target(self) -> Any:
+        """The classes, or None."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, where there is a target."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready data."""

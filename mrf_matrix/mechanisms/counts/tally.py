@@ -1,0 +1,170 @@
+"""Records counted as they arrive, block by block, in memory that does not grow with them.
+
+Where (cell, class) pairs are few, they are a dense table, and a record costs one addition to it.
+Where they are many, only occupied ones are kept, as sorted keys: a block of keys is sorted, and
+merged with what is there once it has grown to its size, so that every key is sorted a few times.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.mechanisms.counts.cells import Integers, checked_sizes
+from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateDataError
+from mrf_matrix.mechanisms.counts.keyed_counts import (
+    Columns,
+    Keyed,
+    codes_of,
+    counted_keys,
+    keys_of,
+    merged_keys,
+    no_counts,
+    word_groups,
+)
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+from strategies.operators import check_allocation
+
+DENSE_ENTRIES = 2**24
+"""(Cell, class) pairs up to which counts are a dense table (128 MB)."""
+
+PENDING_KEYS = 2**22
+"""Keys that wait at least before they are sorted and merged (32 MB a word)."""
+
+Table = Integers | Keyed
+"""What has been counted: a dense table of shape (cells x k,), or counts by key."""
+
+
+def merged_tables(tables: Sequence[Table]) -> Table:
+    """Return the sum of what several tallies over one domain have counted, in a new table."""
+    first = tables[0]
+    if isinstance(first, tuple):
+        return merged_keys([table for table in tables if isinstance(table, tuple)])
+    total = first.copy()
+    for table in tables[1:]:
+        total += table
+    return total
+
+
+class CellTally:
+    """Counts of records in cells: **private**, and never pickled.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Attribute sizes.
+    n_classes : int
+        Number of classes k.
+
+    Examples
+    --------
+    >>> tally = CellTally((2, 2), 2)
+    >>> tally.add([np.array([0, 1, 0]), np.array([1, 0, 1])], np.array([0, 1, 1]))
+    >>> tally.counts().counts
+    array([[1, 1],
+           [0, 1]])
+    """
+
+    def __init__(self, sizes: Sequence[int], n_classes: int) -> None:
+        self._sizes = checked_sizes(sizes)
+        self._n_classes = checked_sizes([n_classes])[0]
+        self._shape = (*self._sizes, self._n_classes)
+        self._entries = prod(self._shape)
+        self._groups = word_groups(self._shape)
+        self._counted: list[Keyed] = []
+        self._pending: list[Integers] = []
+        self._dense: Integers | None = None
+        if self.is_dense:
+            self._dense = np.zeros(self._entries, dtype=np.int64)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether a table of all (cell, class) pairs is kept."""
+        return self._entries <= DENSE_ENTRIES
+
+    def add(self, columns: Columns, labels: NDArray[np.integer[Any]]) -> None:
+        """Count a block of records, best of some 10**5, so that its keys stay in cache.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray of int, each of shape (N,)
+            The codes of each attribute, **checked to lie in the domain**, of any integer type.
+        labels : ndarray of int, shape (N,)
+            Class codes, checked alike.
+        """
+        parts = [*columns, labels]
+        if self._dense is not None:  # pairs of a dense table fit 32 bits
+            np.add.at(self._dense, keys_of(parts, self._shape, np.int32), 1)
+            return
+        words = [
+            keys_of([parts[i] for i in group], [self._shape[i] for i in group], np.int64)
+            for group in self._groups
+        ]
+        self._pending.append(np.stack(words))
+        waiting = sum(keys.shape[1] for keys in self._pending)
+        if waiting >= max(PENDING_KEYS, sum(len(counts) for _, counts in self._counted)):
+            self._settle()
+
+    def add_table(self, table: Table) -> None:
+        """Add what another tally over the same domain has counted."""
+        if self._dense is not None:
+            self._dense += table
+        else:
+            self._counted = [merged_keys([*self._counted, table])]  # type: ignore[list-item]
+
+    def table(self) -> Table:
+        """Return what has been counted so far: **private counts**."""
+        if self._dense is not None:
+            return self._dense
+        self._settle()
+        return self._counted[0] if self._counted else no_counts(len(self._groups))
+
+    def counts(self, domain: PublicDomain | None = None) -> CellCounts:
+        """Return the counts of the occupied cells, as `count_cells` would."""
+        if self._dense is not None:
+            table = self._dense.reshape(-1, self._n_classes)
+            cells = np.flatnonzero(table.any(axis=1))
+            return CellCounts(codes_of(cells, self._sizes), table[cells], self._sizes, domain)
+        keys, counts = self.table()
+        check_allocation("codes of the occupied cells", (len(counts), len(self._shape)), 4)
+        parts = [
+            codes_of(word, [self._shape[i] for i in group])
+            for word, group in zip(keys, self._groups, strict=True)
+        ]
+        codes = np.concatenate(parts, axis=1)
+        return self._by_cell(codes[:, :-1], codes[:, -1], counts, domain)
+
+    def _by_cell(
+        self,
+        codes: NDArray[np.int32],
+        labels: NDArray[np.int32],
+        counts: Integers,
+        domain: PublicDomain | None,
+    ) -> CellCounts:
+        """Gather the classes of each cell, whose keys stand together."""
+        new = np.ones(len(codes), dtype=bool)
+        new[1:] = (codes[1:] != codes[:-1]).any(axis=1)
+        cell = np.cumsum(new) - 1
+        n_cells = int(new.sum())
+        check_allocation("counts of the occupied cells", (n_cells, self._n_classes))
+        table = np.zeros((n_cells, self._n_classes), dtype=np.int64)
+        table[cell, labels] = counts
+        return CellCounts(codes[new], table, self._sizes, domain)
+
+    def _settle(self) -> None:
+        """Sort the waiting keys, and merge them with what was counted."""
+        if self._pending:
+            fresh = counted_keys(np.concatenate(self._pending, axis=1))
+            self._pending = []
+            self._counted = [merged_keys([*self._counted, fresh])]
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivateDataError(
+            "CellTally holds raw private counts: it is not pickled, copied or sent to another "
+            "process."
+        )
+
+    def __repr__(self) -> str:
+        return f"CellTally(private, {len(self._sizes)} attributes, {self._n_classes} classes)"

@@ -1,0 +1,197 @@
+"""Batches of any form, as blocks of codes that fit the processor's cache."""
+
+from collections.abc import Callable, Iterator, Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.domain import Domain, DomainError
+from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns
+from mrf_matrix.domain.lookup import encode_column
+from mrf_matrix.streams.files import ReadColumns, data_files, file_columns, n_records_of
+
+Progress = Callable[[int, int | None], None]
+Codes = NDArray[np.int32]
+
+BLOCK = 2**16
+"""Records that are encoded and counted at a time: their columns stay in the processor's cache."""
+
+
+def code_blocks(
+    batches: Any, domain: Domain, extra: str = "error", progress: Progress | None = None
+) -> Iterator[list[Codes]]:
+    """Yield blocks of records as codes: a column for each attribute, and that of the classes.
+
+    Parameters
+    ----------
+    batches : iterable of batches, a single batch, or a path
+        See `count_stream`.
+    domain : Domain
+        With its target.
+    extra : {"error", "ignore"}
+    progress : callable, optional
+
+    Raises
+    ------
+    DomainError
+        If a batch does not fit the domain.
+    """
+    attributes = [*domain.attributes, domain.required_target()]
+    done, total = 0, _total(batches)
+    for number, batch in enumerate(_listed(batches)):
+        for columns in _columns(batch, domain, extra, number):
+            try:
+                _check_lengths(columns)
+                pairs = zip(attributes, columns, strict=True)
+                block = [encode_column(attribute, column) for attribute, column in pairs]
+            except DomainError as error:
+                raise _located(error, batch, number) from None
+            yield block
+            done += len(block[-1])
+            if progress is not None:
+                progress(done, total)
+
+
+def _located(error: DomainError, batch: Any, number: int) -> DomainError:
+    """Return an error that says in which batch it was; which record is private."""
+    what = str(batch) if _is_path(batch) else f"Batch {number}"
+    return DomainError(f"{what}: {error}", values=error.values)
+
+
+def _is_path(batch: Any) -> bool:
+    return isinstance(batch, str | PathLike)
+
+
+def _is_pair(batch: Any) -> bool:
+    return isinstance(batch, tuple) and len(batch) == 2
+
+
+def _is_single(batches: Any) -> bool:
+    """Whether what was given is one batch itself."""
+    if isinstance(batches, Mapping | np.ndarray) or _is_record_batch(batches):
+        return True
+    return not isinstance(batches, list | tuple) and as_frame(batches) is not None
+
+
+def _listed(batches: Any) -> Iterator[Any]:
+    """Yield batches one by one, and the files of paths."""
+    if _is_path(batches) or _is_single(batches):
+        batches = [batches]
+    if not hasattr(batches, "__iter__"):
+        raise DomainError(
+            f"batches is of type {type(batches).__name__}: expected an iterable of frames, arrays "
+            f"or pairs (X, y), or the path of a CSV or Parquet file or of a folder of them."
+        )
+    for batch in batches:
+        if _is_path(batch):
+            yield from data_files(batch)
+        else:
+            yield batch
+
+
+def _total(batches: Any) -> int | None:
+    """Return the number of all records, where files alone are given and say it."""
+    paths = [batches] if _is_path(batches) else batches
+    if not isinstance(paths, list | tuple) or not all(map(_is_path, paths)):
+        return None
+    known = [n_records_of(file) for path in paths for file in data_files(path)]
+    return None if None in known else sum(n for n in known if n is not None)
+
+
+def _columns(batch: Any, domain: Domain, extra: str, number: int) -> Iterator[ReadColumns]:
+    """Yield the columns of a batch, block by block, that of the classes last."""
+    target = domain.required_target()
+    if _is_path(batch):
+        yield from _split(file_columns(batch, domain))
+        return
+    if isinstance(batch, list) and not batch:
+        return
+    try:
+        X, y = batch if _is_pair(batch) else _parted(batch, domain)
+        table = _table(X)
+        size = len(y) if y is not None else _length(table)
+        for start in range(0, max(size, 1), BLOCK):
+            block = slice(start, start + BLOCK)
+            part = _rows(table, block)
+            if y is None:
+                yield read_columns(part, (*domain.names, target.name), extra)
+            else:
+                if len(y) != _length(table):
+                    raise DomainError("X and y differ in length; expected one class a record.")
+                classes = as_any_column(target.name, _flat(_rows(y, block)))
+                yield [*read_columns(part, domain.names, extra), classes]
+    except DomainError as error:
+        raise _located(error, batch, number) from None
+
+
+def _split(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
+    """Cut columns that were read from a file into blocks."""
+    for columns in parts:
+        for start in range(0, max(len(columns[0].values), 1), BLOCK):
+            block = slice(start, start + BLOCK)
+            yield [
+                Column(
+                    one.name,
+                    one.values[block],
+                    one.levels,
+                    None if one.missing is None else one.missing[block],
+                    one.source,
+                )
+                for one in columns
+            ]
+
+
+def _parted(batch: Any, domain: Domain) -> tuple[Any, Any]:
+    """Return records and classes of a plain array, whose last column holds them."""
+    if not isinstance(batch, np.ndarray) or batch.dtype.names is not None:
+        return batch, None
+    width = domain.n_attributes + 1
+    if batch.ndim != 2 or batch.shape[1] != width:
+        raise DomainError(
+            f"The array has the wrong shape; expected (N, {width}), the classes in the last "
+            f"column, or a pair (X, y)."
+        )
+    return batch[:, :-1], batch[:, -1]
+
+
+def _table(X: Any) -> Any:
+    """Return records in a form whose rows can be taken: frames through narwhals."""
+    if _is_record_batch(X):
+        from pyarrow import Table
+
+        X = Table.from_batches([X])
+    if isinstance(X, Mapping | np.ndarray | list | tuple):
+        return X
+    frame = as_frame(X)
+    return X if frame is None else frame
+
+
+def _is_record_batch(batch: Any) -> bool:
+    return type(batch).__name__ == "RecordBatch" and hasattr(batch, "schema")
+
+
+def _length(table: Any) -> int:
+    if isinstance(table, Mapping):
+        return max((len(values) for values in table.values()), default=0)
+    return len(table) if hasattr(table, "__len__") else 0
+
+
+def _rows(table: Any, block: slice) -> Any:
+    if isinstance(table, Mapping):
+        return {name: _rows(values, block) for name, values in table.items()}
+    if hasattr(table, "iloc"):
+        return table.iloc[block]
+    return table[block] if hasattr(table, "__getitem__") else table
+
+
+def _flat(labels: Any) -> Any:
+    column = isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1
+    return labels[:, 0] if column else labels
+
+
+def _check_lengths(columns: ReadColumns) -> None:
+    lengths = {len(column.values) for column in columns}
+    if len(lengths) != 1:
+        raise DomainError("Columns differ in length; expected one value a record in each.")

@@ -1,0 +1,189 @@
+"""CSV files, read a part at a time by pyarrow or polars, or by Python where neither is there.
+
+All read text, and one rule turns text into values: that of `mrf_matrix.datasets.text`. A domain's
+categories are looked up once for each distinct text of a part, not once a record.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.datasets.files import check_header, csv_chunks, csv_errors, opened
+from mrf_matrix.datasets.text import MISSING_MARKS, typed_column, typed_value
+from mrf_matrix.domain import Attribute, DomainError
+from mrf_matrix.domain.columns import Column, as_any_column, as_array_column
+from mrf_matrix.domain.errors import name_some
+
+PART_BYTES = 2**23
+"""Bytes of text in memory at a time."""
+
+PART_RECORDS = 2**16
+"""Records in memory at a time, where a reader counts records."""
+
+Attributes = Sequence[Attribute]
+
+
+def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
+    """Yield the attributes' columns of some records at a time; at least once.
+
+    Raises
+    ------
+    DomainError
+        If the file is no CSV in UTF-8 with distinct column names, lacks a column, a record has
+        too few or too many fields, or a number is expected and not found.
+    """
+    header = _header(path)
+    names = [name.strip() for name in header]
+    check_header(names, path)
+    absent = [one.name for one in attributes if one.name not in names]
+    if absent:
+        raise lacking(path, absent, names)
+    raw = {one.name: header[names.index(one.name)] for one in attributes}
+    if not quotes_after_blanks(path):
+        if find_spec("pyarrow"):
+            return _by_arrow(path, attributes, raw)
+        if find_spec("polars") and all_records_end(path, header[-1]):
+            return _by_polars(path, attributes, raw)
+    return _by_python(path, attributes)
+
+
+def _header(path: Path) -> list[str]:
+    with csv_errors(path), opened(path) as file:
+        return next(csv.reader(file, strict=True), [])
+
+
+def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainError:
+    """Return the error of a file without some columns."""
+    return DomainError(
+        f"{path} lacks the columns {name_some(absent)}. What it has is in the error's attribute "
+        "values: in a file without a header, names are a record.",
+        values=names,
+    )
+
+
+def quotes_after_blanks(path: Path) -> bool:
+    """Whether a quote may stand after a blank, which Python's reader takes for a quoted field."""
+    last = ""
+    with csv_errors(path), opened(path) as file:
+        while block := file.read(2**20):
+            if ' "' in last + block:
+                return True
+            last = block[-1]
+    return False
+
+
+def all_records_end(path: Path, last: str) -> bool:
+    """Whether polars finds text in the last column of every record.
+
+    It fills records that have too few fields with nulls, and says nothing: where the last column
+    is ever empty, Python reads the file, and counts the fields.
+    """
+    import polars
+
+    try:
+        missing = _polars_records(path).select(polars.col(last).is_null().any())
+        return not missing.collect(engine="streaming").item()
+    except polars.exceptions.PolarsError:
+        return False
+
+
+def _polars_records(path: Path) -> Any:
+    """Return all columns as text, without empty lines, which polars reads as nulls."""
+    import polars
+
+    empty = polars.all_horizontal(polars.all().is_null())
+    return polars.scan_csv(path, infer_schema=False).filter(~empty)
+
+
+def _by_python(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
+    for columns in csv_chunks(path):
+        yield [
+            as_array_column(one.name, typed_column(one, columns[one.name], str(path)))
+            for one in attributes
+        ]
+
+
+def _by_arrow(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterator[list[Column]]:
+    """Read by pyarrow: numbers as text, categories as positions among distinct texts."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    kinds = {True: pyarrow.string(), False: pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}
+    convert = arrow_csv.ConvertOptions(
+        include_columns=[raw[one.name] for one in attributes],
+        column_types={raw[one.name]: kinds[one.is_numeric] for one in attributes},
+        null_values=[],
+        strings_can_be_null=False,
+    )
+    try:
+        with arrow_csv.open_csv(
+            pyarrow.input_stream(str(path), compression="detect"),
+            read_options=arrow_csv.ReadOptions(block_size=PART_BYTES),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=convert,
+        ) as reader:
+            for batch in reader:
+                yield [
+                    _arrow_column(one, batch.column(place), str(path))
+                    for place, one in enumerate(attributes)
+                ]
+    except pyarrow.ArrowInvalid as error:
+        raise _unreadable(path, error) from None
+
+
+def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterator[list[Column]]:
+    """Read by polars, all columns as text."""
+    import polars
+
+    columns = [raw[one.name] for one in attributes]
+    lazy = _polars_records(path).fill_null("")
+    try:
+        for part in lazy.select(columns).collect_batches(chunk_size=PART_RECORDS):
+            yield [_text_column(one, part[raw[one.name]], str(path)) for one in attributes]
+    except polars.exceptions.ComputeError as error:
+        raise _unreadable(path, error) from None
+
+
+def _text_column(attribute: Attribute, texts: Any, where: str) -> Column:
+    if attribute.is_numeric:
+        return as_array_column(attribute.name, typed_column(attribute, texts.to_list(), where))
+    column = as_any_column(attribute.name, texts)
+    levels = tuple(typed_value(attribute, text, where) for text in column.levels or ())
+    return Column(attribute.name, column.values, levels, source="text")
+
+
+def _unreadable(path: Path, error: Exception) -> DomainError:
+    """Return the error without the record that a library quotes in it."""
+    if "columns, got" in str(error):
+        return DomainError(f"{path}: a record has more or fewer fields than the header.")
+    return DomainError(f"{path} is not a CSV file in UTF-8 with a header row.")
+
+
+def _arrow_column(attribute: Attribute, values: Any, where: str) -> Column:
+    if attribute.is_numeric:
+        return as_array_column(attribute.name, _numbers(attribute, values, where))
+    levels = tuple(typed_value(attribute, text, where) for text in values.dictionary.to_pylist())
+    return Column(attribute.name, values.indices.to_numpy(), levels, source="text")
+
+
+def _numbers(attribute: Attribute, texts: Any, where: str) -> Any:
+    """Return texts as floats, marks of missing values as NaN; Python judges what Arrow cannot."""
+    import pyarrow
+    from pyarrow import compute
+
+    trimmed = compute.utf8_trim_whitespace(texts)
+    try:
+        return compute.cast(trimmed, pyarrow.float64()).to_numpy(zero_copy_only=False)
+    except pyarrow.ArrowInvalid:
+        pass
+    marks = compute.is_in(trimmed, value_set=pyarrow.array(sorted(MISSING_MARKS)))
+    try:
+        known = compute.if_else(marks, None, trimmed)
+        found = compute.cast(known, pyarrow.float64()).to_numpy(zero_copy_only=False)
+        return np.asarray(found, dtype=np.float64)
+    except pyarrow.ArrowInvalid:
+        return typed_column(attribute, texts.to_pylist(), where)

@@ -1,0 +1,226 @@
+"""Counts of batches add: any form, any partition, any order, empty parts included."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix import Attribute, Domain, RandomTrees, load_dataset
+from mrf_matrix.compilation import leaf_counts
+from mrf_matrix.domain import DomainError
+from mrf_matrix.mechanisms import (
+    CellTally,
+    PrivateDataError,
+    PureDP,
+    count_cells,
+    measure,
+    merge_counts,
+)
+from mrf_matrix.mechanisms.counts import tally
+from mrf_matrix.streams import blocks, count_leaves, count_stream, count_tables, partial_counts
+from strategies.operators import Identity
+
+CAR = load_dataset("car")
+TARGET = CAR.domain.required_target().name
+COLUMNS = {**CAR.columns, TARGET: CAR.y}
+FRAME = pl.DataFrame({name: values.tolist() for name, values in COLUMNS.items()})
+WHOLE = count_cells(CAR.codes, CAR.labels, CAR.domain.sizes, 4)
+HUGE = Domain.from_sizes([2**20] * 5, n_classes=3)  # 2**100 cells: two words a key
+
+
+def assert_same(found, expected):
+    assert found.codes.dtype == expected.codes.dtype
+    assert found.counts.dtype == expected.counts.dtype
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    np.testing.assert_array_equal(found.counts, expected.counts)
+
+
+FORMS = {
+    "polars": FRAME,
+    "pandas": FRAME.to_pandas(),
+    "pandas with an index": FRAME.to_pandas().set_axis(range(5, 1733)),
+    "arrow": FRAME.to_arrow(),
+    "record batches": FRAME.to_arrow().to_batches(max_chunksize=100),
+    "one record batch": FRAME.to_arrow().combine_chunks().to_batches()[0],
+    "reader": pa.RecordBatchReader.from_batches(
+        FRAME.to_arrow().schema, FRAME.to_arrow().to_batches(max_chunksize=500)
+    ),
+    "mapping": COLUMNS,
+    "structured": FRAME.to_pandas().to_records(index=False),
+    "array": FRAME.to_numpy(),
+    "pairs": [(CAR.X[:700], CAR.y[:700]), (CAR.X[700:], CAR.y[700:, None])],
+    "mixed": [FRAME[1000:], FRAME[:10].to_pandas(), [], FRAME[10:1000].to_arrow(), FRAME[:0]],
+    "generator": (FRAME[i : i + 97] for i in range(0, 1728, 97)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_counts_alike(form, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 251)
+    counts = count_stream(FORMS[form], CAR.domain)
+    assert_same(counts, WHOLE)
+    assert counts.domain == CAR.domain
+
+
+@st.composite
+def divided_records(draw):
+    """Draw a domain, records, and where they are cut; cuts may coincide."""
+    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 2**31 - 1]), min_size=1, max_size=5))
+    k, n = draw(st.integers(1, 3)), draw(st.integers(0, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    codes = np.stack([rng.integers(0, min(s, 3), n) * (s - 1) // 2 for s in sizes], axis=1)
+    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=5)))
+    return sizes, k, codes, rng.integers(0, k, n), cuts, rng
+
+
+@settings(max_examples=80, deadline=None)
+@given(divided_records(), st.booleans())
+def test_any_partition_and_order_counts_as_the_whole(divided, dense):
+    sizes, k, codes, labels, cuts, rng = divided
+    expected = count_cells(codes.astype(np.int32), labels, sizes, k)
+    domain = Domain.from_sizes(sizes, k)
+    parts = list(zip(np.split(codes, cuts), np.split(labels, cuts), strict=True))
+    order = rng.permutation(len(parts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tally, "DENSE_ENTRIES", 2**24 if dense else 0)
+        patch.setattr(tally, "PENDING_KEYS", 4)
+        found = count_stream([parts[i] for i in order], domain)
+    assert_same(found, expected)
+    merged = merge_counts(partial_counts(*parts[i], domain) for i in order)
+    assert_same(merged, expected)
+    assert merged.domain == domain
+
+
+def test_keys_of_several_words_sort_and_merge():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2**20, (60, 5))[rng.integers(0, 60, 500)].astype(np.int32)
+    labels = rng.integers(0, 3, 500)
+    assert_same(
+        count_stream([(codes[:200], labels[:200]), (codes[200:], labels[200:])], HUGE),
+        count_cells(codes, labels, HUGE.sizes, 3),
+    )
+
+
+def test_tables_of_some_attributes_in_one_pass():
+    sets = [(0, 3), (5,), tuple(range(6)), (4, 1)]
+    for features, found in zip(sets, count_tables(FRAME, CAR.domain, sets), strict=True):
+        sizes = [CAR.domain.sizes[i] for i in features]
+        expected = count_cells(CAR.codes[:, features], CAR.labels, sizes, 4)
+        assert_same(found, expected)
+        assert_same(WHOLE.marginal(features), expected)
+        assert found.domain.names == tuple(CAR.domain.names[i] for i in features)
+
+
+def test_measuring_sums_is_measuring_the_whole():
+    parts = [count_stream(FRAME[i::3], CAR.domain) for i in range(3)]
+    identity = Identity(CAR.domain.size, CAR.domain.sizes)
+    answers = [
+        measure(identity, counts, PureDP(1), noise="research", random_state=5).answers
+        for counts in (WHOLE, parts[0] + parts[1] + parts[2])
+    ]
+    np.testing.assert_array_equal(*answers)
+
+
+def test_leaves_of_a_public_forest_are_counted_directly():
+    forest = RandomTrees(n_trees=7, max_depth=3).grow(CAR.domain, random_state=1)
+    expected = leaf_counts(forest, CAR.codes, CAR.labels, 4)
+    found = count_leaves([FRAME[:5], FRAME[5:5], FRAME[5:]], forest)
+    np.testing.assert_array_equal(found.counts, expected)
+    halves = count_leaves(FRAME[:900], forest) + count_leaves(FRAME[900:], forest)
+    np.testing.assert_array_equal(halves.counts, expected)
+    np.testing.assert_array_equal(found.answers(found.paths), WHOLE.answers(found.paths))
+    other = RandomTrees(n_trees=7, max_depth=3).grow(CAR.domain, random_state=2)
+    with pytest.raises(ValueError, match="different forests"):
+        found + count_leaves(FRAME, other)
+    with pytest.raises(ValueError, match="measures something else"):
+        measure(Identity(CAR.domain.size, CAR.domain.sizes), found, PureDP(1))
+
+
+def test_progress_is_told_in_records():
+    told = []
+    count_stream([FRAME[:700], FRAME[700:]], CAR.domain, progress=lambda *now: told.append(now))
+    assert told == [(700, None), (1728, None)]
+
+
+def test_counts_are_not_pickled_and_print_nothing():
+    counting = CellTally((2,), 2)
+    leaves = count_leaves(FRAME, RandomTrees(n_trees=1, max_depth=1).grow(CAR.domain))
+    for private in (counting, leaves, count_stream(FRAME, CAR.domain)):
+        with pytest.raises(PrivateDataError):
+            pickle.dumps(private)
+        assert "private" in repr(private)
+        assert "1728" not in repr(private)
+
+
+OTHER = replace(CAR.domain, target=replace(CAR.domain.required_target(), name="label"))
+
+
+@pytest.mark.parametrize(
+    ("batches", "words"),
+    [
+        ([FRAME[:9], FRAME[9:].rename({"safety": "x"})], "Batch 1.*'safety'"),
+        ([FRAME[:9], FRAME[9:].with_columns(pl.lit("~").alias("safety"))], "Batch 1: .*'safety'"),
+        ([FRAME.to_numpy()[:, 1:]], r"\(N, 7\), the classes in the last"),
+        ([(CAR.X, CAR.y[1:])], "Batch 0: X and y differ in length"),
+        (FRAME.lazy(), "LazyFrame"),
+        (7, "batches is of type int"),
+        ([FRAME.with_columns(pl.lit(1).alias("extra"))], "Batch 0: .*not in the domain"),
+        ("records.txt", "expected a file .csv"),
+        ("nowhere.csv", "no such file"),
+    ],
+)
+def test_batches_that_do_not_fit_are_named(batches, words):
+    with pytest.raises(DomainError, match=words) as caught:
+        count_stream(batches, CAR.domain)
+    for private in ("1728", "1727", "1719", "'~'", "'extra'"):
+        assert private not in str(caught.value)
+
+
+def test_the_owner_finds_the_values_at_fault():
+    with pytest.raises(DomainError) as caught:
+        count_stream([FRAME.with_columns(pl.lit("~").alias("safety"))], CAR.domain)
+    assert caught.value.values == ("~",)
+
+
+def test_extra_columns_are_ignored_where_asked_for():
+    more = FRAME.with_columns(pl.lit(1).alias("extra"))
+    assert_same(count_stream([more], CAR.domain, extra="ignore"), WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([], "at least one"),
+        ([WHOLE, 3], "parts.1. is of type int"),
+        ([WHOLE, count_stream(FRAME, CAR.domain)], "another domain"),
+        ([WHOLE, WHOLE.marginal([0])], "another domain"),
+    ],
+)
+def test_counts_of_different_domains_do_not_add(parts, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        merge_counts(parts)
+
+
+def test_a_domain_with_classes_is_needed():
+    with pytest.raises(TypeError, match="never taken from the records"):
+        count_stream(FRAME, "from_data")
+    with pytest.raises(DomainError, match="no target"):
+        count_stream(FRAME, Domain([Attribute("a", size=2)]))
+    with pytest.raises(ValueError, match="those that were counted"):
+        replace(WHOLE.marginal([0]), domain=CAR.domain)
+    renamed = FRAME.rename({TARGET: "label"})
+    assert count_stream(renamed, OTHER).domain != count_stream(FRAME, CAR.domain).domain
+
+
+def test_no_record_at_all_is_a_data_set():
+    for none in ([], [FRAME[:0]], FRAME[:0], [FRAME[:0].to_pandas()], np.empty((0, 7))):
+        counts = count_stream(none, CAR.domain)
+        assert counts.counts.shape == (0, 4)
+    empty = pd.DataFrame({name: pd.Series(dtype=object) for name in COLUMNS})
+    assert count_stream([empty, FRAME], CAR.domain).counts.sum() == 1728
