@@ -63,13 +63,14 @@ def table(title: str, *columns: str, words: int = 1) -> Table:
 @contextmanager
 def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
     """Show a progress bar on standard error; give the callable that moves it."""
+    screen = console(stderr=True)
     bar = Progress(
         TextColumn("{task.description:<42}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=console(stderr=True),
-        disable=quiet,
+        console=screen,
+        disable=quiet or not screen.is_terminal,  # in a log it would leave an empty line
         transient=True,
     )
     with bar:

@@ -180,7 +180,7 @@ def _picked(
             prior = prior - values[i] * component.kernel
             evidence = _evidence(prior, component.kernel, grid, scaled, target)
             penalty = pooling * (np.log(grid + SMALL) - log(expected + SMALL)) ** 2
-            values[i] = grid[int(np.argmax(evidence - penalty))]
+            values[i] = grid[int(np.argmax(np.round(evidence - penalty, 6)))]  # ties: the smaller
             prior = prior + values[i] * component.kernel
     single = [v for v, part in zip(values, block.components, strict=True) if part.order == 1]
     return prior, float(np.mean(single))

@@ -88,7 +88,7 @@ class ResidualState:
             float(shares @ block.mean**2)
             for block, shares in zip(self.blocks, self.margins, strict=False)
         ]
-        return tuple(np.argsort(moved, kind="stable")[::-1][:count].tolist())
+        return tuple(np.argsort(np.round(moved, 9), kind="stable")[::-1][:count].tolist())
 
     def visited(
         self, place: int, residuals: Floats, curvatures: Floats, variance: float
