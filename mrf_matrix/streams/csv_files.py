@@ -159,7 +159,10 @@ def _text_column(attribute: Attribute, texts: Any, where: str) -> Column:
 def _unreadable(path: Path, error: Exception) -> DomainError:
     """Return the error without the record that a library quotes in it."""
     if "columns, got" in str(error):
-        return DomainError(f"{path}: a record has more or fewer fields than the header.")
+        row = str(error).rpartition(": ")[2].split(",")
+        return DomainError(
+            f"{path}: a record has more or fewer fields than the header.", values=row
+        )
     return DomainError(f"{path} is not a CSV file in UTF-8 with a header row.")
 
 

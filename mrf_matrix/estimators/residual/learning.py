@@ -117,13 +117,18 @@ class ResidualReleases:
         found: list[Attributes | None] = []
         for step in steps:
             gaps = (scores[options[:, 0]].max() - scores)[:, None]
-            place = int(
-                select(np.where(options, gaps, 0), options, Rate.below(step.choice_rate), bits)[0]
-            )
+            place = _chosen_place(gaps, options, Rate.below(step.choice_rate), bits)
             options[place] = False
             found.append(candidates[place] if place < len(candidates) else None)
         self.choices.extend(zip(steps, found, strict=True))
         return found
+
+
+def _chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bits: Bits) -> int:
+    """Choose among the options of the only column; without noise the first of the best."""
+    if rate.units is None:
+        return int(np.argmax(options[:, 0] & (gaps[:, 0] == 0)))
+    return int(select(np.where(options, gaps, 0), options, rate, bits)[0])
 
 
 def learned(plan: ResidualPlan, releases: Steps) -> ResidualState:
