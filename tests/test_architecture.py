@@ -17,7 +17,7 @@ MOST_FILES = 16
 """Files in one folder, beside its folders."""
 
 # exceptions of today, each to be removed with its cause
-CROWDED = {"mrf_matrix/cli", "mrf_matrix/planning/plans", "mrf_matrix/reconstruction"}
+CROWDED = {"mrf_matrix/planning/plans"}
 KNOWN_CIRCLES = (
     {
         "mrf_matrix.planning.plans.array_sizes",
@@ -29,31 +29,6 @@ KNOWN_CIRCLES = (
         "mrf_matrix.planning.plans.record",
         "mrf_matrix.planning.plans.signal",
     },
-    {
-        "mrf_matrix.forests.boxes",
-        "mrf_matrix.forests.forest",
-        "mrf_matrix.forests.reach",
-        "mrf_matrix.forests.routing",
-        "mrf_matrix.forests.text",
-    },
-    {
-        "mrf_matrix.domain.domain",
-        "mrf_matrix.domain.from_data",
-        "mrf_matrix.domain.html",
-        "mrf_matrix.domain.serialization",
-    },
-    {
-        "mrf_matrix.mechanisms.ledger.file",
-        "mrf_matrix.mechanisms.ledger.ledger",
-        "mrf_matrix.mechanisms.ledger.ledger_identity",
-        "mrf_matrix.mechanisms.ledger.record",
-    },
-    {
-        "mrf_matrix.mechanisms.measurement.reconstruct",
-        "mrf_matrix.mechanisms.measurement.release",
-        "mrf_matrix.mechanisms.measurement.release_display",
-    },
-    {"mrf_matrix.mechanisms.budgets.budget", "mrf_matrix.mechanisms.budgets.conversion"},
 )
 
 

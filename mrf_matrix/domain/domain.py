@@ -24,8 +24,15 @@ from mrf_matrix.domain.encoding import (
     encode_records,
 )
 from mrf_matrix.domain.errors import DomainError
+from mrf_matrix.domain.from_data import attributes_from_data
 from mrf_matrix.domain.matching import Codes
-from mrf_matrix.domain.readable import readable_count
+from mrf_matrix.domain.readable import domain_html, readable_count
+from mrf_matrix.domain.serialization import (
+    domain_from_dict,
+    domain_to_dict,
+    load_domain,
+    save_domain,
+)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -230,35 +237,25 @@ class Domain:
         PrivacyLeakWarning
             Always: the domain depends on the records.
         """
-        from mrf_matrix.domain.from_data import domain_from_data
-
-        return domain_from_data(records, labels, max_bins, max_categories)
+        return cls(*attributes_from_data(records, labels, max_bins, max_categories))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the domain as JSON-ready data."""
-        from mrf_matrix.domain.serialization import domain_to_dict
-
-        return domain_to_dict(self)
+        return domain_to_dict(self.attributes, self.target)
 
     @classmethod
     def from_dict(cls, data: Any) -> "Domain":
         """Return the domain that :meth:`to_dict` wrote; the data may be untrusted."""
-        from mrf_matrix.domain.serialization import domain_from_dict
-
-        return domain_from_dict(data)
+        return cls(*domain_from_dict(data))
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write the domain as a JSON file."""
-        from mrf_matrix.domain.serialization import save_domain
-
-        save_domain(self, path)
+        save_domain(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: "str | PathLike[str]") -> "Domain":
         """Read a domain from a JSON file, which may be untrusted."""
-        from mrf_matrix.domain.serialization import load_domain
-
-        return load_domain(path)
+        return cls(*load_domain(path))
 
     def __repr__(self) -> str:
         """Write the attributes one a line."""
@@ -271,6 +268,4 @@ class Domain:
         )
 
     def _repr_html_(self) -> str:
-        from mrf_matrix.domain.html import domain_html
-
-        return domain_html(self)
+        return domain_html(self.attributes, self.target, self.size)

@@ -69,7 +69,7 @@ def save_release(
     >>> with TemporaryDirectory() as folder:
     ...     save_release(release, folder + "/three.release", Domain.from_sizes([3], n_classes=1))
     ...     loaded = load_release(folder + "/three.release")
-    >>> bool((loaded.ask([[1, 1, 1]]) == release.ask([[1, 1, 1]])).all())
+    >>> bool((reconstruct(loaded, [[1, 1, 1]]) == reconstruct(release, [[1, 1, 1]])).all())
     True
     >>> loaded.domain.sizes
     (3,)

@@ -1,7 +1,6 @@
 """Private measurement: budgets, neighbours, exact noise, releases, and answers from them."""
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
-from mrf_matrix.mechanisms.budgets.conversion import approximate_epsilon, zcdp_for
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import (
     NEIGHBORING,
@@ -17,7 +16,7 @@ from mrf_matrix.mechanisms.measurement.measure import measure
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct
+from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct, row_variances
 from mrf_matrix.mechanisms.measurement.release import Release
 from mrf_matrix.mechanisms.noise import (
     DiscreteGaussian,
@@ -53,7 +52,6 @@ __all__ = [
     "RoundedStrategy",
     "SharedDiscreteGaussian",
     "SharedDiscreteLaplace",
-    "approximate_epsilon",
     "as_budget",
     "calibrate",
     "count_cells",
@@ -62,6 +60,6 @@ __all__ = [
     "neighboring_factor",
     "reconstruct",
     "round_strategy",
+    "row_variances",
     "squared_factor",
-    "zcdp_for",
 ]

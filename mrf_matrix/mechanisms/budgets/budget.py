@@ -9,6 +9,7 @@ from numbers import Integral
 from reprlib import repr as short
 from typing import Any, ClassVar, Literal, Self
 
+from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.exact_number import (
     BudgetError,
     as_fraction,
@@ -185,17 +186,19 @@ class ZCDP(Budget):
         object.__setattr__(self, "rho", exact_positive("rho", self.rho, allow_infinite=True))
 
     def epsilon(self, delta: float) -> float:
-        """Return ε such that ρ-zCDP implies (ε, δ)-DP; see `conversion.approximate_epsilon`."""
-        from mrf_matrix.mechanisms.budgets.conversion import approximate_epsilon
+        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`.
 
-        return approximate_epsilon(self, delta)
+        Examples
+        --------
+        >>> round(ZCDP(0.5).epsilon(1e-6), 2)
+        5.22
+        """
+        return epsilon_from_rho(self.rho, delta)
 
     @classmethod
     def for_approximate_dp(cls, epsilon: float, delta: float) -> "ZCDP":
-        """Return the budget that implies (ε, δ)-DP; see `conversion.zcdp_for`."""
-        from mrf_matrix.mechanisms.budgets.conversion import zcdp_for
-
-        return zcdp_for(epsilon, delta)
+        """Return the budget that implies (ε, δ)-DP; see `conversion.rho_from_epsilon`."""
+        return cls(rho_from_epsilon(epsilon, delta))
 
 
 def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:

@@ -10,12 +10,11 @@ from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger.display import Displayed, statement
-from mrf_matrix.mechanisms.ledger.epsilon import epsilon_of
 from mrf_matrix.mechanisms.ledger.file import FileStore, opened
-from mrf_matrix.mechanisms.ledger.ledger_identity import OneLedger, pickled, remember
-from mrf_matrix.mechanisms.ledger.record import ledger_from_dict, ledger_to_dict
-from mrf_matrix.mechanisms.ledger.rules import Terms, next_charge, total_of
-from mrf_matrix.mechanisms.ledger.store import MemoryStore, Store
+from mrf_matrix.mechanisms.ledger.identity import OneLedger
+from mrf_matrix.mechanisms.ledger.record import read_record, record_of
+from mrf_matrix.mechanisms.ledger.rules import Terms, epsilon_of, next_charge, total_of
+from mrf_matrix.mechanisms.ledger.store import RECORD, MemoryStore, ReadOnlyStore
 
 
 class PrivacyLedger(OneLedger, Displayed):
@@ -66,8 +65,6 @@ class PrivacyLedger(OneLedger, Displayed):
     ...
     """
 
-    _token: str
-
     def __init__(
         self,
         budget: PureDP | ZCDP | None = None,
@@ -78,18 +75,6 @@ class PrivacyLedger(OneLedger, Displayed):
     ) -> None:
         terms = Terms(total_of(budget, epsilon, rho), checked_neighboring(neighboring))
         self._set(terms, MemoryStore(Account()), uuid4().hex)
-
-    @classmethod
-    def _of(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
-        """Return a ledger with a store of its own."""
-        ledger = cls.__new__(cls)
-        ledger._set(terms, store, token or uuid4().hex)
-        return ledger
-
-    def _set(self, terms: Terms, store: Store, token: str) -> None:
-        self._terms, self._store, self._token = terms, store, token
-        if isinstance(store, MemoryStore):
-            remember(token, self)
 
     @classmethod
     def open(
@@ -234,7 +219,7 @@ class PrivacyLedger(OneLedger, Displayed):
         """Return an ε for which everything charged is (ε, δ)-DP together.
 
         The sum of the charges' ρ (ρ = ε²/2 of a pure charge) is converted through dp-accounting,
-        see `approximate_epsilon`. If every charge is pure, the plain sum of ε holds as well, and
+        see `ZCDP.epsilon`. If every charge is pure, the plain sum of ε holds as well, and
         the smaller one is returned: it gains where many small charges were made.
 
         Parameters
@@ -252,7 +237,7 @@ class PrivacyLedger(OneLedger, Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain values, ready for JSON; fractions as exact text."""
-        return ledger_to_dict(self)
+        return record_of(self._terms, self.account, self.identity)
 
     def to_json(self) -> str:
         """Return the record for a paper's appendix, as JSON."""
@@ -267,7 +252,5 @@ class PrivacyLedger(OneLedger, Displayed):
         LedgerError
             If the record is none of `to_dict`, or does not add up.
         """
-        return ledger_from_dict(cls, record)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(PrivacyLedger, self._token, self._terms, self._store)
+        terms, account, identity = read_record(record)
+        return cls._of(terms, ReadOnlyStore(account, RECORD), identity)

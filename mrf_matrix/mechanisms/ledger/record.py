@@ -3,18 +3,12 @@
 import re
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger.rules import Terms, amount_in, checked_kind, checked_what
-from mrf_matrix.mechanisms.ledger.store import RECORD, ReadOnlyStore
-
-if TYPE_CHECKING:
-    from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
-
-L = TypeVar("L", bound="PrivacyLedger")
 
 FORMAT = "mrf_matrix.ledger"
 SCHEMA_VERSION = 2
@@ -27,12 +21,6 @@ KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"epsilon": PureDP, "rho": ZCDP}
 
 class LedgerError(ValueError):
     """A record or a file that is no ledger, or whose sums do not add up."""
-
-
-def ledger_to_dict(ledger: "PrivacyLedger") -> dict[str, Any]:
-    """Return a ledger as plain values, ready for JSON."""
-    terms = Terms(ledger.budget, checked_neighboring(ledger.neighboring))
-    return record_of(terms, ledger.account, ledger.identity)
 
 
 def record_of(terms: Terms, account: Account, identity: str | None) -> dict[str, Any]:
@@ -49,12 +37,6 @@ def record_of(terms: Terms, account: Account, identity: str | None) -> dict[str,
         "is_private": account.is_private,
         "charges": [charge.to_dict() for charge in account.charges],
     }
-
-
-def ledger_from_dict(kind: type[L], record: Any) -> L:
-    """Return the read-only ledger of a record."""
-    terms, account, identity = read_record(record)
-    return kind._of(terms, ReadOnlyStore(account, RECORD), identity)
 
 
 def read_record(record: Any, where: str = "record") -> tuple[Terms, Account, str | None]:

@@ -1,6 +1,7 @@
 """What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from mrf_matrix.base import is_plain_line
@@ -146,3 +147,27 @@ def checked_kind(noise: Any, budget: PureDP | ZCDP) -> Noise:
         raise ValueError(f"noise='none' for {budget!r}: expected an infinite budget without noise.")
     kind: Noise = "none" if budget.is_infinite else noise
     return kind
+
+
+def epsilon_of(account: Account, delta: float) -> float:
+    """Return an ε for which everything charged is (ε, δ)-DP together.
+
+    The charges' ρ add up (ε²/2 of a pure charge), and the sum is converted as `ZCDP.epsilon`
+    does it. Charges that are all pure also add up as they are; the smaller figure is returned.
+
+    Examples
+    --------
+    >>> epsilon_of(Account(), 1e-6)
+    0.0
+    """
+    ZCDP(1).epsilon(delta)  # refuses a delta that is none, whatever was charged
+    budgets = [charge.budget for charge in account.charges]
+    if not budgets:
+        return 0.0
+    if any(budget.is_infinite for budget in budgets):
+        return float("inf")
+    rho = sum((Fraction(amount_in(ZCDP, budget)) for budget in budgets), Fraction(0))
+    best = ZCDP(rho).epsilon(delta)
+    if all(isinstance(budget, PureDP) for budget in budgets):
+        return min(best, float(sum(budget.exact for budget in budgets)))
+    return best

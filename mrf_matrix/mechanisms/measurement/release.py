@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,13 @@ from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
 from mrf_matrix.mechanisms.measurement.provenance import Provenance, PublicDomain
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
+from mrf_matrix.mechanisms.measurement.release_display import (
+    NEIGHBOURS,
+    as_html,
+    as_text,
+    listed,
+    whole,
+)
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from strategies.operators import Operator
 
@@ -26,8 +33,8 @@ READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever
 class Release:
     """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
 
-    It holds no seed, no raw count and no record. Whatever is asked of it is post-processing, at
-    no cost in privacy.
+    It holds no seed, no raw count and no record. Whatever is asked of it, with `reconstruct` and
+    `row_variances`, is post-processing, at no cost in privacy.
 
     Parameters
     ----------
@@ -57,8 +64,8 @@ class Release:
     >>> from strategies.operators import Identity
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(Identity(3), counts, PureDP(float("inf")))
-    >>> release.ask([[1, 1, 0], [1, 1, 1]]).ravel()
-    array([1., 3.])
+    >>> release.values.ravel()
+    array([1., 0., 2.])
     """
 
     mechanism: Mechanism
@@ -107,44 +114,6 @@ class Release:
                 f"domain has {domain.n_classes} classes: expected {classes}, one for each column "
                 f"of the answers."
             )
-
-    def ask(self, workload: Any) -> NDArray[np.float64]:
-        """Answer a workload by least squares, ``W A⁺ y``, as often as one likes.
-
-        Any workload in the strategy's row space will do: other depths, other trees, other test
-        records, marginals. The same as ``reconstruct(release, workload)``.
-
-        Parameters
-        ----------
-        workload : ndarray, scipy sparse or Operator of shape (q, n)
-
-        Returns
-        -------
-        ndarray of shape (q, k)
-            A column for each class. Estimates may be negative or fractional.
-
-        Raises
-        ------
-        RowSpaceError
-            If rows of the workload are no combination of the strategy's rows; it names them.
-        """
-        from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct
-
-        return reconstruct(self, workload)
-
-    def row_variances(self, workload: Any) -> NDArray[np.float64]:
-        """Return the expected squared error of every answer of a workload, shape (q,).
-
-        ``variance * ||(W A⁺)_r||²`` in each class: exact, and the same whatever the data.
-
-        Raises
-        ------
-        RowSpaceError
-            As `ask`.
-        """
-        from mrf_matrix.mechanisms.measurement.reconstruct import row_variances
-
-        return row_variances(self, workload)
 
     @property
     def matrix(self) -> Operator:
@@ -231,16 +200,33 @@ class Release:
             f"{self.law}{rests}."
         )
 
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return names and values of everything public about the self."""
+        m, n = self.matrix.shape
+        norm = "L2" if self.mechanism.rounded.norm == "l2" else "L1"
+        rows = [
+            ("budget spent", repr(self.budget)),
+            ("neighbouring relation", self.neighboring),
+            ("noise", f"{self.noise}: {self.law}, variance {self.variance:.6g} an answer"),
+            ("strategy", f"{self.method}, {whole(m)} integer rows over {whole(n)} cells"),
+            ("sensitivity", f"{self.sensitivity:.6g} ({norm}, {NEIGHBOURS[self.neighboring]})"),
+            ("answers", f"{whole(m)} rows, {self.n_classes} classes"),
+            ("attributes", f"{len(self.sizes)}, of sizes {listed(map(str, self.sizes))}"),
+        ]
+        if self.domain is not None:
+            rows.append(("attribute names", listed(self.domain.names)))
+            if self.domain.target is not None:
+                rows.append(("classes of", str(self.domain.target.name)))
+        known = self.provenance
+        rows.append(("measured by", "unknown" if known is None else str(known)))
+        return rows
+
     def __repr__(self) -> str:
         rows, classes = self.answers.shape
         return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
 
     def __str__(self) -> str:
-        from mrf_matrix.mechanisms.measurement.release_display import as_text
-
-        return as_text(self)
+        return as_text(self.statement, self._rows())
 
     def _repr_html_(self) -> str:
-        from mrf_matrix.mechanisms.measurement.release_display import as_html
-
-        return as_html(self)
+        return as_html(self.statement, self._rows())
