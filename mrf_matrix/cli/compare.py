@@ -19,8 +19,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
     trees_option,
 )
-from mrf_matrix.cli.results import write_results
-from mrf_matrix.cli.screen import console, progress_bar
+from mrf_matrix.cli.screen import console, progress_bar, write_results
 
 
 @click.command(name="compare")

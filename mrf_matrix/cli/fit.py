@@ -21,8 +21,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
     trees_option,
 )
-from mrf_matrix.cli.paid_release import check_output, keep_release
-from mrf_matrix.cli.report_table import report_table
+from mrf_matrix.cli.paid_release import check_output, keep_release, report_table
 from mrf_matrix.cli.screen import console
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from mrf_matrix.cli.options import (
     trees_option,
 )
 from mrf_matrix.cli.plan_tables import plan_table, size_table
-from mrf_matrix.cli.results import write_results
-from mrf_matrix.cli.screen import console
+from mrf_matrix.cli.screen import console, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 

@@ -1,6 +1,7 @@
 """`mrf-matrix tune`: choose a design without data, and print what makes it."""
 
 import json
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit_line import fit_line
 from mrf_matrix.cli.options import (
     MODES,
     budget_options,
@@ -20,8 +20,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.plan_tables import search_table
-from mrf_matrix.cli.results import write_results
-from mrf_matrix.cli.screen import console, progress_bar
+from mrf_matrix.cli.screen import console, progress_bar, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 
@@ -43,6 +42,25 @@ OF_TREES = {
 }
 OF_BLOCKS = {"blocks": "n_blocks"}
 """Options of a space, and the parameters that they give values of."""
+
+
+FIT_OPTIONS = {
+    "epsilon": "--epsilon",
+    "rho": "--rho",
+    "neighboring": "--neighboring",
+    "n_records": "--records",
+    "n_blocks": "--blocks",
+    "n_trees": "--trees",
+    "max_depth": "--depth",
+    "splits": "--splits",
+    "strategy": "--strategy",
+    "voting": "--voting",
+    "n_ensembles": "--ensembles",
+    "max_features": "--max-features",
+    "random_state": "--seed",
+    "time_limit": "--time-limit",
+}
+"""Parameters of classifiers, and the options of `mrf-matrix fit` that set them."""
 
 
 def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
@@ -167,3 +185,25 @@ def pictures(found: Any) -> dict[str, Any]:
     from mrf_matrix.plotting import ParetoDisplay
 
     return {"designs.png": ParetoDisplay.from_tuning(found)}
+
+
+def fit_line(found: Any, domain: str) -> str | None:
+    """Return the command that trains the best design; None where `fit` has no such mode.
+
+    Parameters
+    ----------
+    found : Tuning
+    domain : str
+        A domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
+    """
+    if found.mode not in ("training", "posterior"):
+        return None
+    known = Path(domain).suffix == ""
+    words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
+    if found.mode == "posterior":
+        words += ["--method", "posterior"]
+    for name, option in FIT_OPTIONS.items():
+        value = found.best_params.get(name)
+        if value not in (None, "auto"):  # what is chosen where nothing is said
+            words += [option, str(value)]
+    return shlex.join([*words, "--output", "model.mrf"])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
+from mrf_matrix.reconstruction.simplex import FeasibleTables
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]

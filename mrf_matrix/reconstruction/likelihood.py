@@ -24,9 +24,9 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
 )
 from mrf_matrix.reconstruction.absolute_deviations import least_absolute_deviations
 from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
 from mrf_matrix.reconstruction.pooling import checked_releases, noise_of
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
+from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Dense, Operator, as_operator, check_allocation
 
 Array = NDArray[np.float64]

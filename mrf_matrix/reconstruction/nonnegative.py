@@ -11,11 +11,10 @@ from mrf_matrix.mechanisms.measurement.containment import check_determined
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
 from mrf_matrix.reconstruction.known_totals import checked_totals
 from mrf_matrix.reconstruction.merged_cells import MergedCells, merged_cells
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
-from mrf_matrix.reconstruction.simplex import nearest
+from mrf_matrix.reconstruction.simplex import FeasibleTables, nearest
 from strategies.operators import Identity
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.reconstruction.active_cells import exchanged
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
+from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Operator, check_allocation
 
 Array = NDArray[np.float64]
