@@ -63,7 +63,7 @@ def save_release(
     >>> from mrf_matrix.files.release_files import load_release, save_release
     >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
     >>> from mrf_matrix.mechanisms.measurement.measure import measure
-    >>> from mrf_matrix.mechanisms import count_cells
+    >>> from mrf_matrix.mechanisms import count_cells, reconstruct
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(np.eye(3), counts, PureDP(1))
     >>> with TemporaryDirectory() as folder:

@@ -59,10 +59,9 @@ class PrivacyLedger(OneLedger, Displayed):
     >>> _ = ledger.charge(PureDP(0.2), "forest", neighboring="add_remove")
     >>> ledger.spent, ledger.remaining
     (Fraction(3, 10), Fraction(7, 10))
-    >>> ledger.charge(PureDP(0.8), "another forest", neighboring="add_remove")
+    >>> ledger.charge(PureDP(0.8), "more", neighboring="add_remove")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: another forest asks for epsilon=0.8, but
-    ...
+    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: more asks for epsilon=0.8, but of ...
     """
 
     def __init__(

@@ -5,13 +5,13 @@ from fractions import Fraction
 from typing import Any
 
 from mrf_matrix.base import is_plain_line
+from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import Neighboring, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, written
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise
-from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 LONGEST_WHAT = 500
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.release import Noise, Release
-from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 ASKED = ("exact", "research")
 
