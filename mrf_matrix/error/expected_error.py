@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from strategies import Strategy
 from strategies.operators import Gram, as_operator
 
@@ -115,9 +114,7 @@ class ExpectedError:
                 f"{budget!r}: expected a budget of the kind of {self.budget!r}, for which the "
                 f"strategy was rounded."
             )
-        mechanism = self.mechanism
-        law = noise_for(mechanism.rounded.column_sum, mechanism.squared_factor, budget)
-        return replace(self, mechanism=replace(mechanism, budget=budget, law=law))
+        return replace(self, mechanism=self.mechanism.at(budget))
 
     def __repr__(self) -> str:
         rows = "" if self.row_squares is None else f", rms_per_row={self.rms_per_row:.6g}"
@@ -135,6 +132,7 @@ def expected_error(
     rho: Any = None,
     neighboring: str = "add_remove",
     n_classes: int = 1,
+    law: type[NoiseLaw] | None = None,
 ) -> ExpectedError:
     """Return the expected squared error of answering a workload through a strategy.
 
@@ -150,6 +148,8 @@ def expected_error(
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_classes : int, default=1
         Number of class columns.
+    law : subclass of NoiseLaw, optional
+        Noise of your own, see `calibrate`.
 
     Returns
     -------
@@ -173,7 +173,7 @@ add_remove neighbours, discrete Laplace noise of scale 1)
     """
     budget = as_budget(epsilon=epsilon, rho=rho)
     classes = _checked_classes(n_classes)
-    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
     if workload is not None:
         queries = as_operator(workload, "workload")
         rows = recovered_squares(queries, mechanism.rounded.recovery)

@@ -82,6 +82,11 @@ def save_release(
         if not isinstance(domain, Domain):
             raise TypeError(f"domain is of type {type(domain).__name__}: expected a Domain.")
         release = replace(release, domain=domain)
+    if not release.mechanism.is_proved:
+        raise ReleaseFileError(
+            f"law: {release.law} has no form in files, whose reader could not check its claim. "
+            f"Expected the noise that calibrate(...) gives without law=."
+        )
     if not release.is_private and not allow_nonprivate:
         raise ReleaseFileError(
             f"{release.statement} Expected exact noise of a finite budget, or "

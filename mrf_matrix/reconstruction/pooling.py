@@ -160,6 +160,8 @@ def noise_of(releases: Sequence[Release]) -> Noise:
     kinds = {release.noise for release in releases}
     if kinds <= set(PRIVATE_NOISE):
         return "shares" if "shares" in kinds else "exact"
+    if kinds <= {*PRIVATE_NOISE, "claimed"}:
+        return "claimed"
     return "none" if kinds == {"none"} else "research"
 
 

@@ -76,7 +76,7 @@ add_remove neighbours.)
         mechanism = calibrate(
             strategy, checked_budget(budget), neighboring=neighboring, workload=workload
         )
-    kind = _checked_noise(noise, mechanism.budget, random_state)
+    kind = _checked_noise(noise, mechanism, random_state)
     if not isinstance(counts, CellCounts):
         raise TypeError(
             f"counts is of type {type(counts).__name__}: expected CellCounts, from "
@@ -84,7 +84,7 @@ add_remove neighbours.)
         )
     check_columns(mechanism.rounded.matrix, counts.sizes)
     generator = _generator(random_state) if kind == "research" else None
-    if kind == "exact":
+    if kind in ("exact", "claimed"):
         check_parent_process()
     answers = counts.answers(mechanism.rounded.matrix)
     if generator is not None:
@@ -114,7 +114,7 @@ def _as_calibrated(mechanism: Mechanism, budget: PureDP | ZCDP | None) -> Mechan
     return mechanism
 
 
-def _checked_noise(noise: Any, budget: PureDP | ZCDP, random_state: Any) -> Noise:
+def _checked_noise(noise: Any, mechanism: Mechanism, random_state: Any) -> Noise:
     if noise not in ASKED:
         raise ValueError(
             f"noise={noise!r}: expected 'exact' (release-grade) or 'research' (seedable, for "
@@ -125,6 +125,8 @@ def _checked_noise(noise: Any, budget: PureDP | ZCDP, random_state: Any) -> Nois
             "random_state was given with noise='exact': release-grade noise is never seedable. "
             "Expected random_state=None, or noise='research' for a reproducible study."
         )
-    if budget.is_infinite:
+    if mechanism.budget.is_infinite:
         return "none"
-    return "research" if noise == "research" else "exact"
+    if noise == "research":
+        return "research"
+    return "exact" if mechanism.is_proved else "claimed"

@@ -10,7 +10,13 @@ from mrf_matrix.base import is_plain_line
 
 LONGEST = 200
 
-SAMPLERS = {"exact": "opendp", "shares": "parties", "research": "numpy", "none": "nothing"}
+SAMPLERS = {
+    "exact": "opendp",
+    "shares": "parties",
+    "claimed": "its-law",
+    "research": "numpy",
+    "none": "nothing",
+}
 """What draws each kind of noise."""
 
 
@@ -81,7 +87,7 @@ class Provenance:
     def today(cls, noise: str) -> "Provenance":
         """Return the provenance of a measurement that is made now with a kind of noise."""
         drawn = SAMPLERS[noise]
-        named = noise in ("none", "shares")  # each party draws its own, with its own program
+        named = noise in ("none", "shares", "claimed")  # parties and laws draw their own
         sampler = drawn if named else f"{drawn} {installed(drawn)}"
         return cls(installed("mrf-matrix"), datetime.now(UTC).date(), sampler)
 

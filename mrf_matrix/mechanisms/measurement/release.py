@@ -21,7 +21,7 @@ from mrf_matrix.mechanisms.measurement.release_display import (
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from strategies.operators import Operator
 
-Noise = Literal["exact", "shares", "research", "none"]
+Noise = Literal["exact", "shares", "claimed", "research", "none"]
 NOISE_KINDS: tuple[str, ...] = get_args(Noise)
 PRIVATE_NOISE = ("exact", "shares")
 """Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
@@ -42,8 +42,9 @@ class Release:
         The public part: integer strategy, noise law, budget, neighbouring relation.
     answers : ndarray of int64, shape (m, k)
         Noisy answers, a column for each class.
-    noise : {"exact", "shares", "research", "none"}
+    noise : {"exact", "shares", "claimed", "research", "none"}
         Only "exact" noise, or exact "shares" of it from several parties, makes a private release.
+        "claimed" noise is that of a law whose privacy is its author's word.
     sizes : tuple of int
         Attribute sizes of the public domain.
     provenance : Provenance, optional
@@ -92,6 +93,12 @@ class Release:
             raise ValueError(
                 f"noise={self.noise!r}, quorum={self.quorum!r}: expected a Quorum with noise "
                 f"'shares', which says on whom the claim rests, and with no other noise."
+            )
+        proved = self.mechanism.is_proved
+        if proved if self.noise == "claimed" else not proved and self.noise in PRIVATE_NOISE:
+            raise ValueError(
+                f"noise={self.noise!r} of {self.law}: expected 'claimed' for laws whose privacy is "
+                f"not proved here, and for no other."
             )
         if self.provenance is not None:
             self.provenance.check_noise(self.noise)
@@ -193,6 +200,11 @@ class Release:
             return (
                 f"NOT A PRIVATE RELEASE: {self.law} from a seedable generator (research noise), "
                 f"with the error of {self.budget!r} under {self.neighboring} neighbours."
+            )
+        if self.noise == "claimed":
+            return (
+                f"Claim by {self.law.name}, unverified: {self.budget!r} under {self.neighboring} "
+                f"neighbours, {self.law}."
             )
         rests = "" if self.quorum is None else f", {self.quorum.condition}"
         return (
