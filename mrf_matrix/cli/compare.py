@@ -11,13 +11,13 @@ from mrf_matrix.cli.compare_tables import accuracy_table, notes, strategy_table
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     comma_floats,
+    n_trees_option,
     neighboring_option,
+    random_state_option,
     result_options,
-    seed_option,
     splits_option,
     strategy_option,
     time_limit_option,
-    trees_option,
 )
 from mrf_matrix.cli.screen import console, progress_bar, write_results
 
@@ -30,8 +30,8 @@ from mrf_matrix.cli.screen import console, progress_bar, write_results
     type=click.Path(exists=True, dir_okay=False),
     help="Domain file (JSON) of a CSV or Parquet data set.",
 )
-@trees_option()
-@click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
+@n_trees_option()
+@click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
 @splits_option()
 @click.option(
     "--epsilons",
@@ -41,10 +41,10 @@ from mrf_matrix.cli.screen import console, progress_bar, write_results
     help="Privacy budgets, separated by commas.",
 )
 @click.option(
-    "--repeats", default=3, show_default=True, help="Train/test splits; each has its own forest."
+    "--n-splits", default=3, show_default=True, help="Train/test splits; each has its own forest."
 )
-@click.option("--draws", default=5, show_default=True, help="Noise draws for each split and ε.")
-@seed_option("Seed of splits, forests and research noise.")
+@click.option("--n-draws", default=5, show_default=True, help="Noise draws for each split and ε.")
+@random_state_option("Seed of splits, forests and research noise.")
 @click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard", show_default=True)
 @strategy_option()
 @neighboring_option()
@@ -76,22 +76,7 @@ def command(
 
     data = load_dataset(dataset) if domain_file is None else load_dataset(dataset, domain_file)
     with progress_bar(quiet=as_json) as progress:
-        study = compare(
-            data,
-            n_trees=settings["trees"],
-            max_depth=settings["depth"],
-            splits=settings["splits"],
-            epsilons=settings["epsilons"],
-            n_splits=settings["repeats"],
-            n_draws=settings["draws"],
-            voting=settings["voting"],
-            strategy=settings["strategy"],
-            neighboring=settings["neighboring"],
-            noise=settings["noise"],
-            time_limit=settings["time_limit"],
-            random_state=settings["seed"],
-            progress=progress,
-        )
+        study = compare(data, progress=progress, **settings)
     record = json.dumps(study.to_dict(), indent=2)
     if as_json:
         click.echo(record)

@@ -11,12 +11,12 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import domain_of
 from mrf_matrix.cli.options import (
     budget_options,
+    n_trees_option,
     neighboring_option,
-    seed_option,
+    random_state_option,
     splits_option,
     strategy_option,
     time_limit_option,
-    trees_option,
 )
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console, table
@@ -53,12 +53,12 @@ def command() -> None:
 @click.option("--vanish", default=0, show_default=True, help="Parties that do vanish, at random.")
 @click.option("--remove-excess", is_flag=True, help="Take noise that nobody needs off again.")
 @budget_options()
-@trees_option()
-@click.option("--depth", default=3, show_default=True, help="Depth of a tree.")
+@n_trees_option()
+@click.option("--max-depth", default=3, show_default=True, help="Depth of a tree.")
 @splits_option()
 @strategy_option()
 @neighboring_option()
-@seed_option("Seed of forest and drop-outs; noise has none.")
+@random_state_option("Seed of forest and drop-outs; noise has none.")
 @time_limit_option(4.0, "Seconds to search for a strategy.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="Release file to write."
@@ -138,13 +138,13 @@ def designed(
     from strategies import select
 
     budget = budget_or_default(epsilon=settings["epsilon"], rho=settings["rho"])
-    source = RandomTrees(settings["trees"], settings["depth"], splits=settings["splits"])
-    workload = path_matrix(source.grow(records.domain, random_state=settings["seed"]))
+    source = RandomTrees(settings["n_trees"], settings["max_depth"], splits=settings["splits"])
+    workload = path_matrix(source.grow(records.domain, random_state=settings["random_state"]))
     strategy = select(
         workload,
         budget.norm,
         settings["strategy"],
-        settings["seed"],
+        settings["random_state"],
         time_limit=settings["time_limit"],
     )
     design = federate(
@@ -167,7 +167,7 @@ def vanishing(parties: int, settings: dict[str, Any]) -> Any:
 
     if not 0 <= settings["vanish"] <= parties:
         raise click.ClickException(f"--vanish {settings['vanish']}: expected 0 to {parties}.")
-    generator = np.random.default_rng(settings["seed"])
+    generator = np.random.default_rng(settings["random_state"])
     gone = generator.choice(parties, settings["vanish"], replace=False).tolist()
     return Network(dict.fromkeys(gone, "masked"))
 

@@ -13,10 +13,10 @@ from mrf_matrix.cli.options import (
     MODES,
     budget_options,
     mode_option,
+    n_records_option,
     neighboring_option,
-    records_option,
+    random_state_option,
     result_options,
-    seed_option,
     time_limit_option,
 )
 from mrf_matrix.cli.plan_tables import search_table
@@ -31,36 +31,36 @@ def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) 
     return [int(piece) if piece.strip().isdigit() else piece.strip() for piece in value.split(",")]
 
 
-OF_TREES = {
-    "depths": "max_depth",
-    "trees": "n_trees",
-    "splits": "splits",
-    "strategies": "strategy",
-    "voting": "voting",
-    "ensembles": "n_ensembles",
-    "features": "max_features",
-}
-OF_BLOCKS = {"blocks": "n_blocks"}
-"""Options of a space, and the parameters that they give values of."""
+OF_TREES = (
+    "max_depth",
+    "n_trees",
+    "splits",
+    "strategy",
+    "voting",
+    "n_ensembles",
+    "max_features",
+)
+OF_BLOCKS = ("n_blocks",)
+"""Options of a space: parameters that they give values of."""
 
 
-FIT_OPTIONS = {
-    "epsilon": "--epsilon",
-    "rho": "--rho",
-    "neighboring": "--neighboring",
-    "n_records": "--records",
-    "n_blocks": "--blocks",
-    "n_trees": "--trees",
-    "max_depth": "--depth",
-    "splits": "--splits",
-    "strategy": "--strategy",
-    "voting": "--voting",
-    "n_ensembles": "--ensembles",
-    "max_features": "--max-features",
-    "random_state": "--seed",
-    "time_limit": "--time-limit",
-}
-"""Parameters of classifiers, and the options of `mrf-matrix fit` that set them."""
+FIT_PARAMETERS = (
+    "epsilon",
+    "rho",
+    "neighboring",
+    "n_records",
+    "n_blocks",
+    "n_trees",
+    "max_depth",
+    "splits",
+    "strategy",
+    "voting",
+    "n_ensembles",
+    "max_features",
+    "random_state",
+    "time_limit",
+)
+"""Parameters of classifiers that options of `mrf-matrix fit` set."""
 
 
 def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
@@ -72,8 +72,8 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
 
     mode = settings["mode"]
     given = {
-        kind: {name: settings[opt] for opt, name in options.items() if settings[opt] is not None}
-        for kind, options in (("trees", OF_TREES), ("blocks", OF_BLOCKS))
+        kind: {name: settings[name] for name in names if settings[name] is not None}
+        for kind, names in (("trees", OF_TREES), ("blocks", OF_BLOCKS))
     }
     told = [kind for kind, values in given.items() if values]
     if mode == "auto" and len(told) == 1:
@@ -82,9 +82,9 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
         raise ValueError(
             f"--mode {mode}: expected "
             + (
-                "no option of random trees, but --blocks."
+                "no option of random trees, but --n-blocks."
                 if mode == "posterior"
-                else "no --blocks."
+                else "no --n-blocks."
             )
         )
     return [
@@ -96,7 +96,7 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
 @click.command(name="tune")
 @click.argument("domain")
 @budget_options()
-@records_option()
+@n_records_option()
 @mode_option(
     "auto: training and posterior, or that of the options given.", ("auto", *MODES), "auto"
 )
@@ -107,25 +107,25 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
     show_default=True,
     help="Expected accuracy under a public prior, flip probability, error, or bias bound.",
 )
-@click.option("--depths", callback=comma_values, help="Depths to try, separated by commas.")
-@click.option("--trees", callback=comma_values, help="Numbers of trees to try.")
+@click.option("--max-depth", callback=comma_values, help="Depths to try, separated by commas.")
+@click.option("--n-trees", callback=comma_values, help="Numbers of trees to try.")
 @click.option("--splits", callback=comma_values, help="Kinds of splits to try.")
-@click.option("--strategies", callback=comma_values, help="Strategy families to try.")
+@click.option("--strategy", callback=comma_values, help="Strategy families to try.")
 @click.option("--voting", callback=comma_values, help="Voting rules to try.")
-@click.option("--ensembles", callback=comma_values, help="Numbers of ensembles to try.")
-@click.option("--features", callback=comma_values, help="Attributes of an ensemble to try.")
+@click.option("--n-ensembles", callback=comma_values, help="Numbers of ensembles to try.")
+@click.option("--max-features", callback=comma_values, help="Attributes of an ensemble to try.")
 @click.option(
-    "--blocks", callback=comma_values, help="Numbers of blocks of posterior to try, or auto."
+    "--n-blocks", callback=comma_values, help="Numbers of blocks of posterior to try, or auto."
 )
 @neighboring_option(None)
-@seed_option()
+@random_state_option()
 @time_limit_option(1.0)
 @click.option("--max-seconds", type=float, help="Begin no further design after this time.")
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
 )
 @click.option("--max-bytes", type=int, help="Refuse designs with a larger array.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes.")
+@click.option("--n-jobs", type=int, default=1, show_default=True, help="Processes.")
 @click.option(
     "--resume", type=click.Path(dir_okay=False, path_type=Path), help="File of finished trials."
 )
@@ -148,7 +148,7 @@ def command(
             schema,
             epsilon=settings["epsilon"],
             rho=settings["rho"],
-            n_records=settings["records"] or public_records(domain),
+            n_records=settings["n_records"] or public_records(domain),
             mode=settings["mode"],
             neighboring=settings["neighboring"],
             objective=settings["objective"],
@@ -157,10 +157,10 @@ def command(
             max_seconds=settings["max_seconds"],
             max_release_seconds=settings["max_release_seconds"],
             max_bytes=settings["max_bytes"],
-            n_jobs=settings["jobs"],
+            n_jobs=settings["n_jobs"],
             resume=settings["resume"],
             progress=progress,
-            random_state=settings["seed"],
+            random_state=settings["random_state"],
         )
     record = json.dumps({"domain": label, **found.to_dict()}, indent=2, default=str)
     if as_json:
@@ -202,8 +202,8 @@ def fit_line(found: Any, domain: str) -> str | None:
     words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
     if found.mode == "posterior":
         words += ["--method", "posterior"]
-    for name, option in FIT_OPTIONS.items():
+    for name in FIT_PARAMETERS:
         value = found.best_params.get(name)
         if value not in (None, "auto"):  # what is chosen where nothing is said
-            words += [option, str(value)]
+            words += ["--" + name.replace("_", "-"), str(value)]
     return shlex.join([*words, "--output", "model.mrf"])
