@@ -172,7 +172,7 @@ def command(
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
-def classifier(settings: dict[str, Any], ledger: Any) -> Any:
+def classifier(settings: dict[str, Any], ledger: object) -> Any:
     """Return the classifier of the options, without a domain yet."""
     from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
 

@@ -56,7 +56,7 @@ class Table:
         return dataset_of_columns(self.label, known, kept, y, self.source, self.licence)
 
 
-def table_of(records: Any) -> Table:
+def table_of(records: object) -> Table:
     """Return the table of a frame or a mapping of columns, the classes among them.
 
     Raises

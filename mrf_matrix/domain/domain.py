@@ -140,7 +140,7 @@ class Domain:
             )
         return self.target
 
-    def encode(self, records: Any, *, extra: Literal["error", "ignore"] = "error") -> Codes:
+    def encode(self, records: object, *, extra: Literal["error", "ignore"] = "error") -> Codes:
         """Return the codes of records.
 
         Parameters
@@ -163,7 +163,7 @@ class Domain:
         """
         return encode_records(self.attributes, records, extra)
 
-    def encode_target(self, labels: Any) -> Codes:
+    def encode_target(self, labels: object) -> Codes:
         """Return the class codes of labels (array, series or list), shape (N,)."""
         return encode_labels(self.required_target(), labels)
 
@@ -172,7 +172,7 @@ class Domain:
         codes: ArrayLike,
         *,
         numeric: Literal["interval", "midpoint"] = "interval",
-        native: Any = None,
+        native: object = None,
     ) -> Any:
         """Return what codes stand for.
 
@@ -209,7 +209,7 @@ class Domain:
 
     @classmethod
     def from_data(
-        cls, records: Any, labels: Any = None, *, max_bins: int = 8, max_categories: int = 64
+        cls, records: object, labels: object = None, *, max_bins: int = 8, max_categories: int = 64
     ) -> "Domain":
         """Return a domain that fits given records. **Not private**: it warns.
 
@@ -244,7 +244,7 @@ class Domain:
         return domain_to_dict(self.attributes, self.target)
 
     @classmethod
-    def from_dict(cls, data: Any) -> "Domain":
+    def from_dict(cls, data: object) -> "Domain":
         """Return the domain that :meth:`to_dict` wrote; the data may be untrusted."""
         return cls(*domain_from_dict(data))
 

@@ -15,7 +15,7 @@ from mrf_matrix.domain.lookup import encode_column
 from mrf_matrix.domain.matching import Codes
 
 
-def encode_records(attributes: Sequence[Attribute], records: Any, extra: str) -> Codes:
+def encode_records(attributes: Sequence[Attribute], records: object, extra: str) -> Codes:
     """Return the codes of records, shape (N, d), C-contiguous.
 
     Raises
@@ -34,7 +34,7 @@ def encode_records(attributes: Sequence[Attribute], records: Any, extra: str) ->
     return np.ascontiguousarray(codes.T)
 
 
-def encode_labels(target: Attribute, labels: Any) -> Codes:
+def encode_labels(target: Attribute, labels: object) -> Codes:
     """Return the class codes of labels, shape (N,); an array of shape (N, 1) is taken too."""
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]

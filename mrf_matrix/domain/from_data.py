@@ -19,7 +19,7 @@ REMEDY = (
 
 
 def attributes_from_data(
-    records: Any, labels: Any = None, max_bins: int = 8, max_categories: int = 64
+    records: object, labels: object = None, max_bins: int = 8, max_categories: int = 64
 ) -> tuple[list[Attribute], Attribute | None]:
     """Return attributes and target that fit given records, and warn that this is not private.
 

@@ -17,7 +17,7 @@ UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
 DENSE_RANGE = 2**16  # integer categories within so wide a range are looked up in a table
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
     if value is None:
         return True
@@ -54,7 +54,7 @@ def find_categories(attribute: Attribute, column: Column) -> Codes:
 class CodeTable(dict[Any, int]):
     """Codes of known values; anything else is unlisted."""
 
-    def __missing__(self, key: Any) -> int:
+    def __missing__(self, key: object) -> int:
         """Mark a value without a code."""
         return UNLISTED
 

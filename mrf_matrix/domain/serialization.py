@@ -85,7 +85,7 @@ def attribute_from_dict(data: Any, where: str) -> Attribute:
         raise DomainError(f"{where}: {error}") from error
 
 
-def checked_list(data: Any, where: str, most: int) -> Sequence[Any]:
+def checked_list(data: object, where: str, most: int) -> Sequence[Any]:
     """Refuse anything but a list of bounded length."""
     if not isinstance(data, list | tuple):
         raise DomainError(f"{where} is {type(data).__name__}; expected a list.")
@@ -94,7 +94,7 @@ def checked_list(data: Any, where: str, most: int) -> Sequence[Any]:
     return data
 
 
-def check_keys(data: Any, allowed: set[str], needed: set[str], where: str) -> None:
+def check_keys(data: object, allowed: set[str], needed: set[str], where: str) -> None:
     """Refuse anything but an object with known keys."""
     if not isinstance(data, dict):
         raise DomainError(f"{where} is {type(data).__name__}; expected an object.")

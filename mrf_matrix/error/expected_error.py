@@ -8,7 +8,6 @@ integers that will be measured, and v the exact variance of the discrete noise.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +105,7 @@ class ExpectedError:
             )
         return self.row_squares
 
-    def at(self, *, epsilon: Any = None, rho: Any = None) -> "ExpectedError":
+    def at(self, *, epsilon: object = None, rho: object = None) -> "ExpectedError":
         """Return the same at another budget of the same kind, without new linear algebra."""
         budget = as_budget(epsilon=epsilon, rho=rho)
         if type(budget) is not type(self.budget):
@@ -125,11 +124,11 @@ class ExpectedError:
 
 
 def expected_error(
-    strategy: Any,
-    workload: Any = None,
+    strategy: object,
+    workload: object = None,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
+    epsilon: object = None,
+    rho: object = None,
     neighboring: str = "add_remove",
     n_classes: int = 1,
     law: type[NoiseLaw] | None = None,
@@ -189,10 +188,10 @@ add_remove neighbours, discrete Laplace noise of scale 1)
 
 
 def direct_error(
-    matrix: Any,
+    matrix: object,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
+    epsilon: object = None,
+    rho: object = None,
     neighboring: str = "add_remove",
     n_classes: int = 1,
 ) -> ExpectedError:
@@ -213,7 +212,7 @@ def direct_error(
     return ExpectedError(mechanism, classes, float(rows.sum()), rows)
 
 
-def _checked_classes(n_classes: Any) -> int:
+def _checked_classes(n_classes: object) -> int:
     if isinstance(n_classes, bool) or not isinstance(n_classes, Integral) or n_classes < 1:
         raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")
     return int(n_classes)

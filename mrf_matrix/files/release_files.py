@@ -3,7 +3,6 @@
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.container import (
@@ -137,5 +136,5 @@ def load_release(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> 
         raise ReleaseFileError(f"{where}: {one_line(error)}") from error
 
 
-def _domain(data: Any) -> Domain | None:
+def _domain(data: object) -> Domain | None:
     return None if data is None else Domain.from_dict(data)

@@ -188,7 +188,7 @@ class Forest(Nodes):
         )
 
 
-def _read_only(name: str, array: Any) -> Ints:
+def _read_only(name: str, array: object) -> Ints:
     """Return a read-only int32 copy of a one-dimensional integer array."""
     given = np.asarray(array)
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):

@@ -29,7 +29,7 @@ class AccuracyDisplay:
         self.comparison = comparison
 
     @classmethod
-    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> "AccuracyDisplay":
+    def from_comparison(cls, comparison: Comparison, *, ax: object = None) -> "AccuracyDisplay":
         """Draw a study.
 
         Parameters

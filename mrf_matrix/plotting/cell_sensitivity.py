@@ -30,7 +30,7 @@ class CellSensitivityDisplay:
         self.plan = plan
 
     @classmethod
-    def from_plan(cls, plan: Plan, *, ax: Any = None) -> "CellSensitivityDisplay":
+    def from_plan(cls, plan: Plan, *, ax: object = None) -> "CellSensitivityDisplay":
         """Draw a plan's sensitivities.
 
         Parameters

@@ -54,7 +54,7 @@ class LeafErrorDisplay:
 
     @classmethod
     def from_plan(
-        cls, plan: Plan, *, tree: int = 0, ensemble: int = 0, ax: Any = None
+        cls, plan: Plan, *, tree: int = 0, ensemble: int = 0, ax: object = None
     ) -> "LeafErrorDisplay":
         """Draw one tree of a plan.
 

@@ -46,7 +46,7 @@ class ErrorCurveDisplay:
         plan: Plan | Mapping[str, Plan],
         *,
         amounts: Sequence[float] = AMOUNTS,
-        ax: Any = None,
+        ax: object = None,
     ) -> "ErrorCurveDisplay":
         """Draw one or several plans.
 

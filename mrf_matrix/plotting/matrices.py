@@ -49,7 +49,7 @@ class MatrixDisplay:
         }
 
     @classmethod
-    def from_plan(cls, plan: Plan, *, ensemble: int = 0, ax: Any = None) -> "MatrixDisplay":
+    def from_plan(cls, plan: Plan, *, ensemble: int = 0, ax: object = None) -> "MatrixDisplay":
         """Draw the three matrices of one ensemble.
 
         Parameters

@@ -41,7 +41,7 @@ default="measurements"
 
     @classmethod
     def from_tuning(
-        cls, tuning: Tuning, *, against: str = "measurements", ax: Any = None
+        cls, tuning: Tuning, *, against: str = "measurements", ax: object = None
     ) -> "ParetoDisplay":
         """Draw a search.
 

@@ -36,13 +36,13 @@ class ReliabilityDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: object,
+        X: object,
+        y: object,
         *,
         n_bins: int = 10,
         name: str | None = None,
-        ax: Any = None,
+        ax: object = None,
     ) -> "ReliabilityDisplay":
         """Draw fitted classifiers on records that they have not seen.
 
@@ -69,13 +69,13 @@ class ReliabilityDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y: Any,
-        proba: Any,
+        y: object,
+        proba: object,
         *,
-        classes: Any = None,
+        classes: object = None,
         n_bins: int = 10,
         name: str = "classifier",
-        ax: Any = None,
+        ax: object = None,
     ) -> "ReliabilityDisplay":
         """Draw predicted probabilities.
 
@@ -127,5 +127,5 @@ class ReliabilityDisplay:
         return self
 
 
-def _named(given: Any, name: str) -> dict[str, Any]:
+def _named(given: object, name: str) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {name: given}

@@ -37,7 +37,9 @@ class StrategyBoundDisplay:
         self.losses = dict(sorted(finite.items(), key=lambda item: item[1]))
 
     @classmethod
-    def from_plan(cls, plan: Plan, *, ensemble: int = 0, ax: Any = None) -> "StrategyBoundDisplay":
+    def from_plan(
+        cls, plan: Plan, *, ensemble: int = 0, ax: object = None
+    ) -> "StrategyBoundDisplay":
         """Draw one ensemble's strategies.
 
         Parameters

@@ -24,7 +24,9 @@ class StrategyErrorDisplay:
         self.comparison = comparison
 
     @classmethod
-    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> "StrategyErrorDisplay":
+    def from_comparison(
+        cls, comparison: Comparison, *, ax: object = None
+    ) -> "StrategyErrorDisplay":
         """Draw a study's strategies.
 
         Parameters

@@ -33,7 +33,7 @@ def load_pyplot() -> Any:
     return plt
 
 
-def new_axes(ax: Any, figsize: tuple[float, float] = (6.4, 4.2)) -> Any:
+def new_axes(ax: object, figsize: tuple[float, float] = (6.4, 4.2)) -> Any:
     """Return the given axes, or the axes of a new figure laid out to fit its labels."""
     if ax is not None:
         return ax

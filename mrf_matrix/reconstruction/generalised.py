@@ -1,7 +1,6 @@
 """Generalised least squares: every release counts by how little noise it carries."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from mrf_matrix.reconstruction.exact_counts import exact_counts
 from mrf_matrix.reconstruction.pooling import pooled
 
 
-def combine(releases: Release | Sequence[Release], workload: Any) -> Estimate:
+def combine(releases: Release | Sequence[Release], workload: object) -> Estimate:
     """Answer a workload from one or several releases by generalised least squares.
 
     With strategies ``A_i``, answers ``y_i`` and noise variances ``v_i``, and ``A`` and ``y`` the

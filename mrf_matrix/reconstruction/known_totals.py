@@ -7,7 +7,6 @@ of the total says about the noise of each answer.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +35,9 @@ TOLERANCE = 1e-6
 
 def with_known_totals(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
-    class_totals: Any = None,
+    class_totals: object = None,
     total: float | None = None,
 ) -> Estimate:
     """Answer a workload by least squares under public totals.
@@ -108,7 +107,7 @@ def with_known_totals(
     )
 
 
-def checked_totals(n_classes: int, class_totals: Any, total: Any) -> tuple[Array, bool]:
+def checked_totals(n_classes: int, class_totals: object, total: object) -> tuple[Array, bool]:
     """Return the totals, and whether it is one for all classes together, or refuse."""
     if (class_totals is None) == (total is None):
         raise ValueError(

@@ -70,9 +70,9 @@ class _Fit:
 
 def maximum_likelihood(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
-    model: Any = None,
+    model: object = None,
     nonnegative: bool = False,
 ) -> LikelihoodEstimate:
     """Answer a workload from the likeliest counts of a linear model ``D = X β``.
@@ -166,7 +166,7 @@ def _common_law(releases: Sequence[Release]) -> type[NoiseLaw]:
     )
 
 
-def _fit(releases: Sequence[Release], queries: Operator, model: Any) -> _Fit:
+def _fit(releases: Sequence[Release], queries: Operator, model: object) -> _Fit:
     """Divide every release by its noise's scale and bring it to the model's coefficients."""
     parts = [release.mechanism.rounded.recovery for release in releases]
     rows, n = sum(part.shape[0] for part in parts), parts[0].shape[1]

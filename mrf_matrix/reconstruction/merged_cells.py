@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ class MergedCells:
         return int(self.answers.shape[1])
 
 
-def merged_cells(releases: Release | Sequence[Release], workload: Any) -> MergedCells:
+def merged_cells(releases: Release | Sequence[Release], workload: object) -> MergedCells:
     """Bring releases and workload to the groups of cells that the releases tell apart.
 
     Raises

@@ -29,9 +29,9 @@ NOTE = (
 
 def nonnegative_least_squares(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
-    class_totals: Any = None,
+    class_totals: object = None,
     total: float | None = None,
 ) -> Estimate:
     """Answer a workload by least squares over tables without negative counts.
@@ -88,10 +88,10 @@ def nonnegative_least_squares(
 
 def nearest_on_simplex(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
     per: Per = "class",
-    class_totals: Any = None,
+    class_totals: object = None,
 ) -> Estimate:
     """Answer a workload from least-squares counts of the cells, projected onto simplices.
 
@@ -143,7 +143,7 @@ def nearest_on_simplex(
     return _answered(cells, counts, method)
 
 
-def _feasible(n_classes: int, class_totals: Any, total: Any) -> FeasibleTables:
+def _feasible(n_classes: int, class_totals: object, total: object) -> FeasibleTables:
     """Return non-negative tables, with known sums where there are any."""
     if class_totals is None and total is None:
         return FeasibleTables()

@@ -1,7 +1,6 @@
 """The tables that counts can be, not negative and of known sums, and the nearest such table."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,7 @@ Array = NDArray[np.float64]
 
 
 def project_to_simplex(
-    values: Any, total: Any = 1.0, *, axis: int = 0, weights: Any = None
+    values: object, total: object = 1.0, *, axis: int = 0, weights: object = None
 ) -> Array:
     """Project vectors onto the simplex ``{x >= 0, Σ x = total}``.
 
@@ -70,7 +69,7 @@ def nearest(columns: Array, sums: Array, metric: Array) -> Array:
     return np.asarray(np.maximum(columns - level / metric[:, None], 0.0))
 
 
-def _checked_sums(total: Any, length: int) -> Array:
+def _checked_sums(total: object, length: int) -> Array:
     given = np.asarray(total, dtype=np.float64)
     if given.shape not in ((), (length,)) or not np.isfinite(given).all() or (given < 0).any():
         raise ValueError(
@@ -80,7 +79,7 @@ def _checked_sums(total: Any, length: int) -> Array:
     return np.broadcast_to(given, (length,))
 
 
-def _checked_weights(weights: Any, length: int) -> Array:
+def _checked_weights(weights: object, length: int) -> Array:
     given = np.ones(length) if weights is None else np.asarray(weights, dtype=np.float64)
     if given.shape != (length,) or not np.isfinite(given).all() or (given <= 0).any():
         raise ValueError(f"weights has shape {given.shape}: expected {length} positive numbers.")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +68,7 @@ def leaf_sums(forest: Forest) -> sparse.csr_array:
 
 
 def answers_from_releases(
-    forest: Forest, releases: Release | Sequence[Release], class_totals: Any = None
+    forest: Forest, releases: Release | Sequence[Release], class_totals: object = None
 ) -> NodeAnswers:
     """Ask every node of the releases by least squares; equal nodes are asked once.
 
@@ -89,7 +88,7 @@ def answers_from_releases(
     return NodeAnswers(found.values[number], found.variances[number], parts, found.noise)
 
 
-def answers_from_leaves(forest: Forest, values: Any, variances: Any) -> NodeAnswers:
+def answers_from_leaves(forest: Forest, values: object, variances: object) -> NodeAnswers:
     """Add up leaf values whose noises are independent, as where every leaf was measured itself.
 
     Raises

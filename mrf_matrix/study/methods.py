@@ -224,7 +224,7 @@ def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...
 
 
 def strategy_of_queries(
-    key: str, setting: Setting, queries: NDArray[np.int32], strategy: Any, time_limit: float
+    key: str, setting: Setting, queries: NDArray[np.int32], strategy: object, time_limit: float
 ) -> Strategy:
     """Return the strategy for the votes of test records, selected once for every fit.
 

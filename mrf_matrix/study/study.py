@@ -256,12 +256,12 @@ def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
     return [float(value) for value in values]
 
 
-def _is_method(strategy: Any) -> bool:
+def _is_method(strategy: object) -> bool:
     """Tell a way to find a strategy from a strategy."""
     return isinstance(strategy, str | Family)
 
 
-def _named(strategy: Any) -> str:
+def _named(strategy: object) -> str:
     """Return a strategy's name for the record."""
     if isinstance(strategy, Family):
         return strategy.name

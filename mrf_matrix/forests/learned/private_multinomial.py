@@ -136,7 +136,7 @@ class PrivateMultinomialTrees:
         labels: NDArray[Any],
         *,
         noise: Noise = "exact",
-        noise_state: Any = None,
+        noise_state: object = None,
         bits: Bits | None = None,
     ) -> PrivateGrown:
         """Grow the structure from private records.

@@ -189,7 +189,7 @@ class EnsembleDesign:
         return given
 
 
-def _check_asks_no_records(source: Any) -> None:
+def _check_asks_no_records(source: object) -> None:
     """Refuse a path source that grows from records: a plan has none to give."""
     if isinstance(source, Forest):
         return

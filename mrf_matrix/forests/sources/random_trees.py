@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,7 +203,7 @@ def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
     return np.where(count > 0, chosen, -1).astype(np.int32)
 
 
-def _attribute_index(domain: Domain, attribute: Any) -> int:
+def _attribute_index(domain: Domain, attribute: object) -> int:
     names = list(domain.names)
     if isinstance(attribute, str):
         if attribute not in names:

@@ -91,7 +91,7 @@ class Budget:
             )
         return self if self.is_infinite else self.of(self.amount - other.amount)
 
-    def __mul__(self, factor: Any) -> Self:
+    def __mul__(self, factor: object) -> Self:
         exact = exact_positive("factor", factor)
         return self if self.is_infinite else self.of(self.exact * exact)
 
@@ -104,7 +104,7 @@ class Budget:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.parameter}={readable(self.amount)})"
 
-    def _same_kind(self, other: Any) -> None:
+    def _same_kind(self, other: object) -> None:
         if type(other) is not type(self):
             raise TypeError(
                 f"{other!r} is no {type(self).__name__}: budgets of different kinds do not "
@@ -244,7 +244,7 @@ def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
     return 1 if epsilon is None and rho is None else epsilon
 
 
-def budget_or_default(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
     """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
 
     Raises

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from math import isinf, log, nextafter, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,7 @@ def _epsilon(rho: float, delta: float) -> float:
     return min(found, rho + 2 * sqrt(rho * slack))
 
 
-def _checked_delta(delta: Any) -> float:
+def _checked_delta(delta: object) -> float:
     exact = exact_positive("delta", delta)
     if exact >= 1:
         raise BudgetError(f"delta={delta!r}: expected a probability between 0 and 1, exclusive.")

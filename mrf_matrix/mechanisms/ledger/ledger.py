@@ -68,8 +68,8 @@ class PrivacyLedger(OneLedger, Displayed):
         self,
         budget: PureDP | ZCDP | None = None,
         *,
-        epsilon: Any = None,
-        rho: Any = None,
+        epsilon: object = None,
+        rho: object = None,
         neighboring: str = "add_remove",
     ) -> None:
         terms = Terms(total_of(budget, epsilon, rho), checked_neighboring(neighboring))
@@ -81,8 +81,8 @@ class PrivacyLedger(OneLedger, Displayed):
         path: "str | PathLike[str]",
         budget: PureDP | ZCDP | None = None,
         *,
-        epsilon: Any = None,
-        rho: Any = None,
+        epsilon: object = None,
+        rho: object = None,
         neighboring: str | None = None,
     ) -> Self:
         """Return the ledger of a file, which is made if there is none and a total is given.
@@ -243,7 +243,7 @@ class PrivacyLedger(OneLedger, Displayed):
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
-    def from_dict(cls, record: Any) -> Self:
+    def from_dict(cls, record: object) -> Self:
         """Return the ledger of a record, to look at: it takes no charges.
 
         Raises

@@ -39,7 +39,7 @@ def record_of(terms: Terms, account: Account, identity: str | None) -> dict[str,
     }
 
 
-def read_record(record: Any, where: str = "record") -> tuple[Terms, Account, str | None]:
+def read_record(record: object, where: str = "record") -> tuple[Terms, Account, str | None]:
     """Return terms, account and identity of a record; records of version 1 have no identity.
 
     Raises
@@ -57,7 +57,7 @@ def read_record(record: Any, where: str = "record") -> tuple[Terms, Account, str
         raise LedgerError(f"{where} is no ledger: {error}") from error
 
 
-def _read(record: Any) -> tuple[Terms, Account, str | None]:
+def _read(record: object) -> tuple[Terms, Account, str | None]:
     data = _object(record, "the record")
     if data["format"] != FORMAT:
         raise LedgerError(f"format={str(data['format'])[:50]!r}: expected {FORMAT!r}.")
@@ -85,7 +85,7 @@ def _read(record: Any) -> tuple[Terms, Account, str | None]:
     return terms, account, identity
 
 
-def _identity(data: Any) -> str:
+def _identity(data: object) -> str:
     if not isinstance(data, str) or IDENTITY.fullmatch(data) is None:
         raise LedgerError("identity: expected 32 hexadecimal digits.")
     return data
@@ -107,20 +107,20 @@ def _charge(data: dict[str, Any], number: int, total: PureDP | ZCDP, relation: A
     )
 
 
-def _budget(data: Any) -> PureDP | ZCDP:
+def _budget(data: object) -> PureDP | ZCDP:
     pairs = list(_object(data, "budget").items())
     if len(pairs) != 1 or pairs[0][0] not in KINDS:
         raise LedgerError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
     return KINDS[pairs[0][0]](_number(pairs[0][1]))
 
 
-def _number(text: Any) -> Amount:
+def _number(text: object) -> Amount:
     if not isinstance(text, str) or len(text) > LONGEST_NUMBER or "e" in text.lower():
         raise LedgerError(f"{str(text)[:50]!r}: expected a fraction as text, such as '1/2'.")
     return float("inf") if text == "inf" else Fraction(text)
 
 
-def _object(data: Any, where: str) -> dict[str, Any]:
+def _object(data: object, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise LedgerError(f"{where} is {type(data).__name__}: expected an object.")
     return data

@@ -86,7 +86,7 @@ def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
     )
 
 
-def total_of(budget: Any, epsilon: Any, rho: Any) -> PureDP | ZCDP:
+def total_of(budget: object, epsilon: object, rho: object) -> PureDP | ZCDP:
     """Return the total budget, given exactly once."""
     if budget is None:
         return as_budget(epsilon=epsilon, rho=rho)
@@ -98,7 +98,7 @@ def total_of(budget: Any, epsilon: Any, rho: Any) -> PureDP | ZCDP:
     return checked_budget(budget)
 
 
-def amount_in(unit: type[PureDP] | type[ZCDP], budget: Any) -> Amount:
+def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
     """Return a charge's amount in the unit of a ledger.
 
     ε-DP implies ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); zCDP implies no pure DP.
@@ -125,7 +125,7 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: Any) -> Amount:
     )
 
 
-def checked_what(what: Any) -> str:
+def checked_what(what: object) -> str:
     """Return a description of what is paid for, or refuse."""
     if not isinstance(what, str):
         raise TypeError(f"what={what!r}: expected a text that says what the charge pays for.")

@@ -1,7 +1,5 @@
 """Does a strategy determine a workload? Asked before anything is spent or answered."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +24,7 @@ TOLERANCE = 1e-6
 """Relative distance of a row from the row space that counts as inside."""
 
 
-def checked_workload(workload: Any) -> Operator:
+def checked_workload(workload: object) -> Operator:
     """Return a workload as an operator whose rows are known, or refuse."""
     queries = as_operator(workload, "workload")
     if isinstance(queries, Gram):

@@ -15,14 +15,14 @@ ASKED = ("exact", "research")
 
 
 def measure(
-    strategy: Any,
+    strategy: object,
     counts: CellCounts,
     budget: PureDP | ZCDP | None = None,
     *,
     neighboring: str = "add_remove",
     noise: str = "exact",
-    random_state: Any = None,
-    workload: Any = None,
+    random_state: object = None,
+    workload: object = None,
 ) -> Release:
     """Measure a strategy on private counts, once: ``y = Ã D + noise``.
 
@@ -114,7 +114,7 @@ def _as_calibrated(mechanism: Mechanism, budget: PureDP | ZCDP | None) -> Mechan
     return mechanism
 
 
-def _checked_noise(noise: Any, mechanism: Mechanism, random_state: Any) -> Noise:
+def _checked_noise(noise: object, mechanism: Mechanism, random_state: object) -> Noise:
     if noise not in ASKED:
         raise ValueError(
             f"noise={noise!r}: expected 'exact' (release-grade) or 'research' (seedable, for "

@@ -118,7 +118,7 @@ def calibrate(
     budget: PureDP | ZCDP,
     *,
     neighboring: str = "add_remove",
-    workload: Any = None,
+    workload: object = None,
     law: type[NoiseLaw] | None = None,
 ) -> Mechanism:
     """Return the mechanism that spends a budget on a strategy. No data is needed.
@@ -195,7 +195,7 @@ def noise_for(
     return kind.calibrated(column_sum, squared, budget.exact)
 
 
-def _checked_law(law: Any, budget: PureDP | ZCDP) -> type[NoiseLaw]:
+def _checked_law(law: object, budget: PureDP | ZCDP) -> type[NoiseLaw]:
     if not (isinstance(law, type) and issubclass(law, NoiseLaw)):
         raise TypeError(
             f"law={law!r}: expected a class, a subclass of NoiseLaw that states its own scale: its "
@@ -223,7 +223,7 @@ def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
     return kept[norm]
 
 
-def checked_budget(budget: Any) -> PureDP | ZCDP:
+def checked_budget(budget: object) -> PureDP | ZCDP:
     """Return a budget, or refuse anything else."""
     if isinstance(budget, PureDP | ZCDP):
         return budget
@@ -233,7 +233,7 @@ def checked_budget(budget: Any) -> PureDP | ZCDP:
     )
 
 
-def _matrix_and_method(strategy: Any, budget: PureDP | ZCDP) -> tuple[Operator, str]:
+def _matrix_and_method(strategy: object, budget: PureDP | ZCDP) -> tuple[Operator, str]:
     if not isinstance(strategy, Strategy):
         return as_operator(strategy, "strategy"), "given"
     if strategy.norm != budget.norm:

@@ -150,7 +150,7 @@ def _scaled(matrix: Operator, weight: float, is_exact: bool) -> IntegerForm:
     return IntegerForm(scaled, is_exact, is_lossy=whole == 0)
 
 
-def _lost(weights: Any, values: NDArray[np.int64]) -> bool:
+def _lost(weights: object, values: NDArray[np.int64]) -> bool:
     return bool(((np.asarray(weights) != 0) & (values == 0)).any())
 
 

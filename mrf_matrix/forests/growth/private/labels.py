@@ -69,7 +69,7 @@ def label_rate(epsilon: Fraction | float, score: LabelScore) -> Rate:
     return Rate.below(Fraction(epsilon), LARGEST_GAP)
 
 
-def check_label_score(score: Any) -> None:
+def check_label_score(score: object) -> None:
     """Refuse an unknown score of labels.
 
     Raises
