@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.screen import console, progress_bar, write_results
+
+if TYPE_CHECKING:
+    from mrf_matrix.study import Comparison
 
 
 @click.command(name="compare")
@@ -87,7 +90,7 @@ def command(
     write_results(record, folder / "compare.json", drawing, as_json=as_json)
 
 
-def show(study: Any) -> None:
+def show(study: "Comparison") -> None:
     """Print the tables and say which figures are private, research or noise-free."""
     screen = console()
     screen.print(strategy_table(study), "", accuracy_table(study), "")
@@ -95,7 +98,7 @@ def show(study: Any) -> None:
         screen.print(note)
 
 
-def pictures(study: Any) -> dict[str, Any]:
+def pictures(study: "Comparison") -> dict[str, Any]:
     """Return accuracy against ε and the strategies' errors, by their file names."""
     from mrf_matrix.plotting import AccuracyDisplay, StrategyErrorDisplay
 

@@ -23,9 +23,10 @@ from mrf_matrix.cli.screen import console, table
 
 if TYPE_CHECKING:
     from mrf_matrix.datasets import Dataset
-    from mrf_matrix.federated import FederatedDesign
+    from mrf_matrix.federated import FederatedDesign, Network
     from mrf_matrix.federated.runner import Federation
     from mrf_matrix.mechanisms import CellCounts
+    from strategies.operators import Operator
 
 SIMULATED = (
     "Simulated in one process, which sees every party's records: the release is private, the "
@@ -161,7 +162,7 @@ def designed(
     return design, workload
 
 
-def vanishing(parties: int, settings: dict[str, Any]) -> Any:
+def vanishing(parties: int, settings: dict[str, Any]) -> "Network":
     """Return the network in which so many parties vanish before they send their vector."""
     from mrf_matrix.federated import Network
 
@@ -172,7 +173,9 @@ def vanishing(parties: int, settings: dict[str, Any]) -> Any:
     return Network(dict.fromkeys(gone, "masked"))
 
 
-def report_of(design: "FederatedDesign", found: "Federation", workload: Any) -> dict[str, Any]:
+def report_of(
+    design: "FederatedDesign", found: "Federation", workload: "Operator"
+) -> dict[str, Any]:
     """Return what is public of a run: no count, and nothing of one party."""
     rows = workload.shape[0] * design.n_classes
     planned = design.expected_error(workload, len(found.contributors))

@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from mrf_matrix.cli.options import (
 from mrf_matrix.cli.plan_tables import plan_table, size_table
 from mrf_matrix.cli.screen import console, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning import Plan
 
 
 @click.command(name="plan")
@@ -75,7 +78,7 @@ def command(
     write_results(record, folder / "plan.json", drawing, as_json=as_json)
 
 
-def pictures(made: Any) -> dict[str, Any]:
+def pictures(made: "Plan") -> dict[str, Any]:
     """Return error against ε, leaves, strategies and sensitivity, by their file names."""
     from mrf_matrix.plotting import (
         CellSensitivityDisplay,

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from math import isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from mrf_matrix.cli.screen import table
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning import Tuning
 
 SHOWN = 12
 """Designs of a search that a table shows."""
@@ -68,7 +71,7 @@ def size_table(figures: Mapping[str, Any]) -> Table:
     return made
 
 
-def search_table(tuning: Any, label: str) -> Table:
+def search_table(tuning: "Tuning", label: str) -> Table:
     """List the best designs of a search."""
     rows = tuning.rows()
     names, same = _columns([trial.design for trial in tuning.trials])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -15,6 +15,9 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import VOTINGS
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console
+
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
 
 
 @click.command(name="predict")
@@ -96,7 +99,7 @@ def kept(forest: Any, records: Any, level: float) -> list[Any]:
     return ["" if label is None else label for label in labels.tolist()]
 
 
-def columns_of(data: str, domain: Any) -> Any:
+def columns_of(data: str, domain: "Domain") -> Any:
     """Return the columns of a file, or the records of a data set known by name."""
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.datasets.files import is_data_file, read_file

@@ -4,7 +4,7 @@ import json
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,8 +23,14 @@ from mrf_matrix.cli.plan_tables import search_table
 from mrf_matrix.cli.screen import console, progress_bar, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
+    from mrf_matrix.planning import Tuning
 
-def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+
+def comma_values(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> list[int | str] | None:
     """Parse values separated by commas: numbers where they are numbers."""
     if value is None:
         return None
@@ -63,7 +69,7 @@ FIT_PARAMETERS = (
 """Parameters of classifiers that options of `mrf-matrix fit` set."""
 
 
-def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
+def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
     """Return the default spaces with what the options say of their parameters.
 
     Where the options are all of one mode, "auto" means that mode.
@@ -180,14 +186,14 @@ def command(
     write_results(record, folder / "tune.json", drawing, as_json=as_json)
 
 
-def pictures(found: Any) -> dict[str, Any]:
+def pictures(found: "Tuning") -> dict[str, Any]:
     """Return the Pareto front, by its file name."""
     from mrf_matrix.plotting import ParetoDisplay
 
     return {"designs.png": ParetoDisplay.from_tuning(found)}
 
 
-def fit_line(found: Any, domain: str) -> str | None:
+def fit_line(found: "Tuning", domain: str) -> str | None:
     """Return the command that trains the best design; None where `fit` has no such mode.
 
     Parameters

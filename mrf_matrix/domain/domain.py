@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -25,7 +26,6 @@ from mrf_matrix.domain.encoding import (
 )
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
-from mrf_matrix.domain.matching import Codes
 from mrf_matrix.domain.readable import domain_html, readable_count
 from mrf_matrix.domain.serialization import (
     domain_from_dict,

@@ -7,12 +7,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import as_any_column, read_columns
 from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.lookup import encode_column
-from mrf_matrix.domain.matching import Codes
 
 
 def encode_records(attributes: Sequence[Attribute], records: object, extra: str) -> Codes:

@@ -1,13 +1,11 @@
 """The cells of a leaf: per attribute, the codes that lead to it."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.forests.arrays import Ints, Longs, concatenated_ranges
+from mrf_matrix.base.arrays import Bools, Ints, Longs
+from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.nodes import Nodes
-
-Bools = NDArray[np.bool_]
 
 
 def leaf_masks(forest: Nodes) -> list[Bools]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import checks
-from mrf_matrix.forests.arrays import Ints
 from mrf_matrix.forests.boxes import decision_paths
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.codes import checked_codes

@@ -5,9 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
+from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import arrays, checks
-from mrf_matrix.forests.arrays import Ints, Longs
 
 ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
 

@@ -7,13 +7,11 @@ sends its way. Only nodes with such an ancestor need a look.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.forests.arrays import Longs, concatenated_ranges
+from mrf_matrix.base.arrays import Bools, Longs
+from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.forests.checks import ForestError, rising_windows
 from mrf_matrix.forests.nodes import Nodes
-
-Bools = NDArray[np.bool_]
 
 _CHUNK = 1 << 21  # codes written out together: 16 MB of indices
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.nodes import Nodes
-
-Longs = NDArray[np.int64]
 
 BLOCK = 16384
 """States (records x trees) routed together, at most."""

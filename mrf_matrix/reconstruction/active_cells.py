@@ -10,13 +10,10 @@ conditioned strategies need no more of them than others.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from mrf_matrix.base.arrays import Array, Bools
 from mrf_matrix.reconstruction.simplex import FeasibleTables
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MOST_WORK = 6 * 10**11
 """Sum of the cubes of cells solved for, after which exchanges end: about a minute."""

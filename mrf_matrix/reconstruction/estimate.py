@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.release import Noise
-
-Array = NDArray[np.float64]
 
 NOT_PRIVATE = {
     "research": "NOT A PRIVATE RELEASE: research noise, from a seedable generator",

@@ -1,13 +1,11 @@
 """Answers where no noise was added: the counts themselves, to the last digit."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.containment import determined_estimate
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 from strategies.operators import Dense, Operator, RowSpaceError
-
-Array = NDArray[np.float64]
 
 NEAR = 1e-6
 """Relative difference from a count that is rounding where there is no noise."""

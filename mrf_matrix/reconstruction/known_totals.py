@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, lsqr
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
@@ -26,8 +26,6 @@ from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.pooling import Pooled, pooled
 from strategies.operators import RowSpaceError, cross_gram, fits
 from strategies.operators.base.recovery import check_countable
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """Relative residual above which the total lies outside the strategies' row space."""

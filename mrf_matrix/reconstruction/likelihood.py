@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise, Release
 from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
@@ -28,8 +28,6 @@ from mrf_matrix.reconstruction.pooling import checked_releases, noise_of
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Dense, Operator, as_operator, check_allocation
-
-Array = NDArray[np.float64]
 
 LARGEST_PROGRAMME = 4_000_000
 """Entries of answers x coefficients that a linear programme may have."""

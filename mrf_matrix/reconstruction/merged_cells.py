@@ -3,17 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.containment import check_determined, checked_workload
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.reconstruction.pooling import pooled
 from strategies.operators import MemoryCapError, Operator, over_groups
 from strategies.problem.merging import can_merge, merge_columns
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

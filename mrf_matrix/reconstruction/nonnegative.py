@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.containment import check_determined
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
@@ -17,7 +17,6 @@ from mrf_matrix.reconstruction.projected_descent import constrained_least_square
 from mrf_matrix.reconstruction.simplex import FeasibleTables, nearest
 from strategies.operators import Identity
 
-Array = NDArray[np.float64]
 Per = Literal["class", "cell"]
 
 NOTE = (

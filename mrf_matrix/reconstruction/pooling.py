@@ -11,14 +11,12 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 from strategies.problem.merging import can_merge, merge_columns
-
-Array = NDArray[np.float64]
 
 FARTHEST = 1e6
 """Ratio of the deviations of two releases that rounding still lets one weigh."""

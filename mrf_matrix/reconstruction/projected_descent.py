@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.reconstruction.active_cells import exchanged
 from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Operator, check_allocation
-
-Array = NDArray[np.float64]
 
 EXPLICIT_CELLS = 4096
 """Columns up to which the normal equations are formed."""

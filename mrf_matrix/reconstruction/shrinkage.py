@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.reconstruction.estimate import Estimate
@@ -29,7 +30,6 @@ from mrf_matrix.reconstruction.tree_nodes import (
     answers_from_releases,
 )
 
-Array = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.mechanisms import Release
@@ -14,8 +15,6 @@ from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

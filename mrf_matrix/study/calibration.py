@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 TOLERANCE = 1e-6
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.forest import Forest
@@ -18,8 +19,6 @@ from mrf_matrix.forests.growth.private.scores import PrivateScore, Score
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.mechanisms import PureDP
-
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

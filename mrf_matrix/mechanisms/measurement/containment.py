@@ -1,8 +1,8 @@
 """Does a strategy determine a workload? Asked before anything is spent or answered."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from strategies.operators import (
     Gram,
@@ -16,8 +16,6 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.base.pseudo_inverse import numbered
-
-Array = NDArray[np.float64]
 
 PROBES = 4
 TOLERANCE = 1e-6

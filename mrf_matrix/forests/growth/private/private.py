@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, threshold_pattern
@@ -19,11 +20,6 @@ from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.scores import PrivateScore
 from mrf_matrix.forests.growth.private.selection import Rate, select
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 TABLE = 1 << 21
 """Class counts (candidates x nodes x classes) held at once: 16 MB."""
