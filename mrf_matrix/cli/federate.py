@@ -91,9 +91,9 @@ def simulate(
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
     parts, names = split_by(records, by)
-    design, workload = designed(records, len(parts), settings)
+    design, workload = design_of(records, len(parts), settings)
     found = run_federation(
-        design, parts, network=vanishing(len(parts), settings), domain=records.domain
+        design, parts, network=network_of(len(parts), settings), domain=records.domain
     )
     if output is not None:
         save_release(found.release, output)
@@ -128,7 +128,7 @@ def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]
     return parts, [f"{by}={label}" for label in domain.attributes[place].labels]
 
 
-def designed(
+def design_of(
     records: "Dataset", parties: int, settings: dict[str, Any]
 ) -> "tuple[FederatedDesign, Any]":
     """Return the design of the options, and what it answers: every path of a random forest."""
@@ -162,7 +162,7 @@ def designed(
     return design, workload
 
 
-def vanishing(parties: int, settings: dict[str, Any]) -> "Network":
+def network_of(parties: int, settings: dict[str, Any]) -> "Network":
     """Return the network in which so many parties vanish before they send their vector."""
     from mrf_matrix.federated import Network
 

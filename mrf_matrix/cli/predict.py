@@ -75,13 +75,17 @@ def command(
             )
         forest.set_params(voting=voting)
     records = columns_of(data, forest.domain_)
-    labels = forest.predict(records).tolist() if abstain is None else kept(forest, records, abstain)
+    labels = (
+        forest.predict(records).tolist()
+        if abstain is None
+        else labels_or_blanks(forest, records, abstain)
+    )
     shares = forest.predict_proba(records) if proba else None
     target = forest.domain_.required_target().name
     header = [target]
     if shares is not None:
         header += [f"{target}={label}" for label in forest.classes_.tolist()]
-    with opened(output) as file:
+    with open_output(output) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         for number, label in enumerate(labels):
@@ -93,7 +97,7 @@ def command(
         )
 
 
-def kept(forest: Any, records: Any, level: float) -> list[Any]:
+def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:
     """Return labels, empty where the model abstains."""
     labels = forest.predict_or_abstain(records, level)
     return ["" if label is None else label for label in labels.tolist()]
@@ -111,7 +115,7 @@ def columns_of(data: str, domain: "Domain") -> Any:
 
 
 @contextmanager
-def opened(output: Path | None) -> Iterator[TextIO]:
+def open_output(output: Path | None) -> Iterator[TextIO]:
     """Give a file that is written whole or not at all, or standard output."""
     if output is None:
         yield sys.stdout

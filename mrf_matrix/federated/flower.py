@@ -145,7 +145,7 @@ def server_app(
                 ledger.charge(
                     mechanism.budget, session.label, mechanism.neighboring, noise="shares"
                 )
-            for reply in exchanged(grid, nodes, asked, seconds):
+            for reply in exchange_messages(grid, nodes, asked, seconds):
                 try:
                     state = server_receive(state, reply)
                 except ProtocolError as error:  # the party counts as vanished
@@ -182,7 +182,7 @@ def party_nodes(grid: Any, session: Session, seconds: float) -> dict[int, int]:
     }
 
 
-def exchanged(
+def exchange_messages(
     grid: Any, nodes: Mapping[int, int], asked: Mapping[int, Message], seconds: float
 ) -> list[Message]:
     """Send one round's messages, and return the answers that came in time."""

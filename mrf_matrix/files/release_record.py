@@ -16,7 +16,7 @@ from mrf_matrix.files.fields import (
     one_of,
     whole_of,
 )
-from mrf_matrix.files.release_claims import Claims, ReleaseFileError, verified
+from mrf_matrix.files.release_claims import Claims, ReleaseFileError, verified_mechanism
 from mrf_matrix.files.release_shares import shares_content, shares_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING
@@ -143,7 +143,7 @@ def release_of(container: Container) -> tuple[Release, Any]:
     if "shares" in data:
         quorum, law = shares_of(data["shares"], budget, claims.noise_scale)
         claims = replace(claims, shares=(quorum, law))
-    mechanism = verified(matrix, recovery, claims)
+    mechanism = verified_mechanism(matrix, recovery, claims)
     native = answers.astype(np.int64)
     release = Release(
         mechanism,

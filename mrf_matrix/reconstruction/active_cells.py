@@ -25,7 +25,7 @@ REFINEMENTS = 3
 """Corrections of a solution, which take the ridge out of what the answers determine."""
 
 
-def exchanged(
+def minimise_by_exchange(
     gram: Array, right: Array, tables: FeasibleTables, start: Array, enough: float
 ) -> Array:
     """Return X (g, k) that nearly minimises ``½ tr(XᵀGX) - tr(RᵀX)`` over feasible tables.

@@ -46,6 +46,6 @@ def agree_with_totals(
     return bool(np.allclose(found, np.asarray(known), rtol=NEAR, atol=NEAR))
 
 
-def settled(values: Array, exact: Array) -> Array:
+def exact_where_near(values: Array, exact: Array) -> Array:
     """Return estimates without noise, exact wherever they are that up to rounding."""
     return np.where(np.isclose(values, exact, rtol=NEAR, atol=NEAR), exact, values)

@@ -9,7 +9,7 @@ from mrf_matrix.mechanisms.measurement.containment import checked_workload, dete
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import exact_counts
-from mrf_matrix.reconstruction.pooling import pooled
+from mrf_matrix.reconstruction.pooling import pool_releases
 
 
 def combine(releases: Release | Sequence[Release], workload: object) -> Estimate:
@@ -50,7 +50,7 @@ def combine(releases: Release | Sequence[Release], workload: object) -> Estimate
     0.25
     """
     queries = checked_workload(workload)
-    pool = pooled(releases)
+    pool = pool_releases(releases)
     if pool.variance == 0:
         values = exact_counts(queries, pool.matrix, pool.answers)
         return Estimate(

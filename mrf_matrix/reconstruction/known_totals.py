@@ -21,9 +21,9 @@ from mrf_matrix.mechanisms.measurement.containment import (
 )
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.exact_counts import exact_counts, settled
+from mrf_matrix.reconstruction.exact_counts import exact_counts, exact_where_near
 from mrf_matrix.reconstruction.generalised import combine
-from mrf_matrix.reconstruction.pooling import Pooled, pooled
+from mrf_matrix.reconstruction.pooling import Pooled, pool_releases
 from strategies.operators import RowSpaceError, cross_gram, fits
 from strategies.operators.base.recovery import check_countable
 
@@ -77,7 +77,7 @@ def with_known_totals(
     (np.float64(3.0), array([0.6667, 0.6667, 0.6667]))
     """
     queries = checked_workload(workload)
-    pool = pooled(releases)
+    pool = pool_releases(releases)
     known, shared = checked_totals(pool.n_classes, class_totals, total)
     weights = total_weights(pool)
     if weights is None:
@@ -96,7 +96,7 @@ def with_known_totals(
     removed = gain**2 * (weights @ weights) / (pool.n_classes if shared else 1)
     values = both[:, :-1] + np.outer(gain, missing)
     if pool.variance == 0:
-        values = settled(values, exact_counts(queries, pool.matrix, pool.answers))
+        values = exact_where_near(values, exact_counts(queries, pool.matrix, pool.answers))
     return Estimate(
         values=values,
         variances=pool.variance * np.maximum(free - removed, 0.0),

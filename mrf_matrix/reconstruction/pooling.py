@@ -59,7 +59,7 @@ class Pooled:
         return RowKronecker.from_masks([np.ones((1, size), dtype=bool) for size in self.sizes])
 
 
-def pooled(releases: Release | Sequence[Release]) -> Pooled:
+def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
     """Bring releases of the same records to one matrix and one variance.
 
     Releases of the same strategy are averaged, weighted by ``1/σ²``, so that its structure stays.

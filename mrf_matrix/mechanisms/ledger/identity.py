@@ -54,12 +54,18 @@ class OneLedger:
         kind, store = type(self), self._store
         if isinstance(store, FileStore):
             account = store.last_known()
-            return reopened, (kind, shortest(store.path), store.identity, self._terms, account)
+            return ledger_of_file, (
+                kind,
+                shortest(store.path),
+                store.identity,
+                self._terms,
+                account,
+            )
         reason = store.reason if isinstance(store, ReadOnlyStore) else ELSEWHERE
-        return unpickled, (kind, self._token, self._terms, store.read(), reason)
+        return living_ledger, (kind, self._token, self._terms, store.read(), reason)
 
 
-def unpickled(
+def living_ledger(
     kind: type[OneLedger], token: str, terms: Terms, account: Account, reason: str
 ) -> OneLedger:
     """Return the living ledger where it lives, and a read-only copy elsewhere."""
@@ -69,7 +75,7 @@ def unpickled(
     return kind._of(terms, ReadOnlyStore(account, reason), token)
 
 
-def reopened(
+def ledger_of_file(
     kind: type[OneLedger], path: str, identity: str | None, terms: Terms, account: Account
 ) -> OneLedger:
     """Return the ledger of a file if it is the one that was pickled, else a read-only copy.

@@ -10,7 +10,7 @@ from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger.display import Displayed, statement
-from mrf_matrix.mechanisms.ledger.file import FileStore, opened
+from mrf_matrix.mechanisms.ledger.file import FileStore, open_store
 from mrf_matrix.mechanisms.ledger.identity import OneLedger
 from mrf_matrix.mechanisms.ledger.record import read_record, record_of
 from mrf_matrix.mechanisms.ledger.rules import Terms, epsilon_of, next_charge, total_of
@@ -114,7 +114,7 @@ class PrivacyLedger(OneLedger, Displayed):
         """
         nothing = budget is None and epsilon is None and rho is None
         total = None if nothing else total_of(budget, epsilon, rho)
-        store = opened(Path(path).resolve(), total, neighboring)
+        store = open_store(Path(path).resolve(), total, neighboring)
         return cls._of(store.terms, store, store.identity)
 
     @property

@@ -9,7 +9,7 @@ from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import Neighboring, checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, written
+from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, amount_text
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise
 
@@ -70,7 +70,7 @@ def next_charge(
 
 def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
     asked, total, spent, left = (
-        written(amount, terms.unit)
+        amount_text(amount, terms.unit)
         for amount in (
             charge.amount,
             terms.budget.amount,

@@ -88,8 +88,8 @@ class Provenance:
         """Return the provenance of a measurement that is made now with a kind of noise."""
         drawn = SAMPLERS[noise]
         named = noise in ("none", "shares", "claimed")  # parties and laws draw their own
-        sampler = drawn if named else f"{drawn} {installed(drawn)}"
-        return cls(installed("mrf-matrix"), datetime.now(UTC).date(), sampler)
+        sampler = drawn if named else f"{drawn} {installed_version(drawn)}"
+        return cls(installed_version("mrf-matrix"), datetime.now(UTC).date(), sampler)
 
     def check_noise(self, noise: str) -> None:
         """Refuse a kind of noise that the named sampler does not draw.
@@ -114,7 +114,7 @@ class Provenance:
 
 
 @cache
-def installed(distribution: str) -> str:
+def installed_version(distribution: str) -> str:
     """Return the installed version of a distribution, or say that it is unknown."""
     try:
         return version(distribution)

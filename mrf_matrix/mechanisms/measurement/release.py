@@ -15,7 +15,7 @@ from mrf_matrix.mechanisms.measurement.release_display import (
     NEIGHBOURS,
     as_html,
     as_text,
-    listed,
+    first_few,
     whole,
 )
 from mrf_matrix.mechanisms.noise import NoiseLaw
@@ -223,10 +223,10 @@ class Release:
             ("strategy", f"{self.method}, {whole(m)} integer rows over {whole(n)} cells"),
             ("sensitivity", f"{self.sensitivity:.6g} ({norm}, {NEIGHBOURS[self.neighboring]})"),
             ("answers", f"{whole(m)} rows, {self.n_classes} classes"),
-            ("attributes", f"{len(self.sizes)}, of sizes {listed(map(str, self.sizes))}"),
+            ("attributes", f"{len(self.sizes)}, of sizes {first_few(map(str, self.sizes))}"),
         ]
         if self.domain is not None:
-            rows.append(("attribute names", listed(self.domain.names)))
+            rows.append(("attribute names", first_few(self.domain.names)))
             if self.domain.target is not None:
                 rows.append(("classes of", str(self.domain.target.name)))
         known = self.provenance

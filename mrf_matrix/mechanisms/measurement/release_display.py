@@ -11,7 +11,7 @@ SHOWN = 12
 """Attributes listed by size or name."""
 
 
-def listed(texts: Iterable[str]) -> str:
+def first_few(texts: Iterable[str]) -> str:
     """Return the first texts in a line, and how many more there are."""
     items = list(texts)
     rest = len(items) - SHOWN

@@ -17,7 +17,7 @@ from mrf_matrix.reconstruction import (
     project_to_simplex,
     projected_descent,
 )
-from mrf_matrix.reconstruction.active_cells import exchanged
+from mrf_matrix.reconstruction.active_cells import minimise_by_exchange
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import (
@@ -230,7 +230,7 @@ def test_exchanges_find_the_best_of_all_supports():
             FeasibleTables(np.array([3.0]), shared=True),
         ):
             start = tables.project(generator.normal(size=(4, 2)), np.ones(4))
-            found = exchanged(gram, right, tables, start, 0.0)
+            found = minimise_by_exchange(gram, right, tables, start, 0.0)
             assert found.min() >= 0
             assert found == pytest.approx(tables.met(found))
             slope = gram @ found - right
@@ -244,7 +244,7 @@ def test_exchanges_find_the_best_of_all_supports():
 def test_exchanges_end_after_the_work_they_may_take(monkeypatch):
     monkeypatch.setattr(active_cells, "MOST_WORK", 0)
     start = np.ones((4, 1))
-    found = exchanged(np.eye(4), -np.ones((4, 1)), FeasibleTables(), start, 0.0)
+    found = minimise_by_exchange(np.eye(4), -np.ones((4, 1)), FeasibleTables(), start, 0.0)
     assert np.array_equal(found, start)
 
 

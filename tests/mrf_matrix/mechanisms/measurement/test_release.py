@@ -10,7 +10,7 @@ import pytest
 
 from mrf_matrix import Attribute, Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct, row_variances
-from mrf_matrix.mechanisms.measurement.provenance import installed
+from mrf_matrix.mechanisms.measurement.provenance import installed_version
 from strategies.operators import (
     Dense,
     Gram,
@@ -162,12 +162,12 @@ def test_questions_that_are_none_are_refused():
 
 def test_provenance_says_program_day_and_sampler():
     today = released().provenance
-    assert today.version == installed("mrf-matrix")
+    assert today.version == installed_version("mrf-matrix")
     assert today.sampler == f"numpy {np.__version__}"
     assert released(noise="exact", random_state=None).provenance.sampler.startswith("opendp ")
     assert released(budget=PureDP(inf)).provenance.sampler == "nothing"
     assert type(today.measured_on) is date
-    assert installed("no-such-distribution") == "of unknown version"
+    assert installed_version("no-such-distribution") == "of unknown version"
 
 
 @pytest.mark.parametrize("bad", [{"version": ""}, {"sampler": "x\x1b"}, {"version": "x" * 999}])
