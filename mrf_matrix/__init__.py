@@ -5,155 +5,152 @@ a strategy matrix ``A`` that minimises the expected error is selected without da
 training and prediction are noisy sparse matrix products. The names below load on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.choosing import ForestChoice as ForestChoice
-    from mrf_matrix.choosing import choose_forest as choose_forest
-    from mrf_matrix.compilation import path_matrix as path_matrix
-    from mrf_matrix.compilation import path_matrix_from_codes as path_matrix_from_codes
-    from mrf_matrix.compilation import prediction_workload as prediction_workload
-    from mrf_matrix.compilation import query_matrix as query_matrix
-    from mrf_matrix.datasets import Dataset as Dataset
-    from mrf_matrix.datasets import list_datasets as list_datasets
-    from mrf_matrix.datasets import load_dataset as load_dataset
-    from mrf_matrix.domain import Attribute as Attribute
-    from mrf_matrix.domain import Domain as Domain
-    from mrf_matrix.domain import PrivacyLeakWarning as PrivacyLeakWarning
-    from mrf_matrix.error import expected_error as expected_error
-    from mrf_matrix.estimators import BatchPredictionClassifier as BatchPredictionClassifier
-    from mrf_matrix.estimators import MatrixForestClassifier as MatrixForestClassifier
-    from mrf_matrix.estimators import MultinomialForestClassifier as MultinomialForestClassifier
-    from mrf_matrix.estimators import (
+    from mrf_matrix.choosing.choose_forest import choose_forest as choose_forest
+    from mrf_matrix.choosing.forest_choice import ForestChoice as ForestChoice
+    from mrf_matrix.compilation.path_matrix import path_matrix as path_matrix
+    from mrf_matrix.compilation.path_matrix import path_matrix_from_codes as path_matrix_from_codes
+    from mrf_matrix.compilation.queries import query_matrix as query_matrix
+    from mrf_matrix.compilation.workloads import prediction_workload as prediction_workload
+    from mrf_matrix.datasets.dataset import Dataset as Dataset
+    from mrf_matrix.datasets.registry import list_datasets as list_datasets
+    from mrf_matrix.datasets.registry import load_dataset as load_dataset
+    from mrf_matrix.domain.attribute import Attribute as Attribute
+    from mrf_matrix.domain.domain import Domain as Domain
+    from mrf_matrix.domain.errors import PrivacyLeakWarning as PrivacyLeakWarning
+    from mrf_matrix.error.expected_error import expected_error as expected_error
+    from mrf_matrix.estimators.design import from_design as from_design
+    from mrf_matrix.estimators.grown.multinomial_forest import (
+        MultinomialForestClassifier as MultinomialForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
         MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
     )
-    from mrf_matrix.estimators import PosteriorForestClassifier as PosteriorForestClassifier
-    from mrf_matrix.estimators import PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier
-    from mrf_matrix.estimators import PureForestClassifier as PureForestClassifier
-    from mrf_matrix.estimators import ResidualForestClassifier as ResidualForestClassifier
-    from mrf_matrix.estimators import (
+    from mrf_matrix.estimators.grown.pure_forest import PureForestClassifier as PureForestClassifier
+    from mrf_matrix.estimators.grown.pure_forest import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
-    from mrf_matrix.estimators import SubsampleAggregateClassifier as SubsampleAggregateClassifier
-    from mrf_matrix.estimators import from_design as from_design
-    from mrf_matrix.estimators import from_release as from_release
-    from mrf_matrix.files import load_release as load_release
-    from mrf_matrix.files import save_release as save_release
-    from mrf_matrix.files.models import load_model as load_model
-    from mrf_matrix.files.models import save_model as save_model
-    from mrf_matrix.forests import Forest as Forest
-    from mrf_matrix.forests import MultinomialTrees as MultinomialTrees
-    from mrf_matrix.forests import PrivateMultinomialTrees as PrivateMultinomialTrees
-    from mrf_matrix.forests import PureTrees as PureTrees
-    from mrf_matrix.forests import RandomTrees as RandomTrees
-    from mrf_matrix.forests import SimplifiedBreimanTrees as SimplifiedBreimanTrees
-    from mrf_matrix.forests import from_sklearn as from_sklearn
-    from mrf_matrix.mechanisms import ZCDP as ZCDP
-    from mrf_matrix.mechanisms import PrivacyLedger as PrivacyLedger
-    from mrf_matrix.mechanisms import PureDP as PureDP
-    from mrf_matrix.mechanisms import Release as Release
-    from mrf_matrix.mechanisms import measure as measure
-    from mrf_matrix.mechanisms import merge_counts as merge_counts
-    from mrf_matrix.mechanisms import reconstruct as reconstruct
-    from mrf_matrix.planning import Plan as Plan
-    from mrf_matrix.planning import plan as plan
-    from mrf_matrix.planning import tune as tune
+    from mrf_matrix.estimators.prediction.batch_prediction import (
+        BatchPredictionClassifier as BatchPredictionClassifier,
+    )
+    from mrf_matrix.estimators.prediction.subsample_aggregate import (
+        SubsampleAggregateClassifier as SubsampleAggregateClassifier,
+    )
+    from mrf_matrix.estimators.released.from_release import from_release as from_release
+    from mrf_matrix.estimators.residual.residual_forest import (
+        ResidualForestClassifier as ResidualForestClassifier,
+    )
+    from mrf_matrix.estimators.training.matrix_forest import (
+        MatrixForestClassifier as MatrixForestClassifier,
+    )
+    from mrf_matrix.estimators.training.naive_bayes import (
+        PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier,
+    )
+    from mrf_matrix.estimators.training.posterior_forest import (
+        PosteriorForestClassifier as PosteriorForestClassifier,
+    )
+    from mrf_matrix.files.models.load import load_model as load_model
+    from mrf_matrix.files.models.save import save_model as save_model
+    from mrf_matrix.files.release_files import load_release as load_release
+    from mrf_matrix.files.release_files import save_release as save_release
+    from mrf_matrix.forests.forest import Forest as Forest
+    from mrf_matrix.forests.learned.multinomial import MultinomialTrees as MultinomialTrees
+    from mrf_matrix.forests.learned.private_multinomial import (
+        PrivateMultinomialTrees as PrivateMultinomialTrees,
+    )
+    from mrf_matrix.forests.learned.simplified_breiman import (
+        SimplifiedBreimanTrees as SimplifiedBreimanTrees,
+    )
+    from mrf_matrix.forests.sources.pure import PureTrees as PureTrees
+    from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
+    from mrf_matrix.forests.sources.sklearn_import import from_sklearn as from_sklearn
+    from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
+    from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
+    from mrf_matrix.mechanisms.counts.merging import merge_counts as merge_counts
+    from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
+    from mrf_matrix.mechanisms.measurement.measure import measure as measure
+    from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
+    from mrf_matrix.mechanisms.measurement.release import Release as Release
+    from mrf_matrix.planning.plans.plan import Plan as Plan
+    from mrf_matrix.planning.plans.planner import plan as plan
+    from mrf_matrix.planning.search.design_search import tune as tune
     from mrf_matrix.streams import count_dask as count_dask
     from mrf_matrix.streams import count_leaves as count_leaves
     from mrf_matrix.streams import count_stream as count_stream
     from mrf_matrix.streams import partial_counts as partial_counts
-    from mrf_matrix.study import compare as compare
+    from mrf_matrix.study.study import compare as compare
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "choosing": (
-        "ForestChoice",
-        "choose_forest",
-    ),
-    "compilation": (
-        "path_matrix",
-        "path_matrix_from_codes",
-        "prediction_workload",
-        "query_matrix",
-    ),
-    "datasets": (
-        "Dataset",
-        "list_datasets",
-        "load_dataset",
-    ),
-    "domain": (
-        "Attribute",
-        "Domain",
-        "PrivacyLeakWarning",
-    ),
-    "error": ("expected_error",),
-    "estimators": (
-        "BatchPredictionClassifier",
-        "MatrixForestClassifier",
-        "MultinomialForestClassifier",
-        "MultinomialMatrixForestClassifier",
-        "PosteriorForestClassifier",
-        "PrivateNaiveBayesClassifier",
-        "PureForestClassifier",
-        "ResidualForestClassifier",
-        "SimplifiedBreimanForestClassifier",
-        "SubsampleAggregateClassifier",
-        "from_design",
-        "from_release",
-    ),
-    "files": (
-        "load_release",
-        "save_release",
-    ),
-    "files.models": (
-        "load_model",
-        "save_model",
-    ),
-    "forests": (
-        "Forest",
-        "MultinomialTrees",
-        "PrivateMultinomialTrees",
-        "PureTrees",
-        "RandomTrees",
-        "SimplifiedBreimanTrees",
-        "from_sklearn",
-    ),
-    "mechanisms": (
-        "PrivacyLedger",
-        "PureDP",
-        "Release",
-        "ZCDP",
-        "measure",
-        "merge_counts",
-        "reconstruct",
-    ),
-    "planning": (
-        "Plan",
-        "plan",
-        "tune",
-    ),
-    "streams": (
-        "count_dask",
-        "count_leaves",
-        "count_stream",
-        "partial_counts",
-    ),
-    "study": ("compare",),
-}
-_PART_OF = {name: part for part, names in _HOME.items() for name in names}
-
-__all__ = sorted(_PART_OF)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name's part when the name is first used (PEP 562)."""
-    if name not in _PART_OF:
-        raise AttributeError(f"module 'mrf_matrix' has no attribute {name!r}")
-    return getattr(import_module(f"mrf_matrix.{_PART_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """List the public names for completion."""
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "choosing.choose_forest": ("choose_forest",),
+        "choosing.forest_choice": ("ForestChoice",),
+        "compilation.path_matrix": (
+            "path_matrix",
+            "path_matrix_from_codes",
+        ),
+        "compilation.queries": ("query_matrix",),
+        "compilation.workloads": ("prediction_workload",),
+        "datasets.dataset": ("Dataset",),
+        "datasets.registry": (
+            "list_datasets",
+            "load_dataset",
+        ),
+        "domain.attribute": ("Attribute",),
+        "domain.domain": ("Domain",),
+        "domain.errors": ("PrivacyLeakWarning",),
+        "error.expected_error": ("expected_error",),
+        "estimators.design": ("from_design",),
+        "estimators.grown.multinomial_forest": ("MultinomialForestClassifier",),
+        "estimators.grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
+        "estimators.grown.pure_forest": (
+            "PureForestClassifier",
+            "SimplifiedBreimanForestClassifier",
+        ),
+        "estimators.prediction.batch_prediction": ("BatchPredictionClassifier",),
+        "estimators.prediction.subsample_aggregate": ("SubsampleAggregateClassifier",),
+        "estimators.released.from_release": ("from_release",),
+        "estimators.residual.residual_forest": ("ResidualForestClassifier",),
+        "estimators.training.matrix_forest": ("MatrixForestClassifier",),
+        "estimators.training.naive_bayes": ("PrivateNaiveBayesClassifier",),
+        "estimators.training.posterior_forest": ("PosteriorForestClassifier",),
+        "files.models.load": ("load_model",),
+        "files.models.save": ("save_model",),
+        "files.release_files": (
+            "load_release",
+            "save_release",
+        ),
+        "forests.forest": ("Forest",),
+        "forests.learned.multinomial": ("MultinomialTrees",),
+        "forests.learned.private_multinomial": ("PrivateMultinomialTrees",),
+        "forests.learned.simplified_breiman": ("SimplifiedBreimanTrees",),
+        "forests.sources.pure": ("PureTrees",),
+        "forests.sources.random_trees": ("RandomTrees",),
+        "forests.sources.sklearn_import": ("from_sklearn",),
+        "mechanisms.budgets.budget": (
+            "PureDP",
+            "ZCDP",
+        ),
+        "mechanisms.counts.merging": ("merge_counts",),
+        "mechanisms.ledger.ledger": ("PrivacyLedger",),
+        "mechanisms.measurement.measure": ("measure",),
+        "mechanisms.measurement.reconstruct": ("reconstruct",),
+        "mechanisms.measurement.release": ("Release",),
+        "planning.plans.plan": ("Plan",),
+        "planning.plans.planner": ("plan",),
+        "planning.search.design_search": ("tune",),
+        "streams": (
+            "count_dask",
+            "count_leaves",
+            "count_stream",
+            "partial_counts",
+        ),
+        "study.study": ("compare",),
+    },
+)

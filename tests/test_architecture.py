@@ -1,6 +1,7 @@
 """The import table of docs/design.md, enforced: who may import whom."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ MOST_FILES = 16
 """Files in one folder, beside its folders."""
 
 # exceptions of today, each to be removed with its cause
-CROWDED = {"mrf_matrix/cli", "mrf_matrix/planning/plans", "mrf_matrix/reconstruction"}
+CROWDED = {"mrf_matrix/planning/plans"}
 KNOWN_CIRCLES = (
     {
         "mrf_matrix.planning.plans.array_sizes",
@@ -29,31 +30,6 @@ KNOWN_CIRCLES = (
         "mrf_matrix.planning.plans.record",
         "mrf_matrix.planning.plans.signal",
     },
-    {
-        "mrf_matrix.forests.boxes",
-        "mrf_matrix.forests.forest",
-        "mrf_matrix.forests.reach",
-        "mrf_matrix.forests.routing",
-        "mrf_matrix.forests.text",
-    },
-    {
-        "mrf_matrix.domain.domain",
-        "mrf_matrix.domain.from_data",
-        "mrf_matrix.domain.html",
-        "mrf_matrix.domain.serialization",
-    },
-    {
-        "mrf_matrix.mechanisms.ledger.file",
-        "mrf_matrix.mechanisms.ledger.ledger",
-        "mrf_matrix.mechanisms.ledger.ledger_identity",
-        "mrf_matrix.mechanisms.ledger.record",
-    },
-    {
-        "mrf_matrix.mechanisms.measurement.reconstruct",
-        "mrf_matrix.mechanisms.measurement.release",
-        "mrf_matrix.mechanisms.measurement.release_display",
-    },
-    {"mrf_matrix.mechanisms.budgets.budget", "mrf_matrix.mechanisms.budgets.conversion"},
 )
 
 
@@ -284,6 +260,39 @@ def test_importing_strategies_is_light() -> None:
 def test_importing_mrf_matrix_is_light() -> None:
     loaded = loaded_by("import mrf_matrix")
     assert loaded.isdisjoint({"sklearn", "cvxpy", "opendp", "dp_accounting", "matplotlib"})
+
+
+def test_help_of_a_command_loads_no_mathematics() -> None:
+    loaded = modules_loaded_by("import mrf_matrix.cli.main, mrf_matrix.cli.fit")
+    assert {name.split(".")[0] for name in loaded}.isdisjoint(
+        {"numpy", "scipy", "sklearn", "pandas", "polars", "narwhals", "strategies"}
+    )
+    assert sum(within(name, "mrf_matrix") for name in loaded) <= 20
+
+
+def test_a_classifier_loads_little_beside_scikit_learn() -> None:
+    needed = modules_loaded_by("import sklearn.base, sklearn.utils.multiclass")
+    loaded = modules_loaded_by("from mrf_matrix import MatrixForestClassifier") - needed
+    ours = {name for name in loaded if name.split(".")[0] in PACKAGES}
+    assert len(ours) <= 280  # all files together are 440
+    assert {name.split(".")[0] for name in loaded - ours} <= {"fractions", "joblib"}
+    assert loaded.isdisjoint({"sklearn.ensemble", "sklearn.tree", "sklearn.model_selection"})
+
+
+@pytest.mark.parametrize(
+    "door", [name for name, names in doors().items() if within(name, "mrf_matrix") and names]
+)
+def test_doors_open_on_what_they_promise(door: str) -> None:
+    """What type checkers read in a door and what it loads are one list."""
+    room = importlib.import_module(door)
+    promised = {name: module for name, module in doors()[door].items() if "front_door" not in name}
+    promised.pop("TYPE_CHECKING", None)
+    assert sorted(room.__all__) == sorted(promised)
+    for name, module in promised.items():
+        assert getattr(room, name) is getattr(importlib.import_module(module), name)
+        assert name in dir(room)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = room.no_such_name
 
 
 def test_planning_a_federation_needs_no_cryptography() -> None:

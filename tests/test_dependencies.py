@@ -33,3 +33,13 @@ def test_an_extra_has_its_row(extra: str) -> None:
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_is_used_by_the_script_that_installs_it(extra: str) -> None:
     assert f"promise_{extra}()" in (ROOT / ".ci" / "extras").read_text("utf-8")
+
+
+def test_the_version_is_stated_alike() -> None:
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    loaded = re.search(
+        r'"(.+)"', (ROOT / "mrf_matrix" / "__init__.py").read_text().split("__version__")[1]
+    )
+    assert cited is not None
+    assert loaded is not None
+    assert cited[1] == loaded[1] == PROJECT["version"]

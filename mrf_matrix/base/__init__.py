@@ -1,9 +1,12 @@
 """What every room stands on: files written whole, words for people, checks of numbers."""
 
+from mrf_matrix.base.parent_process import NoiseProcessError, check_parent_process
 from mrf_matrix.base.plain_text import escaped, is_plain_line
 from mrf_matrix.base.whole_file import check_writable, whole_file
 
 __all__ = [
+    "NoiseProcessError",
+    "check_parent_process",
     "check_writable",
     "escaped",
     "is_plain_line",

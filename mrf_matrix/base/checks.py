@@ -1,12 +1,11 @@
 """Counts that a user states: trees, ensembles, blocks, records."""
 
 from numbers import Integral
-from typing import Any
 
 from mrf_matrix.base.shown import shown
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
+def whole_number(name: str, value: object, least: int = 1) -> int:
     """Return a whole number of at least ``least``, or refuse by name.
 
     Raises

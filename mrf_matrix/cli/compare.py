@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,16 +11,18 @@ from mrf_matrix.cli.compare_tables import accuracy_table, notes, strategy_table
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     comma_floats,
+    n_trees_option,
     neighboring_option,
+    random_state_option,
     result_options,
-    seed_option,
     splits_option,
     strategy_option,
     time_limit_option,
-    trees_option,
 )
-from mrf_matrix.cli.results import write_results
-from mrf_matrix.cli.screen import console, progress_bar
+from mrf_matrix.cli.screen import console, progress_bar, write_results
+
+if TYPE_CHECKING:
+    from mrf_matrix.study import Comparison
 
 
 @click.command(name="compare")
@@ -31,8 +33,8 @@ from mrf_matrix.cli.screen import console, progress_bar
     type=click.Path(exists=True, dir_okay=False),
     help="Domain file (JSON) of a CSV or Parquet data set.",
 )
-@trees_option()
-@click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
+@n_trees_option()
+@click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
 @splits_option()
 @click.option(
     "--epsilons",
@@ -42,10 +44,10 @@ from mrf_matrix.cli.screen import console, progress_bar
     help="Privacy budgets, separated by commas.",
 )
 @click.option(
-    "--repeats", default=3, show_default=True, help="Train/test splits; each has its own forest."
+    "--n-splits", default=3, show_default=True, help="Train/test splits; each has its own forest."
 )
-@click.option("--draws", default=5, show_default=True, help="Noise draws for each split and ε.")
-@seed_option("Seed of splits, forests and research noise.")
+@click.option("--n-draws", default=5, show_default=True, help="Noise draws for each split and ε.")
+@random_state_option("Seed of splits, forests and research noise.")
 @click.option("--voting", type=click.Choice(["hard", "weight"]), default="hard", show_default=True)
 @strategy_option()
 @neighboring_option()
@@ -77,22 +79,7 @@ def command(
 
     data = load_dataset(dataset) if domain_file is None else load_dataset(dataset, domain_file)
     with progress_bar(quiet=as_json) as progress:
-        study = compare(
-            data,
-            n_trees=settings["trees"],
-            max_depth=settings["depth"],
-            splits=settings["splits"],
-            epsilons=settings["epsilons"],
-            n_splits=settings["repeats"],
-            n_draws=settings["draws"],
-            voting=settings["voting"],
-            strategy=settings["strategy"],
-            neighboring=settings["neighboring"],
-            noise=settings["noise"],
-            time_limit=settings["time_limit"],
-            random_state=settings["seed"],
-            progress=progress,
-        )
+        study = compare(data, progress=progress, **settings)
     record = json.dumps(study.to_dict(), indent=2)
     if as_json:
         click.echo(record)
@@ -103,7 +90,7 @@ def command(
     write_results(record, folder / "compare.json", drawing, as_json=as_json)
 
 
-def show(study: Any) -> None:
+def show(study: "Comparison") -> None:
     """Print the tables and say which figures are private, research or noise-free."""
     screen = console()
     screen.print(strategy_table(study), "", accuracy_table(study), "")
@@ -111,7 +98,7 @@ def show(study: Any) -> None:
         screen.print(note)
 
 
-def pictures(study: Any) -> dict[str, Any]:
+def pictures(study: "Comparison") -> dict[str, Any]:
     """Return accuracy against ε and the strategies' errors, by their file names."""
     from mrf_matrix.plotting import AccuracyDisplay, StrategyErrorDisplay
 

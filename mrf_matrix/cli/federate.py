@@ -11,21 +11,22 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import domain_of
 from mrf_matrix.cli.options import (
     budget_options,
+    n_trees_option,
     neighboring_option,
-    seed_option,
+    random_state_option,
     splits_option,
     strategy_option,
     time_limit_option,
-    trees_option,
 )
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console, table
 
 if TYPE_CHECKING:
     from mrf_matrix.datasets import Dataset
-    from mrf_matrix.federated import FederatedDesign
+    from mrf_matrix.federated import FederatedDesign, Network
     from mrf_matrix.federated.runner import Federation
     from mrf_matrix.mechanisms import CellCounts
+    from strategies.operators import Operator
 
 SIMULATED = (
     "Simulated in one process, which sees every party's records: the release is private, the "
@@ -53,12 +54,12 @@ def command() -> None:
 @click.option("--vanish", default=0, show_default=True, help="Parties that do vanish, at random.")
 @click.option("--remove-excess", is_flag=True, help="Take noise that nobody needs off again.")
 @budget_options()
-@trees_option()
-@click.option("--depth", default=3, show_default=True, help="Depth of a tree.")
+@n_trees_option()
+@click.option("--max-depth", default=3, show_default=True, help="Depth of a tree.")
 @splits_option()
 @strategy_option()
 @neighboring_option()
-@seed_option("Seed of forest and drop-outs; noise has none.")
+@random_state_option("Seed of forest and drop-outs; noise has none.")
 @time_limit_option(4.0, "Seconds to search for a strategy.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="Release file to write."
@@ -90,9 +91,9 @@ def simulate(
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
     parts, names = split_by(records, by)
-    design, workload = designed(records, len(parts), settings)
+    design, workload = design_of(records, len(parts), settings)
     found = run_federation(
-        design, parts, network=vanishing(len(parts), settings), domain=records.domain
+        design, parts, network=network_of(len(parts), settings), domain=records.domain
     )
     if output is not None:
         save_release(found.release, output)
@@ -127,7 +128,7 @@ def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]
     return parts, [f"{by}={label}" for label in domain.attributes[place].labels]
 
 
-def designed(
+def design_of(
     records: "Dataset", parties: int, settings: dict[str, Any]
 ) -> "tuple[FederatedDesign, Any]":
     """Return the design of the options, and what it answers: every path of a random forest."""
@@ -138,13 +139,13 @@ def designed(
     from strategies import select
 
     budget = budget_or_default(epsilon=settings["epsilon"], rho=settings["rho"])
-    source = RandomTrees(settings["trees"], settings["depth"], splits=settings["splits"])
-    workload = path_matrix(source.grow(records.domain, random_state=settings["seed"]))
+    source = RandomTrees(settings["n_trees"], settings["max_depth"], splits=settings["splits"])
+    workload = path_matrix(source.grow(records.domain, random_state=settings["random_state"]))
     strategy = select(
         workload,
         budget.norm,
         settings["strategy"],
-        settings["seed"],
+        settings["random_state"],
         time_limit=settings["time_limit"],
     )
     design = federate(
@@ -161,18 +162,20 @@ def designed(
     return design, workload
 
 
-def vanishing(parties: int, settings: dict[str, Any]) -> Any:
+def network_of(parties: int, settings: dict[str, Any]) -> "Network":
     """Return the network in which so many parties vanish before they send their vector."""
     from mrf_matrix.federated import Network
 
     if not 0 <= settings["vanish"] <= parties:
         raise click.ClickException(f"--vanish {settings['vanish']}: expected 0 to {parties}.")
-    generator = np.random.default_rng(settings["seed"])
+    generator = np.random.default_rng(settings["random_state"])
     gone = generator.choice(parties, settings["vanish"], replace=False).tolist()
     return Network(dict.fromkeys(gone, "masked"))
 
 
-def report_of(design: "FederatedDesign", found: "Federation", workload: Any) -> dict[str, Any]:
+def report_of(
+    design: "FederatedDesign", found: "Federation", workload: "Operator"
+) -> dict[str, Any]:
     """Return what is public of a run: no count, and nothing of one party."""
     rows = workload.shape[0] * design.n_classes
     planned = design.expected_error(workload, len(found.contributors))

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit_options import check_options
+from mrf_matrix.cli.fit_options import OF_MATRIX, check_options
 from mrf_matrix.cli.options import (
     SHRINKAGES,
     VOTINGS,
     budget_options,
     depth_or_auto,
+    n_trees_option,
     neighboring_option,
     splits_option,
     strategy_option,
     time_limit_option,
-    trees_option,
 )
-from mrf_matrix.cli.paid_release import check_output, keep_release
-from mrf_matrix.cli.report_table import report_table
+from mrf_matrix.cli.paid_release import check_output, keep_release, report_table
 from mrf_matrix.cli.screen import console, progress_bar
 
 if TYPE_CHECKING:
@@ -63,16 +62,16 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     "options on trees and strategy it takes none.",
 )
 @click.option(
-    "--records",
+    "--n-records",
     type=click.IntRange(min=1),
-    help="Number of records, if it is public: posterior and --depth auto weigh noise against it.",
+    help="Public number of records: posterior and --max-depth auto weigh noise against it.",
 )
-@click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")
-@trees_option()
 @click.option(
-    "--depth",
+    "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
+)
+@n_trees_option()
+@click.option(
     "--max-depth",
-    "depth",
     default="4",
     show_default=True,
     callback=depth_or_auto,
@@ -84,11 +83,11 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     type=click.FloatRange(0, 1, max_open=True),
     default=0.1,
     show_default=True,
-    help="Share of the budget that --depth auto spends on the class totals.",
+    help="Share of the budget that --max-depth auto spends on the class totals.",
 )
 @splits_option()
 @click.option(
-    "--ensembles",
+    "--n-ensembles",
     type=click.IntRange(1, 1000),  # what a model file holds
     default=1,
     show_default=True,
@@ -106,7 +105,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     "need, or each leaf on its own.",
 )
 @neighboring_option()
-@click.option("--seed", type=int, help="Seed of the forest's structure; noise has none.")
+@click.option("--random-state", type=int, help="Seed of the forest's structure; noise has none.")
 @time_limit_option(8.0, "Seconds to search for a strategy.")
 @click.option(
     "--ledger",
@@ -144,7 +143,7 @@ def command(
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
-    check_options(settings["method"], settings["depth"])
+    check_options(settings["method"], settings["max_depth"])
     check_output(
         output,
         overwrite=overwrite,
@@ -189,34 +188,16 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
         model.fit(records.X, records.y)
 
 
-def classifier(settings: dict[str, Any], ledger: Any) -> Any:
+def classifier(settings: dict[str, Any], ledger: object) -> Any:
     """Return the classifier of the options, without a domain yet."""
     from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
 
-    common = {
-        "epsilon": settings["epsilon"],
-        "rho": settings["rho"],
-        "neighboring": settings["neighboring"],
-        "random_state": settings["seed"],
-        "ledger": ledger,
-    }
+    names = ("epsilon", "rho", "neighboring", "random_state", "n_records")
+    common = {"ledger": ledger, **{name: settings[name] for name in names}}
     if settings["method"] == "posterior":
-        blocks = "auto" if settings["blocks"] is None else settings["blocks"]
-        return PosteriorForestClassifier(n_records=settings["records"], n_blocks=blocks, **common)
-    return MatrixForestClassifier(
-        n_trees=settings["trees"],
-        max_depth=settings["depth"],
-        splits=settings["splits"],
-        n_ensembles=settings["ensembles"],
-        max_features=settings["max_features"],
-        strategy=settings["strategy"],
-        voting=settings["voting"],
-        shrinkage=settings["shrinkage"],
-        class_share=settings["class_share"],
-        n_records=settings["records"],
-        time_limit=settings["time_limit"],
-        **common,
-    )
+        blocks = "auto" if settings["n_blocks"] is None else settings["n_blocks"]
+        return PosteriorForestClassifier(n_blocks=blocks, **common)
+    return MatrixForestClassifier(**common, **{name: settings[name] for name in OF_MATRIX})
 
 
 def domain_of(file: Path | None, target: str | None) -> "Domain | None":

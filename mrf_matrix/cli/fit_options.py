@@ -3,36 +3,36 @@
 import click
 
 OF_MATRIX = (
-    "trees",
-    "depth",
+    "n_trees",
+    "max_depth",
     "class_share",
     "splits",
-    "ensembles",
+    "n_ensembles",
     "max_features",
     "strategy",
     "voting",
     "shrinkage",
     "time_limit",
 )
-OF_POSTERIOR = ("blocks",)
+OF_POSTERIOR = ("n_blocks",)
 """Options of one method only."""
 
-CHOSEN_BY_AUTO = ("ensembles", "max_features", "voting", "shrinkage", "time_limit")
+CHOSEN_BY_AUTO = ("n_ensembles", "max_features", "voting", "shrinkage", "time_limit")
 """Options that a forest of automatic depth has no use for."""
 
 OF_AUTO = ("class_share",)
 """Options that a forest of fixed depth has no use for."""
 
-OF_RECORDS = ("records",)
+OF_RECORDS = ("n_records",)
 """Options that neither random trees of fixed depth have a use for."""
 
 
 def check_options(method: str, depth: int | str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
     _refuse(OF_MATRIX if method == "posterior" else OF_POSTERIOR, f"--method {method}")
-    _refuse(CHOSEN_BY_AUTO if depth == "auto" else OF_AUTO, f"--depth {depth}")
+    _refuse(CHOSEN_BY_AUTO if depth == "auto" else OF_AUTO, f"--max-depth {depth}")
     if method == "matrix" and depth != "auto":
-        _refuse(OF_RECORDS, f"--depth {depth}")
+        _refuse(OF_RECORDS, f"--max-depth {depth}")
 
 
 def _refuse(strange: tuple[str, ...], of: str) -> None:

@@ -1,7 +1,6 @@
 """`mrf-matrix ledger`: start a ledger in a file, or show what was spent from it."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -23,8 +22,8 @@ from mrf_matrix.cli.screen import console
 @user_errors
 def command(
     file: Path,
-    epsilon: Any,
-    rho: Any,
+    epsilon: object,
+    rho: object,
     neighboring: str | None,
     delta: float | None,
     as_json: bool,

@@ -83,18 +83,18 @@ def mode_option(
     )
 
 
-def records_option() -> Decorator:
-    """Add --records: how many there are, where that is public."""
+def n_records_option() -> Decorator:
+    """Add --n-records: how many there are, where that is public."""
     return click.option(
-        "--records",
+        "--n-records",
         type=click.IntRange(min=1),
         help="Public number of records [default: as published].",
     )
 
 
-def trees_option(help: str = "Trees in the forest.") -> Decorator:
-    """Add --trees."""
-    return click.option("--trees", default=128, show_default=True, help=help)
+def n_trees_option(help: str = "Trees in the forest.") -> Decorator:
+    """Add --n-trees."""
+    return click.option("--n-trees", default=128, show_default=True, help=help)
 
 
 def splits_option(help: str | None = "Kind of split.") -> Decorator:
@@ -120,9 +120,9 @@ def neighboring_option(help: str | None = "Neighbouring relation.") -> Decorator
     )
 
 
-def seed_option(help: str = "Seed of the public structure.") -> Decorator:
-    """Add --seed, for what may be reproduced: never for the noise of a release."""
-    return click.option("--seed", default=0, show_default=True, help=help)
+def random_state_option(help: str = "Seed of the public structure.") -> Decorator:
+    """Add --random-state, for what may be reproduced: never for the noise of a release."""
+    return click.option("--random-state", default=0, show_default=True, help=help)
 
 
 def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:

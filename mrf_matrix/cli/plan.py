@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,37 +11,41 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     budget_options,
     mode_option,
+    n_records_option,
+    n_trees_option,
     neighboring_option,
-    records_option,
+    random_state_option,
     result_options,
-    seed_option,
     splits_option,
     strategy_option,
     time_limit_option,
-    trees_option,
 )
 from mrf_matrix.cli.plan_tables import plan_table, size_table
-from mrf_matrix.cli.results import write_results
-from mrf_matrix.cli.screen import console
+from mrf_matrix.cli.screen import console, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning import Plan
 
 
 @click.command(name="plan")
 @click.argument("domain")
 @budget_options()
 @mode_option("What is released.")
-@records_option()
-@trees_option("Trees of all ensembles.")
-@click.option("--depth", default=4, show_default=True, help="Depth of a tree.")
+@n_records_option()
+@n_trees_option("Trees of all ensembles.")
+@click.option("--max-depth", default=4, show_default=True, help="Depth of a tree.")
 @splits_option(None)
-@click.option("--ensembles", default=1, show_default=True, help="Ensembles q.")
-@click.option("--features", type=int, help="Attributes of each ensemble [default: all].")
-@click.option("--blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]")
+@click.option("--n-ensembles", default=1, show_default=True, help="Ensembles q.")
+@click.option("--max-features", type=int, help="Attributes of each ensemble [default: all].")
+@click.option(
+    "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
+)
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
 @strategy_option("Strategy family, or auto.")
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the mode]")
 @neighboring_option()
-@seed_option()
+@random_state_option()
 @time_limit_option(8.0)
 @result_options("DOMAIN")
 @user_errors
@@ -59,25 +63,9 @@ def command(
     from mrf_matrix.planning import plan
 
     schema, label = public_domain(domain)
-    made = plan(
-        schema,
-        settings["mode"],
-        epsilon=settings["epsilon"],
-        rho=settings["rho"],
-        neighboring=settings["neighboring"],
-        n_trees=settings["trees"],
-        max_depth=settings["depth"],
-        splits=settings["splits"],
-        n_ensembles=settings["ensembles"],
-        max_features=settings["features"],
-        strategy=settings["strategy"],
-        voting=settings["voting"],
-        n_blocks=settings["blocks"] or "auto",
-        queries=settings["queries"],
-        n_records=settings["records"] or public_records(domain),
-        time_limit=settings["time_limit"],
-        random_state=settings["seed"],
-    )
+    settings["n_blocks"] = settings["n_blocks"] or "auto"
+    settings["n_records"] = settings["n_records"] or public_records(domain)
+    made = plan(schema, settings.pop("mode"), **settings)
     figures = {"domain": label, **made.to_dict(bound=True)}
     record = json.dumps(figures, indent=2)
     if as_json:
@@ -90,7 +78,7 @@ def command(
     write_results(record, folder / "plan.json", drawing, as_json=as_json)
 
 
-def pictures(made: Any) -> dict[str, Any]:
+def pictures(made: "Plan") -> dict[str, Any]:
     """Return error against ε, leaves, strategies and sensitivity, by their file names."""
     from mrf_matrix.plotting import (
         CellSensitivityDisplay,

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from math import isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from mrf_matrix.cli.screen import table
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning import Tuning
 
 SHOWN = 12
 """Designs of a search that a table shows."""
@@ -44,13 +47,12 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"worst {unit}", f"number {figures['worst_row']}: {figures['worst_rms']:.4g} records")
     )
     if "certified_ratio" in figures:
-        ratio = known(figures["certified_ratio"])
+        ratio = figure_text(figures["certified_ratio"])
         lines.append(("certified", f"within {ratio} times the least squared error"))
     if figures["records"] is not None:
-        lines.append(
-            (f"signal to noise of a {unit}", f"{known(figures['median_signal_to_noise'])} (median, "
-             f"{figures['records']} records spread evenly)")
-        )  # fmt: skip
+        ratio = figure_text(figures["median_signal_to_noise"])
+        known = f"{ratio} (median, {figures['records']} records spread evenly)"
+        lines.append((f"signal to noise of a {unit}", known))
         lines += [
             (f"flips, {margin}", f"{value:.3f}")
             for margin, value in figures["mean_flip_probability"].items()
@@ -68,7 +70,7 @@ def size_table(figures: Mapping[str, Any]) -> Table:
     return made
 
 
-def search_table(tuning: Any, label: str) -> Table:
+def search_table(tuning: "Tuning", label: str) -> Table:
     """List the best designs of a search."""
     rows = tuning.rows()
     names, same = _columns([trial.design for trial in tuning.trials])
@@ -101,7 +103,7 @@ def _columns(designs: list[dict[str, Any]]) -> tuple[list[str], str]:
     return differ, f", where they apply with {', '.join(shared)}" if shared else ""
 
 
-def known(figure: float | None) -> str:
+def figure_text(figure: float | None) -> str:
     """Write a figure; None is one that is not finite."""
     return "infinite" if figure is None else f"{figure:.3g}"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -15,6 +15,9 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import VOTINGS
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console
+
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
 
 
 @click.command(name="predict")
@@ -72,13 +75,17 @@ def command(
             )
         forest.set_params(voting=voting)
     records = columns_of(data, forest.domain_)
-    labels = forest.predict(records).tolist() if abstain is None else kept(forest, records, abstain)
+    labels = (
+        forest.predict(records).tolist()
+        if abstain is None
+        else labels_or_blanks(forest, records, abstain)
+    )
     shares = forest.predict_proba(records) if proba else None
     target = forest.domain_.required_target().name
     header = [target]
     if shares is not None:
         header += [f"{target}={label}" for label in forest.classes_.tolist()]
-    with opened(output) as file:
+    with open_output(output) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         for number, label in enumerate(labels):
@@ -90,13 +97,13 @@ def command(
         )
 
 
-def kept(forest: Any, records: Any, level: float) -> list[Any]:
+def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:
     """Return labels, empty where the model abstains."""
     labels = forest.predict_or_abstain(records, level)
     return ["" if label is None else label for label in labels.tolist()]
 
 
-def columns_of(data: str, domain: Any) -> Any:
+def columns_of(data: str, domain: "Domain") -> Any:
     """Return the columns of a file, or the records of a data set known by name."""
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.datasets.files import is_data_file, read_file
@@ -108,7 +115,7 @@ def columns_of(data: str, domain: Any) -> Any:
 
 
 @contextmanager
-def opened(output: Path | None) -> Iterator[TextIO]:
+def open_output(output: Path | None) -> Iterator[TextIO]:
     """Give a file that is written whole or not at all, or standard output."""
     if output is None:
         yield sys.stdout

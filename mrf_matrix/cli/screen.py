@@ -1,8 +1,10 @@
-"""How the command line looks: one console, one style of table, one progress bar."""
+"""What a subcommand shows and leaves: one console, one style of table, its record and pictures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
@@ -10,11 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.segment import Segment
 from rich.table import Table
 
-from mrf_matrix.base import escaped
+from mrf_matrix.base import escaped, whole_file
 
 Report = Callable[[str, int, int | None], None]
 """What moves a progress bar: what is done, how much of it, and how much there is if that is known.
 """
+
+Pictures = Callable[[], Mapping[str, Any]]
+"""Makes the displays by their file names; raises ImportError without matplotlib."""
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -80,3 +85,39 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
             bar.update(task, description=what, completed=done, total=total)
 
         yield report
+
+
+def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json: bool) -> None:
+    """Write the record, draw the pictures beside it, and say what was written.
+
+    Parameters
+    ----------
+    record
+        The record as JSON.
+    file
+        File of the record; its folder is made.
+    pictures
+        What makes the pictures; None draws none.
+    as_json
+        Whether standard output carries the record already, and nothing else may go there.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(file) as whole:
+        whole.write(f"{record}\n".encode())
+    files = [file, *([] if pictures is None else draw(pictures, file.parent))]
+    console(stderr=as_json).print(
+        "Written: " + ", ".join(map(str, files)), markup=False, soft_wrap=True
+    )
+
+
+def draw(pictures: Pictures, folder: Path) -> list[Path]:
+    """Draw pictures into the folder; without matplotlib, say so."""
+    try:
+        drawn = pictures()
+    except ImportError as missing:
+        console(stderr=True).print(f"No pictures: {missing}")
+        return []
+    for name, picture in drawn.items():
+        with whole_file(folder / name) as whole:
+            picture.figure_.savefig(whole, dpi=150, format=Path(name).suffix[1:])
+    return [folder / name for name in drawn]

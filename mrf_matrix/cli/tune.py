@@ -1,51 +1,75 @@
 """`mrf-matrix tune`: choose a design without data, and print what makes it."""
 
 import json
+import shlex
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit_line import fit_line
 from mrf_matrix.cli.options import (
     MODES,
     budget_options,
     mode_option,
+    n_records_option,
     neighboring_option,
-    records_option,
+    random_state_option,
     result_options,
-    seed_option,
     time_limit_option,
 )
 from mrf_matrix.cli.plan_tables import search_table
-from mrf_matrix.cli.results import write_results
-from mrf_matrix.cli.screen import console, progress_bar
+from mrf_matrix.cli.screen import console, progress_bar, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
+    from mrf_matrix.planning import Tuning
 
-def comma_values(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+
+def comma_values(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> list[int | str] | None:
     """Parse values separated by commas: numbers where they are numbers."""
     if value is None:
         return None
     return [int(piece) if piece.strip().isdigit() else piece.strip() for piece in value.split(",")]
 
 
-OF_TREES = {
-    "depths": "max_depth",
-    "trees": "n_trees",
-    "splits": "splits",
-    "strategies": "strategy",
-    "voting": "voting",
-    "ensembles": "n_ensembles",
-    "features": "max_features",
-}
-OF_BLOCKS = {"blocks": "n_blocks"}
-"""Options of a space, and the parameters that they give values of."""
+OF_TREES = (
+    "max_depth",
+    "n_trees",
+    "splits",
+    "strategy",
+    "voting",
+    "n_ensembles",
+    "max_features",
+)
+OF_BLOCKS = ("n_blocks",)
+"""Options of a space: parameters that they give values of."""
 
 
-def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
+FIT_PARAMETERS = (
+    "epsilon",
+    "rho",
+    "neighboring",
+    "n_records",
+    "n_blocks",
+    "n_trees",
+    "max_depth",
+    "splits",
+    "strategy",
+    "voting",
+    "n_ensembles",
+    "max_features",
+    "random_state",
+    "time_limit",
+)
+"""Parameters of classifiers that options of `mrf-matrix fit` set."""
+
+
+def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
     """Return the default spaces with what the options say of their parameters.
 
     Where the options are all of one mode, "auto" means that mode.
@@ -54,8 +78,8 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
 
     mode = settings["mode"]
     given = {
-        kind: {name: settings[opt] for opt, name in options.items() if settings[opt] is not None}
-        for kind, options in (("trees", OF_TREES), ("blocks", OF_BLOCKS))
+        kind: {name: settings[name] for name in names if settings[name] is not None}
+        for kind, names in (("trees", OF_TREES), ("blocks", OF_BLOCKS))
     }
     told = [kind for kind, values in given.items() if values]
     if mode == "auto" and len(told) == 1:
@@ -64,9 +88,9 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
         raise ValueError(
             f"--mode {mode}: expected "
             + (
-                "no option of random trees, but --blocks."
+                "no option of random trees, but --n-blocks."
                 if mode == "posterior"
-                else "no --blocks."
+                else "no --n-blocks."
             )
         )
     return [
@@ -78,7 +102,7 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
 @click.command(name="tune")
 @click.argument("domain")
 @budget_options()
-@records_option()
+@n_records_option()
 @mode_option(
     "auto: training and posterior, or that of the options given.", ("auto", *MODES), "auto"
 )
@@ -89,25 +113,25 @@ def spaces(schema: Any, settings: dict[str, Any]) -> list[dict[str, list[Any]]]:
     show_default=True,
     help="Expected accuracy under a public prior, flip probability, error, or bias bound.",
 )
-@click.option("--depths", callback=comma_values, help="Depths to try, separated by commas.")
-@click.option("--trees", callback=comma_values, help="Numbers of trees to try.")
+@click.option("--max-depth", callback=comma_values, help="Depths to try, separated by commas.")
+@click.option("--n-trees", callback=comma_values, help="Numbers of trees to try.")
 @click.option("--splits", callback=comma_values, help="Kinds of splits to try.")
-@click.option("--strategies", callback=comma_values, help="Strategy families to try.")
+@click.option("--strategy", callback=comma_values, help="Strategy families to try.")
 @click.option("--voting", callback=comma_values, help="Voting rules to try.")
-@click.option("--ensembles", callback=comma_values, help="Numbers of ensembles to try.")
-@click.option("--features", callback=comma_values, help="Attributes of an ensemble to try.")
+@click.option("--n-ensembles", callback=comma_values, help="Numbers of ensembles to try.")
+@click.option("--max-features", callback=comma_values, help="Attributes of an ensemble to try.")
 @click.option(
-    "--blocks", callback=comma_values, help="Numbers of blocks of posterior to try, or auto."
+    "--n-blocks", callback=comma_values, help="Numbers of blocks of posterior to try, or auto."
 )
 @neighboring_option(None)
-@seed_option()
+@random_state_option()
 @time_limit_option(1.0)
 @click.option("--max-seconds", type=float, help="Begin no further design after this time.")
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
 )
 @click.option("--max-bytes", type=int, help="Refuse designs with a larger array.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes.")
+@click.option("--n-jobs", type=int, default=1, show_default=True, help="Processes.")
 @click.option(
     "--resume", type=click.Path(dir_okay=False, path_type=Path), help="File of finished trials."
 )
@@ -130,7 +154,7 @@ def command(
             schema,
             epsilon=settings["epsilon"],
             rho=settings["rho"],
-            n_records=settings["records"] or public_records(domain),
+            n_records=settings["n_records"] or public_records(domain),
             mode=settings["mode"],
             neighboring=settings["neighboring"],
             objective=settings["objective"],
@@ -139,10 +163,10 @@ def command(
             max_seconds=settings["max_seconds"],
             max_release_seconds=settings["max_release_seconds"],
             max_bytes=settings["max_bytes"],
-            n_jobs=settings["jobs"],
+            n_jobs=settings["n_jobs"],
             resume=settings["resume"],
             progress=progress,
-            random_state=settings["seed"],
+            random_state=settings["random_state"],
         )
     record = json.dumps({"domain": label, **found.to_dict()}, indent=2, default=str)
     if as_json:
@@ -162,8 +186,30 @@ def command(
     write_results(record, folder / "tune.json", drawing, as_json=as_json)
 
 
-def pictures(found: Any) -> dict[str, Any]:
+def pictures(found: "Tuning") -> dict[str, Any]:
     """Return the Pareto front, by its file name."""
     from mrf_matrix.plotting import ParetoDisplay
 
     return {"designs.png": ParetoDisplay.from_tuning(found)}
+
+
+def fit_line(found: "Tuning", domain: str) -> str | None:
+    """Return the command that trains the best design; None where `fit` has no such mode.
+
+    Parameters
+    ----------
+    found : Tuning
+    domain : str
+        A domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
+    """
+    if found.mode not in ("training", "posterior"):
+        return None
+    known = Path(domain).suffix == ""
+    words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
+    if found.mode == "posterior":
+        words += ["--method", "posterior"]
+    for name in FIT_PARAMETERS:
+        value = found.best_params.get(name)
+        if value not in (None, "auto"):  # what is chosen where nothing is said
+            words += ["--" + name.replace("_", "-"), str(value)]
+    return shlex.join([*words, "--output", "model.mrf"])

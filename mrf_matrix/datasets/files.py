@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.datasets.text import guessed_column, joined, typed_column
+from mrf_matrix.datasets.text import concatenated_parts, guessed_column, typed_column
 from mrf_matrix.domain import Domain, DomainError
 
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz"), (".parquet", ".pq")
@@ -96,7 +96,7 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
             else:
                 values = np.empty(0)  # the domain has no use for it
             parts.setdefault(name, []).append(values)
-    found = {name: joined(listed) for name, listed in parts.items()}
+    found = {name: concatenated_parts(listed) for name, listed in parts.items()}
     if domain is not None:
         return found
     return {name: guessed_column(values.tolist()) for name, values in found.items()}

@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mrf_matrix.datasets.balance_scale import BALANCE_SCALE
 from mrf_matrix.datasets.car import CAR_EVALUATION
@@ -14,7 +14,7 @@ from mrf_matrix.datasets.nursery import NURSERY
 from mrf_matrix.datasets.openml import PREFIX, fetch_columns
 from mrf_matrix.datasets.rules import RuleSet
 from mrf_matrix.datasets.scikit import SCIKIT_SETS, ScikitSet
-from mrf_matrix.datasets.tables import Table, resolve_domain
+from mrf_matrix.datasets.tables import Table, resolve_domain, table_of
 from mrf_matrix.datasets.tic_tac_toe import TIC_TAC_TOE
 from mrf_matrix.domain import Domain, DomainError
 
@@ -37,7 +37,7 @@ def list_datasets() -> list[DatasetInfo]:
 
 
 def load_dataset(
-    name: "str | PathLike[str]",
+    name: "str | PathLike[str] | Any",
     domain: "Domain | str | PathLike[str] | None" = None,
     *,
     target: str | None = None,
@@ -51,6 +51,7 @@ def load_dataset(
     name : str or path
         A name of :func:`list_datasets`; the path of a CSV file (``.csv``, ``.csv.gz``, header
         row, UTF-8) or Parquet file; or ``openml:NAME``, ``openml:NAME@VERSION``, ``openml:ID``.
+        Or the records themselves: a frame or a mapping of columns, the classes among them.
     domain : Domain, path of a domain file, or "from_data"
         Required for files and OpenML; ``"from_data"`` is for non-private work and warns. For the
         built-in sets it replaces their own domain.
@@ -77,8 +78,11 @@ def load_dataset(
     Dataset('car': 1728 records, 6 attributes, 4 classes, 1,728 cells)
     """
     text = fspath(name) if isinstance(name, str | PathLike) else name
+    if text is None or isinstance(text, bool | int | float | bytes):
+        raise DomainError(f"name={name!r}; expected a name, a path, 'openml:NAME', or a frame.")
     if not isinstance(text, str):
-        raise DomainError(f"name={name!r}; expected a name, a path, or 'openml:NAME'.")
+        known = resolve_domain(domain, "records")
+        return table_of(text).fit(known, target, extra, drop_missing)
     if text not in BUILT_IN and not text.startswith(PREFIX) and not is_data_file(text):
         raise DomainError(unknown_name(text))
     if text in BUILT_IN and domain is None:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.datasets.dataset import Dataset, DatasetInfo
 from mrf_matrix.domain import Domain
-
-Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)

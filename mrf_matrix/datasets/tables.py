@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
+from mrf_matrix.domain.columns import as_frame
 from mrf_matrix.domain.errors import name_some
 
 Columns = Mapping[str, NDArray[Any]]
@@ -53,6 +54,27 @@ class Table:
         kept = without_missing(known, self.columns) if drop_missing else self.columns
         y = kept[known.required_target().name]
         return dataset_of_columns(self.label, known, kept, y, self.source, self.licence)
+
+
+def table_of(records: object) -> Table:
+    """Return the table of a frame or a mapping of columns, the classes among them.
+
+    Raises
+    ------
+    TypeError
+        If the records have no names of columns.
+    """
+    if isinstance(records, Mapping):
+        columns = {str(name): np.asarray(values) for name, values in records.items()}
+    else:
+        frame = as_frame(records)
+        if frame is None:
+            raise TypeError(
+                f"records of type {type(records).__name__}: expected a frame or a mapping of "
+                f"columns, the classes among them, whose names the domain knows."
+            )
+        columns = {name: frame[name].to_numpy() for name in frame.columns}
+    return Table("records", columns, None, "given in memory", "not stated")
 
 
 def resolve_domain(domain: "Domain | str | PathLike[str] | None", what: str) -> Domain | None:

@@ -111,7 +111,7 @@ def guessed_column(texts: Sequence[str]) -> NDArray[Any]:
     return np.asarray(array_of(numbers if numeric else marked)[positions])
 
 
-def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+def concatenated_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """Concatenate parts of one column; where their types differ, values keep their own."""
     if len({part.dtype.kind for part in parts}) > 1:
         parts = [part.astype(object) for part in parts]

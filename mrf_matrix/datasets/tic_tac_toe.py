@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.datasets.rules import Codes, RuleSet, all_cells
+from mrf_matrix.base.arrays import Codes
+from mrf_matrix.datasets.rules import RuleSet, all_cells
 from mrf_matrix.domain import Attribute, Domain
 
 SQUARES = ("tl", "tm", "tr", "ml", "mm", "mr", "bl", "bm", "br")

@@ -78,7 +78,7 @@ def match_key(value: Scalar) -> tuple[str, Scalar]:
     return ("str", value) if isinstance(value, str) else ("number", value)
 
 
-def plain(name: str, value: Any) -> Scalar:
+def plain(name: str, value: object) -> Scalar:
     """Return a category as a Python scalar."""
     scalar = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(scalar, str):
@@ -114,7 +114,7 @@ def checked_edges(name: str, edges: Iterable[Any], is_open: bool) -> tuple[int |
     return tuple(values)
 
 
-def checked_edge(name: str, edge: Any) -> int | float:
+def checked_edge(name: str, edge: object) -> int | float:
     """Return one edge as a Python number."""
     if isinstance(edge, bool) or not isinstance(edge, Real) or not math.isfinite(edge):
         raise DomainError(

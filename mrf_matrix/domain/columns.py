@@ -43,14 +43,14 @@ class Column:
     source: str = ""
 
 
-def type_name(dtype: Any) -> str:
+def type_name(dtype: object) -> str:
     """Return the name of a column's type alone: widths and categories come from the values."""
     if not isinstance(dtype, np.dtype):
         return type(dtype).__name__
     return {"U": "text", "S": "bytes", "V": "records"}.get(dtype.kind, str(dtype))
 
 
-def as_array_column(name: str, values: Any) -> Column:
+def as_array_column(name: str, values: object) -> Column:
     """Wrap a one-dimensional array or list."""
     array = values if isinstance(values, np.ndarray) else one_dimensional(name, values)
     if array.ndim != 1:
@@ -61,7 +61,7 @@ def as_array_column(name: str, values: Any) -> Column:
     return Column(name, array, source=type_name(array.dtype))
 
 
-def one_dimensional(name: str, values: Any) -> Values:
+def one_dimensional(name: str, values: object) -> Values:
     """Return a list as an array that keeps numbers, strings and booleans apart."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise DomainError(
@@ -95,7 +95,7 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     return Column(name, filled.to_numpy(), missing=null.to_numpy(), source=type_name(dtype))
 
 
-def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> list[Column]:
+def read_columns(records: object, names: Sequence[str], extra: str = "error") -> list[Column]:
     """Return the named columns of records, in that order.
 
     Parameters
@@ -122,7 +122,7 @@ def read_columns(records: Any, names: Sequence[str], extra: str = "error") -> li
     return [as_array_column(name, table[:, i].copy()) for i, name in enumerate(names)]
 
 
-def checked_table(records: Any, names: Sequence[str], extra: str = "error") -> Table:
+def checked_table(records: object, names: Sequence[str], extra: str = "error") -> Table:
     """Return records as a table that has the named columns; parameters as `read_columns`.
 
     No value is looked at.
@@ -151,7 +151,7 @@ def names_of(table: Table) -> list[Any] | None:
     return list(table) if isinstance(table, Mapping) else list(table.columns)
 
 
-def as_table(records: Any) -> Table:
+def as_table(records: object) -> Table:
     """Return records as a mapping, an array or a frame, whichever they are.
 
     Raises
@@ -173,7 +173,7 @@ def as_table(records: Any) -> Table:
     )
 
 
-def as_frame(records: Any) -> "nw.DataFrame[Any] | None":
+def as_frame(records: object) -> "nw.DataFrame[Any] | None":
     """Return records as a narwhals frame, None if they are no frame in memory."""
     try:
         frame = nw.from_native(records, eager_only=True, pass_through=True)
@@ -185,7 +185,7 @@ def as_frame(records: Any) -> "nw.DataFrame[Any] | None":
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def as_any_column(name: str, values: Any) -> Column:
+def as_any_column(name: str, values: object) -> Column:
     """Wrap an array, a list or a series."""
     if not isinstance(values, np.ndarray):
         series = nw.from_native(values, series_only=True, pass_through=True)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -24,8 +25,14 @@ from mrf_matrix.domain.encoding import (
     encode_records,
 )
 from mrf_matrix.domain.errors import DomainError
-from mrf_matrix.domain.matching import Codes
-from mrf_matrix.domain.readable import readable_count
+from mrf_matrix.domain.from_data import attributes_from_data
+from mrf_matrix.domain.readable import domain_html, readable_count
+from mrf_matrix.domain.serialization import (
+    domain_from_dict,
+    domain_to_dict,
+    load_domain,
+    save_domain,
+)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -133,7 +140,7 @@ class Domain:
             )
         return self.target
 
-    def encode(self, records: Any, *, extra: Literal["error", "ignore"] = "error") -> Codes:
+    def encode(self, records: object, *, extra: Literal["error", "ignore"] = "error") -> Codes:
         """Return the codes of records.
 
         Parameters
@@ -156,7 +163,7 @@ class Domain:
         """
         return encode_records(self.attributes, records, extra)
 
-    def encode_target(self, labels: Any) -> Codes:
+    def encode_target(self, labels: object) -> Codes:
         """Return the class codes of labels (array, series or list), shape (N,)."""
         return encode_labels(self.required_target(), labels)
 
@@ -165,7 +172,7 @@ class Domain:
         codes: ArrayLike,
         *,
         numeric: Literal["interval", "midpoint"] = "interval",
-        native: Any = None,
+        native: object = None,
     ) -> Any:
         """Return what codes stand for.
 
@@ -202,7 +209,7 @@ class Domain:
 
     @classmethod
     def from_data(
-        cls, records: Any, labels: Any = None, *, max_bins: int = 8, max_categories: int = 64
+        cls, records: object, labels: object = None, *, max_bins: int = 8, max_categories: int = 64
     ) -> "Domain":
         """Return a domain that fits given records. **Not private**: it warns.
 
@@ -230,35 +237,25 @@ class Domain:
         PrivacyLeakWarning
             Always: the domain depends on the records.
         """
-        from mrf_matrix.domain.from_data import domain_from_data
-
-        return domain_from_data(records, labels, max_bins, max_categories)
+        return cls(*attributes_from_data(records, labels, max_bins, max_categories))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the domain as JSON-ready data."""
-        from mrf_matrix.domain.serialization import domain_to_dict
-
-        return domain_to_dict(self)
+        return domain_to_dict(self.attributes, self.target)
 
     @classmethod
-    def from_dict(cls, data: Any) -> "Domain":
+    def from_dict(cls, data: object) -> "Domain":
         """Return the domain that :meth:`to_dict` wrote; the data may be untrusted."""
-        from mrf_matrix.domain.serialization import domain_from_dict
-
-        return domain_from_dict(data)
+        return cls(*domain_from_dict(data))
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write the domain as a JSON file."""
-        from mrf_matrix.domain.serialization import save_domain
-
-        save_domain(self, path)
+        save_domain(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: "str | PathLike[str]") -> "Domain":
         """Read a domain from a JSON file, which may be untrusted."""
-        from mrf_matrix.domain.serialization import load_domain
-
-        return load_domain(path)
+        return cls(*load_domain(path))
 
     def __repr__(self) -> str:
         """Write the attributes one a line."""
@@ -271,6 +268,4 @@ class Domain:
         )
 
     def _repr_html_(self) -> str:
-        from mrf_matrix.domain.html import domain_html
-
-        return domain_html(self)
+        return domain_html(self.attributes, self.target, self.size)

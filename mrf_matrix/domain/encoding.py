@@ -7,15 +7,15 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import as_any_column, read_columns
 from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.lookup import encode_column
-from mrf_matrix.domain.matching import Codes
 
 
-def encode_records(attributes: Sequence[Attribute], records: Any, extra: str) -> Codes:
+def encode_records(attributes: Sequence[Attribute], records: object, extra: str) -> Codes:
     """Return the codes of records, shape (N, d), C-contiguous.
 
     Raises
@@ -47,7 +47,7 @@ def encode_columns(attributes: Sequence[Attribute], records: Any, extra: str) ->
     return [encode_column(attribute, column) for attribute, column in pairs]
 
 
-def encode_labels(target: Attribute, labels: Any) -> Codes:
+def encode_labels(target: Attribute, labels: object) -> Codes:
     """Return the class codes of labels, shape (N,); an array of shape (N, 1) is taken too."""
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]

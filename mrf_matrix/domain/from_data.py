@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns, rows_as_array
-from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.matching import is_missing
 
@@ -19,10 +18,10 @@ REMEDY = (
 )
 
 
-def domain_from_data(
-    records: Any, labels: Any = None, max_bins: int = 8, max_categories: int = 64
-) -> Domain:
-    """Return a domain that fits given records, and warn that this is not private.
+def attributes_from_data(
+    records: object, labels: object = None, max_bins: int = 8, max_categories: int = 64
+) -> tuple[list[Attribute], Attribute | None]:
+    """Return attributes and target that fit given records, and warn that this is not private.
 
     Parameters
     ----------
@@ -47,10 +46,10 @@ def domain_from_data(
     columns = read_columns(records, column_names(records))
     attributes = [attribute_from_column(column, max_bins, max_categories) for column in columns]
     if labels is None:
-        return Domain(attributes)
+        return attributes, None
     name = "class" if "class" not in {column.name for column in columns} else "target"
     classes = distinct_values(as_any_column(name, labels))
-    return Domain(attributes, Attribute(name, categories=classes))
+    return attributes, Attribute(name, categories=classes)
 
 
 def column_names(records: Any) -> list[str]:

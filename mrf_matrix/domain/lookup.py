@@ -6,12 +6,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.columns import Column, Values
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
-from mrf_matrix.domain.matching import ABSENT, UNLISTED, Codes, find_categories, is_missing
+from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories, is_missing
 
 Mask = NDArray[np.bool_]
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search

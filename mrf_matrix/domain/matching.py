@@ -6,18 +6,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar, match_key
 from mrf_matrix.domain.columns import Column, Values
 from mrf_matrix.domain.errors import DomainError, name_some
 
-Codes = NDArray[np.int32]
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
 DENSE_RANGE = 2**16  # integer categories within so wide a range are looked up in a table
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether an object stands for a missing value: None, NaN, NaT, or pandas' NA."""
     if value is None:
         return True
@@ -54,7 +54,7 @@ def find_categories(attribute: Attribute, column: Column) -> Codes:
 class CodeTable(dict[Any, int]):
     """Codes of known values; anything else is unlisted."""
 
-    def __missing__(self, key: Any) -> int:
+    def __missing__(self, key: object) -> int:
         """Mark a value without a code."""
         return UNLISTED
 

@@ -1,8 +1,14 @@
-"""Numbers of cells as text: exact while a reader can take them in, their magnitude beyond."""
+"""A domain for people: its cells counted in words a reader can take in, and an HTML table."""
 
+from collections.abc import Sequence
+from html import escape
 from math import floor, log10
 
+from mrf_matrix.domain.attribute import Attribute
+from mrf_matrix.domain.errors import SHOWN
+
 EXACT_BELOW = 10**12
+MOST_ROWS = 50
 
 
 def readable_count(n: int) -> str:
@@ -22,3 +28,29 @@ def readable_count(n: int) -> str:
     if mantissa >= 10:
         mantissa, exponent = 1.0, exponent + 1
     return f"about {mantissa:.1f}e{exponent}"
+
+
+def domain_html(attributes: Sequence[Attribute], target: Attribute | None, size: int) -> str:
+    """Return a domain as an HTML table: its attributes, their number of codes, first labels."""
+    rows = [attribute_row(attribute) for attribute in attributes[:MOST_ROWS]]
+    hidden = len(attributes) - len(rows)
+    if hidden:
+        rows.append(f"<tr><td colspan=3>{hidden} more</td></tr>")
+    if target is not None:
+        rows.append(attribute_row(target, " (target)"))
+    cells = readable_count(size)
+    return (
+        f"<table><caption>{len(attributes)} attributes, {cells} cells</caption>"
+        "<thead><tr><th>attribute</th><th>codes</th><th>labels</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def attribute_row(attribute: Attribute, note: str = "") -> str:
+    """Return one attribute as a table row."""
+    shown = [str(label) for label in attribute.labels[: 2 * SHOWN]]
+    text = " · ".join(shown) + (" · ..." if attribute.size > len(shown) else "")
+    return (
+        f"<tr><td>{escape(attribute.name)}{note}</td><td>{attribute.size}</td>"
+        f"<td>{escape(text)}</td></tr>"
+    )

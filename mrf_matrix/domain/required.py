@@ -1,12 +1,10 @@
 """The domain that a private release cannot do without."""
 
-from typing import Any
-
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.domain import Domain
 
 
-def required_domain(domain: Any) -> Domain:
+def required_domain(domain: object) -> Domain:
     """Return a public domain with classes, or refuse.
 
     Raises

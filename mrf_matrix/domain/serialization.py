@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, name_few
 
 FORMAT = "mrf_matrix.domain"
@@ -17,18 +16,20 @@ MAX_BYTES = 32 * 1024**2
 MAX_ATTRIBUTES = 100_000
 MAX_VALUES = 1_000_000
 
+AttributesAndTarget = tuple[list[Attribute], Attribute | None]
+
 DOMAIN_KEYS = {"format", "schema_version", "attributes", "target"}
 OPTIONS = ("unknown", "outside", "missing")
 ATTRIBUTE_KEYS = {"name", "size", "categories", "edges", *OPTIONS}
 
 
-def domain_to_dict(domain: Domain) -> dict[str, Any]:
-    """Return a domain as JSON-ready data."""
+def domain_to_dict(attributes: Sequence[Attribute], target: Attribute | None) -> dict[str, Any]:
+    """Return a domain's attributes and target as JSON-ready data."""
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
-        "attributes": [attribute_to_dict(attribute) for attribute in domain.attributes],
-        "target": None if domain.target is None else attribute_to_dict(domain.target),
+        "attributes": [attribute_to_dict(attribute) for attribute in attributes],
+        "target": None if target is None else attribute_to_dict(target),
     }
 
 
@@ -45,8 +46,8 @@ def attribute_to_dict(attribute: Attribute) -> dict[str, Any]:
     return data | {option: value for option, value in options.items() if value != "error"}
 
 
-def domain_from_dict(data: Any, where: str = "domain") -> Domain:
-    """Return the domain that :func:`domain_to_dict` wrote.
+def domain_from_dict(data: Any, where: str = "domain") -> AttributesAndTarget:
+    """Return attributes and target of the domain that :func:`domain_to_dict` wrote.
 
     Raises
     ------
@@ -69,10 +70,7 @@ def domain_from_dict(data: Any, where: str = "domain") -> Domain:
         attribute_from_dict(item, f"{where}: attribute {i}") for i, item in enumerate(listed)
     ]
     target = data.get("target")
-    return Domain(
-        attributes,
-        None if target is None else attribute_from_dict(target, f"{where}: target"),
-    )
+    return attributes, None if target is None else attribute_from_dict(target, f"{where}: target")
 
 
 def attribute_from_dict(data: Any, where: str) -> Attribute:
@@ -87,7 +85,7 @@ def attribute_from_dict(data: Any, where: str) -> Attribute:
         raise DomainError(f"{where}: {error}") from error
 
 
-def checked_list(data: Any, where: str, most: int) -> Sequence[Any]:
+def checked_list(data: object, where: str, most: int) -> Sequence[Any]:
     """Refuse anything but a list of bounded length."""
     if not isinstance(data, list | tuple):
         raise DomainError(f"{where} is {type(data).__name__}; expected a list.")
@@ -96,7 +94,7 @@ def checked_list(data: Any, where: str, most: int) -> Sequence[Any]:
     return data
 
 
-def check_keys(data: Any, allowed: set[str], needed: set[str], where: str) -> None:
+def check_keys(data: object, allowed: set[str], needed: set[str], where: str) -> None:
     """Refuse anything but an object with known keys."""
     if not isinstance(data, dict):
         raise DomainError(f"{where} is {type(data).__name__}; expected an object.")
@@ -108,9 +106,8 @@ def check_keys(data: Any, allowed: set[str], needed: set[str], where: str) -> No
         raise DomainError(f"{where}: the key {absent[0]!r} is missing.")
 
 
-def save_domain(domain: Domain, path: "str | os.PathLike[str]") -> None:
-    """Write a domain as a JSON file, one attribute a line, complete or not at all."""
-    data = domain_to_dict(domain)
+def save_domain(data: dict[str, Any], path: "str | os.PathLike[str]") -> None:
+    """Write what :func:`domain_to_dict` gave as a JSON file, complete or not at all."""
     head = {key: data[key] for key in ("format", "schema_version")}
     listed = ",\n".join(
         f"    {json.dumps(item, ensure_ascii=False)}" for item in data["attributes"]
@@ -125,8 +122,8 @@ def save_domain(domain: Domain, path: "str | os.PathLike[str]") -> None:
         file.write(text.encode("utf-8"))
 
 
-def load_domain(path: "str | os.PathLike[str]") -> Domain:
-    """Read a domain from a JSON file that may be untrusted.
+def load_domain(path: "str | os.PathLike[str]") -> AttributesAndTarget:
+    """Read attributes and target of a domain from a JSON file that may be untrusted.
 
     Raises
     ------

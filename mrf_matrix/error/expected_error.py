@@ -8,14 +8,12 @@ integers that will be measured, and v the exact variance of the discrete noise.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from strategies import Strategy
 from strategies.operators import Gram, as_operator
 
@@ -107,7 +105,7 @@ class ExpectedError:
             )
         return self.row_squares
 
-    def at(self, *, epsilon: Any = None, rho: Any = None) -> "ExpectedError":
+    def at(self, *, epsilon: object = None, rho: object = None) -> "ExpectedError":
         """Return the same at another budget of the same kind, without new linear algebra."""
         budget = as_budget(epsilon=epsilon, rho=rho)
         if type(budget) is not type(self.budget):
@@ -115,9 +113,7 @@ class ExpectedError:
                 f"{budget!r}: expected a budget of the kind of {self.budget!r}, for which the "
                 f"strategy was rounded."
             )
-        mechanism = self.mechanism
-        law = noise_for(mechanism.rounded.column_sum, mechanism.squared_factor, budget)
-        return replace(self, mechanism=replace(mechanism, budget=budget, law=law))
+        return replace(self, mechanism=self.mechanism.at(budget))
 
     def __repr__(self) -> str:
         rows = "" if self.row_squares is None else f", rms_per_row={self.rms_per_row:.6g}"
@@ -128,13 +124,14 @@ class ExpectedError:
 
 
 def expected_error(
-    strategy: Any,
-    workload: Any = None,
+    strategy: object,
+    workload: object = None,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
+    epsilon: object = None,
+    rho: object = None,
     neighboring: str = "add_remove",
     n_classes: int = 1,
+    law: type[NoiseLaw] | None = None,
 ) -> ExpectedError:
     """Return the expected squared error of answering a workload through a strategy.
 
@@ -150,6 +147,8 @@ def expected_error(
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_classes : int, default=1
         Number of class columns.
+    law : subclass of NoiseLaw, optional
+        Noise of your own, see `calibrate`.
 
     Returns
     -------
@@ -173,7 +172,7 @@ add_remove neighbours, discrete Laplace noise of scale 1)
     """
     budget = as_budget(epsilon=epsilon, rho=rho)
     classes = _checked_classes(n_classes)
-    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
     if workload is not None:
         queries = as_operator(workload, "workload")
         rows = recovered_squares(queries, mechanism.rounded.recovery)
@@ -189,10 +188,10 @@ add_remove neighbours, discrete Laplace noise of scale 1)
 
 
 def direct_error(
-    matrix: Any,
+    matrix: object,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
+    epsilon: object = None,
+    rho: object = None,
     neighboring: str = "add_remove",
     n_classes: int = 1,
 ) -> ExpectedError:
@@ -213,7 +212,7 @@ def direct_error(
     return ExpectedError(mechanism, classes, float(rows.sum()), rows)
 
 
-def _checked_classes(n_classes: Any) -> int:
+def _checked_classes(n_classes: object) -> int:
     if isinstance(n_classes, bool) or not isinstance(n_classes, Integral) or n_classes < 1:
         raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")
     return int(n_classes)

@@ -29,7 +29,6 @@ the leaves that a record moves between the query reaches only one.
 from dataclasses import replace
 
 from mrf_matrix.mechanisms import Mechanism
-from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 
 HARD_SQUARED = {
     ("add_remove", "l1"): 4,
@@ -49,8 +48,7 @@ def with_hard_votes(mechanism: Mechanism) -> Mechanism:
         Calibrated to a table of counts.
     """
     squared = HARD_SQUARED[mechanism.neighboring, mechanism.rounded.norm]
-    law = noise_for(mechanism.rounded.column_sum, squared, mechanism.budget)
-    return replace(mechanism, squared_factor=squared, law=law)
+    return mechanism.with_factor(squared)
 
 
 def one_query_at_a_time(mechanism: Mechanism, *, hard: bool) -> Mechanism:
@@ -67,5 +65,5 @@ def one_query_at_a_time(mechanism: Mechanism, *, hard: bool) -> Mechanism:
     squared = mechanism.squared_factor
     if hard:
         squared = HARD_SQUARED["add_remove", rounded.norm]
-    law = noise_for(rounded.column_sum, squared, mechanism.budget)
+    law = mechanism.law_for(rounded.column_sum, squared, mechanism.budget)
     return replace(mechanism, rounded=rounded, squared_factor=squared, law=law)

@@ -1,51 +1,88 @@
 """scikit-learn classifiers over private forests, and the study that compares them."""
 
-from mrf_matrix.estimators.design import from_design
-from mrf_matrix.estimators.grown.comparison_forest import ComparisonForestClassifier
-from mrf_matrix.estimators.grown.multinomial_forest import MultinomialForestClassifier
-from mrf_matrix.estimators.grown.multinomial_matrix_forest import MultinomialMatrixForestClassifier
-from mrf_matrix.estimators.grown.pure_forest import (
-    PureForestClassifier,
-    SimplifiedBreimanForestClassifier,
-)
-from mrf_matrix.estimators.grown.rival_forests import (
-    BernoulliForestClassifier,
-    BreimanForestClassifier,
-    DenilForestClassifier,
-)
-from mrf_matrix.estimators.grown.smooth_sensitivity_forest import SmoothSensitivityForestClassifier
-from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
-from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
-from mrf_matrix.estimators.released import (
-    ReleasedForestClassifier,
-    ReleasedPosteriorForestClassifier,
-    ReleasedResidualForestClassifier,
-)
-from mrf_matrix.estimators.released.from_release import from_release
-from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
-from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
-from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
-from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BatchPredictionClassifier",
-    "BernoulliForestClassifier",
-    "BreimanForestClassifier",
-    "ComparisonForestClassifier",
-    "DenilForestClassifier",
-    "MatrixForestClassifier",
-    "MultinomialForestClassifier",
-    "MultinomialMatrixForestClassifier",
-    "PosteriorForestClassifier",
-    "PrivateNaiveBayesClassifier",
-    "PureForestClassifier",
-    "ReleasedForestClassifier",
-    "ReleasedPosteriorForestClassifier",
-    "ReleasedResidualForestClassifier",
-    "ResidualForestClassifier",
-    "SimplifiedBreimanForestClassifier",
-    "SmoothSensitivityForestClassifier",
-    "SubsampleAggregateClassifier",
-    "from_design",
-    "from_release",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.estimators.design import from_design as from_design
+    from mrf_matrix.estimators.grown.comparison_forest import (
+        ComparisonForestClassifier as ComparisonForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.multinomial_forest import (
+        MultinomialForestClassifier as MultinomialForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
+        MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.pure_forest import PureForestClassifier as PureForestClassifier
+    from mrf_matrix.estimators.grown.pure_forest import (
+        SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.rival_forests import (
+        BernoulliForestClassifier as BernoulliForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.rival_forests import (
+        BreimanForestClassifier as BreimanForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.rival_forests import (
+        DenilForestClassifier as DenilForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.smooth_sensitivity_forest import (
+        SmoothSensitivityForestClassifier as SmoothSensitivityForestClassifier,
+    )
+    from mrf_matrix.estimators.prediction.batch_prediction import (
+        BatchPredictionClassifier as BatchPredictionClassifier,
+    )
+    from mrf_matrix.estimators.prediction.subsample_aggregate import (
+        SubsampleAggregateClassifier as SubsampleAggregateClassifier,
+    )
+    from mrf_matrix.estimators.released import ReleasedForestClassifier as ReleasedForestClassifier
+    from mrf_matrix.estimators.released import (
+        ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,
+    )
+    from mrf_matrix.estimators.released.from_release import from_release as from_release
+    from mrf_matrix.estimators.residual.residual_forest import (
+        ResidualForestClassifier as ResidualForestClassifier,
+    )
+    from mrf_matrix.estimators.training.matrix_forest import (
+        MatrixForestClassifier as MatrixForestClassifier,
+    )
+    from mrf_matrix.estimators.training.naive_bayes import (
+        PrivateNaiveBayesClassifier as PrivateNaiveBayesClassifier,
+    )
+    from mrf_matrix.estimators.training.posterior_forest import (
+        PosteriorForestClassifier as PosteriorForestClassifier,
+    )
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "design": ("from_design",),
+        "grown.comparison_forest": ("ComparisonForestClassifier",),
+        "grown.multinomial_forest": ("MultinomialForestClassifier",),
+        "grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
+        "grown.pure_forest": (
+            "PureForestClassifier",
+            "SimplifiedBreimanForestClassifier",
+        ),
+        "grown.rival_forests": (
+            "BernoulliForestClassifier",
+            "BreimanForestClassifier",
+            "DenilForestClassifier",
+        ),
+        "grown.smooth_sensitivity_forest": ("SmoothSensitivityForestClassifier",),
+        "prediction.batch_prediction": ("BatchPredictionClassifier",),
+        "prediction.subsample_aggregate": ("SubsampleAggregateClassifier",),
+        "released": (
+            "ReleasedForestClassifier",
+            "ReleasedPosteriorForestClassifier",
+            "ReleasedResidualForestClassifier",
+        ),
+        "residual.residual_forest": ("ResidualForestClassifier",),
+        "released.from_release": ("from_release",),
+        "training.matrix_forest": ("MatrixForestClassifier",),
+        "training.naive_bayes": ("PrivateNaiveBayesClassifier",),
+        "training.posterior_forest": ("PosteriorForestClassifier",),
+    },
+)

@@ -8,7 +8,6 @@ instead, where the rounding itself is searched: the loss is computed anew from t
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
@@ -52,11 +51,11 @@ class CoarseMechanism:
 
 
 def coarse_mechanism(
-    strategy: Any,
+    strategy: object,
     budget: PureDP,
     *,
     neighboring: str = "add_remove",
-    workload: Any = None,
+    workload: object = None,
     largest_scale: int = LARGEST_SHARED_SCALE,
 ) -> CoarseMechanism:
     """Return a mechanism with noise of a small scale, for pure DP.
@@ -105,7 +104,7 @@ def coarse_mechanism(
 def _rounded_at(
     real: Operator,
     finest: Mechanism,
-    workload: Any,
+    workload: object,
     budget: PureDP,
     neighboring: str,
     largest_scale: int,

@@ -5,7 +5,6 @@ import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -113,7 +112,7 @@ class FederatedDesign:
         """Return the mechanism of a release, with the law that its noise has."""
         return replace(self.mechanism, law=self.law(contributors, revealing))
 
-    def expected_error(self, workload: Any, contributors: int | None = None) -> float:
+    def expected_error(self, workload: object, contributors: int | None = None) -> float:
         """Return the expected squared error of a workload's answers, all classes together.
 
         ``k variance ||W Ã⁺||²``, exact and without data. With removal of the excess, everyone who
@@ -149,7 +148,7 @@ class FederatedDesign:
 
 
 def federate(
-    strategy: Any,
+    strategy: object,
     budget: PureDP | ZCDP,
     *,
     parties: int,
@@ -157,7 +156,7 @@ def federate(
     colluders: int = 0,
     n_classes: int,
     neighboring: str = "add_remove",
-    workload: Any = None,
+    workload: object = None,
     remove_excess: bool = False,
 ) -> FederatedDesign:
     """Plan a release by several parties who do not trust each other. No data is needed.

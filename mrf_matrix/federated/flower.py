@@ -74,7 +74,7 @@ def client_app(design: FederatedDesign, session: Session, load: Callable[[Any], 
     _check(design, session)
     app = ClientApp()
 
-    def number(message: Any, context: Any) -> Any:
+    def number(message: object, context: object) -> Any:
         record = ConfigRecord({"number": load(context).number})
         return Envelope(RecordDict({RECORD: record}), reply_to=message)
 
@@ -109,7 +109,7 @@ def server_app(
     *,
     ledger: PrivacyLedger | None = None,
     seconds: float = 600.0,
-    domain: Any = None,
+    domain: object = None,
 ) -> Any:
     """Return the ServerApp: four rounds, then ``keep(release)``.
 
@@ -135,7 +135,7 @@ def server_app(
     _check(design, session)
     app = ServerApp()
 
-    def main(grid: Any, context: Any) -> None:
+    def main(grid: object, context: object) -> None:
         nodes = party_nodes(grid, session, seconds)
         state = ServerState(session, load_identity())
         for _ in ROUNDS:
@@ -145,7 +145,7 @@ def server_app(
                 ledger.charge(
                     mechanism.budget, session.label, mechanism.neighboring, noise="shares"
                 )
-            for reply in exchanged(grid, nodes, asked, seconds):
+            for reply in exchange_messages(grid, nodes, asked, seconds):
                 try:
                     state = server_receive(state, reply)
                 except ProtocolError as error:  # the party counts as vanished
@@ -182,7 +182,7 @@ def party_nodes(grid: Any, session: Session, seconds: float) -> dict[int, int]:
     }
 
 
-def exchanged(
+def exchange_messages(
     grid: Any, nodes: Mapping[int, int], asked: Mapping[int, Message], seconds: float
 ) -> list[Message]:
     """Send one round's messages, and return the answers that came in time."""

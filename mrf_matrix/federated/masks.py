@@ -47,7 +47,7 @@ def random_bytes(seed: bytes, count: int) -> bytes:
     return stream(seed, -(-count // 8)).tobytes()[:count]
 
 
-def derived(secret: bytes, session: bytes, purpose: bytes) -> bytes:
+def derive_key(secret: bytes, session: bytes, purpose: bytes) -> bytes:
     """Return a key for one purpose in one session, by HKDF with SHA-256."""
     return HKDF(hashes.SHA256(), SEED_BYTES, salt=session, info=purpose).derive(secret)
 
@@ -62,7 +62,7 @@ def public_key(secret: bytes) -> bytes:
     return private_key(secret).public_key().public_bytes_raw()
 
 
-def agreed(private: X25519PrivateKey, public: bytes, session: bytes, purpose: bytes) -> bytes:
+def shared_key(private: X25519PrivateKey, public: bytes, session: bytes, purpose: bytes) -> bytes:
     """Return what two parties derive alike, each from its private and the other's public key.
 
     Raises
@@ -76,7 +76,7 @@ def agreed(private: X25519PrivateKey, public: bytes, session: bytes, purpose: by
         raise AlteredMessageError(
             "a public key gives no shared secret: expected an X25519 key of 32 bytes."
         ) from None
-    return derived(shared, session, purpose)
+    return derive_key(shared, session, purpose)
 
 
 def commitment(seed: bytes) -> bytes:
@@ -102,7 +102,7 @@ def add_pair_mask(
         The party that adds it, and the other. Whose key is the private one does not matter.
     session : bytes
     """
-    mask = stream(agreed(private, public, session, b"pair mask"), len(total))
+    mask = stream(shared_key(private, public, session, b"pair mask"), len(total))
     if ends[0] < ends[1]:
         total += mask
     else:
@@ -111,7 +111,7 @@ def add_pair_mask(
 
 def box_key(private: X25519PrivateKey, public: bytes, session: bytes) -> bytes:
     """Return the key of what two parties send each other, once each in a session."""
-    return agreed(private, public, session, b"box")
+    return shared_key(private, public, session, b"box")
 
 
 def seal(key: bytes, content: bytes, sender: int) -> bytes:
@@ -119,7 +119,7 @@ def seal(key: bytes, content: bytes, sender: int) -> bytes:
     return ChaCha20Poly1305(key).encrypt(sender.to_bytes(NONCE_BYTES, "little"), content, None)
 
 
-def opened(key: bytes, box: bytes, sender: int) -> bytes:
+def open_box(key: bytes, box: bytes, sender: int) -> bytes:
     """Return the content of a box.
 
     Raises

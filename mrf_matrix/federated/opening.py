@@ -109,7 +109,7 @@ def excess_session(session: Session, survivors: Sequence[int]) -> Session:
     )
 
 
-def revealed(
+def revealed_sum(
     design: FederatedDesign, layers: NDArray[np.int64], contributors: int
 ) -> NDArray[np.int64]:
     """Return the sum of a party's layers that are taken off when so many contributed."""

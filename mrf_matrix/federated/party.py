@@ -182,7 +182,7 @@ def _split_secrets(state: PartyState, holders: Sequence[int]) -> dict[int, bytes
     """Return each holder's two shares: of the self mask's seed, then of the pair masks' key."""
     halves = []
     for name, secret in (("self", state.secrets.self_mask), ("pair", state.secrets.mask)):
-        seed = masks.derived(state.secrets.sharing, state.session.digest, name.encode())
+        seed = masks.derive_key(state.secrets.sharing, state.session.digest, name.encode())
         source = partial(masks.random_bytes, seed)
         halves.append(shamir.split(secret, holders, state.session.threshold, source))
     return {holder: halves[0][holder] + halves[1][holder] for holder in holders}
@@ -196,7 +196,7 @@ def _masked(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
     for sender, box in unpack_by_party(payload).items():
         if sender not in state.keys:
             raise AlteredMessageError(f"a share from party {sender}, whose keys did not come.")
-        received[sender] = masks.opened(state.keys[sender][1], box, sender)
+        received[sender] = masks.open_box(state.keys[sender][1], box, sender)
     _check_enough(state, list(received))
     total = state.values + masks.stream(state.secrets.self_mask, state.session.length)
     private = masks.private_key(state.secrets.mask)

@@ -23,7 +23,7 @@ from mrf_matrix.federated.messages import (
     ReplayedMessageError,
 )
 from mrf_matrix.federated.network import Network
-from mrf_matrix.federated.opening import excess_session, release_of, revealed, session_of
+from mrf_matrix.federated.opening import excess_session, release_of, revealed_sum, session_of
 from mrf_matrix.federated.party import PartyState, party_step, supplied
 from mrf_matrix.federated.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.federated.session import Session
@@ -218,7 +218,7 @@ def _excess(
     gone = {number: "keys" for number in survivors if not network.answers(number, "excess")}
     run = _started(second, keys, replace(network, absent=gone))
     for number in survivors:
-        values = revealed(design, kept[number], len(survivors))
+        values = revealed_sum(design, kept[number], len(survivors))
         run.parties[number] = supplied(run.parties[number], values)
     try:
         for stage in ROUNDS:

@@ -12,7 +12,7 @@ LONGEST = 5000
 FRACTION = re.compile(r"[0-9]{1,1300}(/[0-9]{1,1300})?")
 
 
-def checked_object(data: Any, keys: set[str], where: str) -> dict[str, Any]:
+def checked_object(data: object, keys: set[str], where: str) -> dict[str, Any]:
     """Refuse anything but an object with exactly these keys."""
     if not isinstance(data, dict) or set(data) != keys:
         raise ContainerError(f"{where}: expected an object with the keys {sorted(keys)}.")
@@ -31,14 +31,14 @@ def checked_version(data: dict[str, Any], name: str, version: int) -> None:
         )
 
 
-def line_of_text(data: Any, where: str, longest: int = LONGEST) -> str:
+def line_of_text(data: object, where: str, longest: int = LONGEST) -> str:
     """Return a line of text; control characters could act on the reader's terminal."""
     if not isinstance(data, str) or len(data) > longest or not is_plain_line(data):
         raise ContainerError(f"{where}: expected a line of at most {longest} characters.")
     return data
 
 
-def fraction_of(data: Any, where: str) -> Fraction:
+def fraction_of(data: object, where: str) -> Fraction:
     """Return an exact number from its text: ``1/3`` or ``5``, of bounded length."""
     if not isinstance(data, str) or FRACTION.fullmatch(data) is None:
         raise ContainerError(f"{where}={str(data)[:50]!r}: expected a fraction as text: '1/2'.")
@@ -56,7 +56,7 @@ def whole_of(data: Any, where: str) -> int:
     return number.numerator
 
 
-def one_of(data: Any, allowed: Sequence[str], where: str) -> str:
+def one_of(data: object, allowed: Sequence[str], where: str) -> str:
     """Return one of a few words."""
     if not isinstance(data, str) or data not in allowed:
         raise ContainerError(f"{where}={str(data)[:50]!r}: expected one of {tuple(allowed)}.")

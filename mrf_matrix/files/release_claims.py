@@ -66,7 +66,7 @@ class Claims:
     shares: tuple[Quorum, NoiseLaw] | None = None
 
 
-def verified(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mechanism:
+def verified_mechanism(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mechanism:
     """Return the mechanism of a file, if its claims hold.
 
     Raises

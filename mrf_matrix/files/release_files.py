@@ -3,7 +3,6 @@
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.container import (
@@ -63,13 +62,13 @@ def save_release(
     >>> from mrf_matrix.files.release_files import load_release, save_release
     >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
     >>> from mrf_matrix.mechanisms.measurement.measure import measure
-    >>> from mrf_matrix.mechanisms import count_cells
+    >>> from mrf_matrix.mechanisms import count_cells, reconstruct
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(np.eye(3), counts, PureDP(1))
     >>> with TemporaryDirectory() as folder:
     ...     save_release(release, folder + "/three.release", Domain.from_sizes([3], n_classes=1))
     ...     loaded = load_release(folder + "/three.release")
-    >>> bool((loaded.ask([[1, 1, 1]]) == release.ask([[1, 1, 1]])).all())
+    >>> bool((reconstruct(loaded, [[1, 1, 1]]) == reconstruct(release, [[1, 1, 1]])).all())
     True
     >>> loaded.domain.sizes
     (3,)
@@ -82,6 +81,11 @@ def save_release(
         if not isinstance(domain, Domain):
             raise TypeError(f"domain is of type {type(domain).__name__}: expected a Domain.")
         release = replace(release, domain=domain)
+    if not release.mechanism.is_proved:
+        raise ReleaseFileError(
+            f"law: {release.law} has no form in files, whose reader could not check its claim. "
+            f"Expected the noise that calibrate(...) gives without law=."
+        )
     if not release.is_private and not allow_nonprivate:
         raise ReleaseFileError(
             f"{release.statement} Expected exact noise of a finite budget, or "
@@ -132,5 +136,5 @@ def load_release(path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES) -> 
         raise ReleaseFileError(f"{where}: {one_line(error)}") from error
 
 
-def _domain(data: Any) -> Domain | None:
+def _domain(data: object) -> Domain | None:
     return None if data is None else Domain.from_dict(data)

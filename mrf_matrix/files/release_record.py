@@ -16,7 +16,7 @@ from mrf_matrix.files.fields import (
     one_of,
     whole_of,
 )
-from mrf_matrix.files.release_claims import Claims, ReleaseFileError, verified
+from mrf_matrix.files.release_claims import Claims, ReleaseFileError, verified_mechanism
 from mrf_matrix.files.release_shares import shares_content, shares_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING
@@ -143,7 +143,7 @@ def release_of(container: Container) -> tuple[Release, Any]:
     if "shares" in data:
         quorum, law = shares_of(data["shares"], budget, claims.noise_scale)
         claims = replace(claims, shares=(quorum, law))
-    mechanism = verified(matrix, recovery, claims)
+    mechanism = verified_mechanism(matrix, recovery, claims)
     native = answers.astype(np.int64)
     release = Release(
         mechanism,
@@ -157,13 +157,13 @@ def release_of(container: Container) -> tuple[Release, Any]:
     return release, data["domain"]
 
 
-def _keys(data: Any) -> set[str]:
+def _keys(data: object) -> set[str]:
     """Return the keys that are expected: one of them only where it denies something."""
     denies = isinstance(data, dict) and READ_OFF_KEY in data
     return KEYS | {READ_OFF_KEY} if denies else KEYS
 
 
-def budget_of(data: Any) -> PureDP | ZCDP:
+def budget_of(data: object) -> PureDP | ZCDP:
     """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``."""
     if not isinstance(data, dict) or len(data) != 1 or not set(data) <= set(BUDGETS):
         raise ReleaseFileError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
@@ -188,7 +188,7 @@ def _claims(data: dict[str, Any], strategy: dict[str, Any], budget: PureDP | ZCD
     )
 
 
-def _sizes(data: Any) -> tuple[int, ...]:
+def _sizes(data: object) -> tuple[int, ...]:
     if not isinstance(data, list) or len(data) > MAX_ATTRIBUTES:
         raise ReleaseFileError(f"sizes: expected a list of at most {MAX_ATTRIBUTES}.")
     if any(type(size) is not int or size >= 2**31 for size in data):
@@ -196,13 +196,13 @@ def _sizes(data: Any) -> tuple[int, ...]:
     return checked_sizes(data)
 
 
-def _classes(data: Any) -> int:
+def _classes(data: object) -> int:
     if type(data) is not int or not 0 < data < MAX_CLASSES:
         raise ReleaseFileError("n_classes: expected a positive whole number below 2**31.")
     return data
 
 
-def _provenance(data: Any) -> Provenance | None:
+def _provenance(data: object) -> Provenance | None:
     if data is None:
         return None
     known = checked_object(data, {"version", "measured_on", "sampler"}, "provenance")

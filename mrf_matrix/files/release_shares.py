@@ -33,7 +33,7 @@ def shares_content(release: Release) -> dict[str, Any]:
     return {"shares": plain | drawn}
 
 
-def shares_of(data: Any, budget: PureDP | ZCDP, scale: Fraction) -> tuple[Quorum, NoiseLaw]:
+def shares_of(data: object, budget: PureDP | ZCDP, scale: Fraction) -> tuple[Quorum, NoiseLaw]:
     """Return on whom a release of a file rests, and the law of its noise.
 
     Raises

@@ -1,90 +1,125 @@
 """Forests over a public domain: parallel arrays, and the sources that grow them."""
 
-from mrf_matrix.forests.assembly import forest_from_levels
-from mrf_matrix.forests.boxes import decision_paths, leaf_masks
-from mrf_matrix.forests.branches import (
-    branch_pool,
-    multiway_pattern,
-    subset_patterns,
-    threshold_pattern,
-)
-from mrf_matrix.forests.checks import ForestError
-from mrf_matrix.forests.combine import concatenate, take_trees
-from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.growth.grow import Grown
-from mrf_matrix.forests.learned.bernoulli import BernoulliTrees
-from mrf_matrix.forests.learned.breiman import BreimanTrees
-from mrf_matrix.forests.learned.comparison_trees import ComparisonForest, ComparisonTrees
-from mrf_matrix.forests.learned.denil import DenilTrees
-from mrf_matrix.forests.learned.grown_trees import GrownTrees
-from mrf_matrix.forests.learned.multinomial import MultinomialTrees
-from mrf_matrix.forests.learned.private_multinomial import PrivateGrown, PrivateMultinomialTrees
-from mrf_matrix.forests.learned.simplified_breiman import SimplifiedBreimanTrees
-from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
-from mrf_matrix.forests.sources.block_trees import BlockTrees
-from mrf_matrix.forests.sources.from_paths import forest_from_paths
-from mrf_matrix.forests.sources.pure import PureTrees
-from mrf_matrix.forests.sources.random_trees import RandomTrees
-from mrf_matrix.forests.sources.sklearn_import import from_sklearn
-from mrf_matrix.forests.sources.source import PathSource, RandomState
-from mrf_matrix.forests.text import export_text
-from mrf_matrix.forests.theory.bounds import (
-    best_leaves,
-    pure_forest_bound,
-    pure_leaves_bound,
-    simplified_forest_bound,
-)
-from mrf_matrix.forests.theory.diameters import expected_diameter_bound, impure_diameter
-from mrf_matrix.forests.theory.heights import (
-    expected_height,
-    height_bounds,
-    height_probabilities,
-    height_tail_bounds,
-    height_variance,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BernoulliTrees",
-    "BlockTrees",
-    "BreimanTrees",
-    "ComparisonForest",
-    "ComparisonTrees",
-    "DenilTrees",
-    "Forest",
-    "ForestError",
-    "Grown",
-    "GrownTrees",
-    "LearnedStructureError",
-    "MultinomialTrees",
-    "PathSource",
-    "PrivateGrown",
-    "PrivateMultinomialTrees",
-    "PureTrees",
-    "RandomState",
-    "RandomTrees",
-    "SimplifiedBreimanTrees",
-    "best_leaves",
-    "branch_pool",
-    "check_structure_is_public",
-    "concatenate",
-    "decision_paths",
-    "expected_diameter_bound",
-    "expected_height",
-    "export_text",
-    "forest_from_levels",
-    "forest_from_paths",
-    "from_sklearn",
-    "height_bounds",
-    "height_probabilities",
-    "height_tail_bounds",
-    "height_variance",
-    "impure_diameter",
-    "leaf_masks",
-    "multiway_pattern",
-    "pure_forest_bound",
-    "pure_leaves_bound",
-    "simplified_forest_bound",
-    "subset_patterns",
-    "take_trees",
-    "threshold_pattern",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.forests.assembly import forest_from_levels as forest_from_levels
+    from mrf_matrix.forests.boxes import decision_paths as decision_paths
+    from mrf_matrix.forests.boxes import leaf_masks as leaf_masks
+    from mrf_matrix.forests.branches import branch_pool as branch_pool
+    from mrf_matrix.forests.branches import multiway_pattern as multiway_pattern
+    from mrf_matrix.forests.branches import subset_patterns as subset_patterns
+    from mrf_matrix.forests.branches import threshold_pattern as threshold_pattern
+    from mrf_matrix.forests.checks import ForestError as ForestError
+    from mrf_matrix.forests.combine import concatenate as concatenate
+    from mrf_matrix.forests.combine import take_trees as take_trees
+    from mrf_matrix.forests.forest import Forest as Forest
+    from mrf_matrix.forests.growth.grow import Grown as Grown
+    from mrf_matrix.forests.learned.bernoulli import BernoulliTrees as BernoulliTrees
+    from mrf_matrix.forests.learned.breiman import BreimanTrees as BreimanTrees
+    from mrf_matrix.forests.learned.comparison_trees import ComparisonForest as ComparisonForest
+    from mrf_matrix.forests.learned.comparison_trees import ComparisonTrees as ComparisonTrees
+    from mrf_matrix.forests.learned.denil import DenilTrees as DenilTrees
+    from mrf_matrix.forests.learned.grown_trees import GrownTrees as GrownTrees
+    from mrf_matrix.forests.learned.multinomial import MultinomialTrees as MultinomialTrees
+    from mrf_matrix.forests.learned.private_multinomial import PrivateGrown as PrivateGrown
+    from mrf_matrix.forests.learned.private_multinomial import (
+        PrivateMultinomialTrees as PrivateMultinomialTrees,
+    )
+    from mrf_matrix.forests.learned.simplified_breiman import (
+        SimplifiedBreimanTrees as SimplifiedBreimanTrees,
+    )
+    from mrf_matrix.forests.privacy import LearnedStructureError as LearnedStructureError
+    from mrf_matrix.forests.privacy import check_structure_is_public as check_structure_is_public
+    from mrf_matrix.forests.sources.block_trees import BlockTrees as BlockTrees
+    from mrf_matrix.forests.sources.from_paths import forest_from_paths as forest_from_paths
+    from mrf_matrix.forests.sources.pure import PureTrees as PureTrees
+    from mrf_matrix.forests.sources.random_trees import RandomTrees as RandomTrees
+    from mrf_matrix.forests.sources.sklearn_import import from_sklearn as from_sklearn
+    from mrf_matrix.forests.sources.source import PathSource as PathSource
+    from mrf_matrix.forests.sources.source import RandomState as RandomState
+    from mrf_matrix.forests.text import export_text as export_text
+    from mrf_matrix.forests.theory.bounds import best_leaves as best_leaves
+    from mrf_matrix.forests.theory.bounds import pure_forest_bound as pure_forest_bound
+    from mrf_matrix.forests.theory.bounds import pure_leaves_bound as pure_leaves_bound
+    from mrf_matrix.forests.theory.bounds import simplified_forest_bound as simplified_forest_bound
+    from mrf_matrix.forests.theory.diameters import (
+        expected_diameter_bound as expected_diameter_bound,
+    )
+    from mrf_matrix.forests.theory.diameters import impure_diameter as impure_diameter
+    from mrf_matrix.forests.theory.heights import expected_height as expected_height
+    from mrf_matrix.forests.theory.heights import height_bounds as height_bounds
+    from mrf_matrix.forests.theory.heights import height_probabilities as height_probabilities
+    from mrf_matrix.forests.theory.heights import height_tail_bounds as height_tail_bounds
+    from mrf_matrix.forests.theory.heights import height_variance as height_variance
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "assembly": ("forest_from_levels",),
+        "boxes": (
+            "decision_paths",
+            "leaf_masks",
+        ),
+        "branches": (
+            "branch_pool",
+            "multiway_pattern",
+            "subset_patterns",
+            "threshold_pattern",
+        ),
+        "checks": ("ForestError",),
+        "combine": (
+            "concatenate",
+            "take_trees",
+        ),
+        "forest": ("Forest",),
+        "growth.grow": ("Grown",),
+        "learned.bernoulli": ("BernoulliTrees",),
+        "learned.breiman": ("BreimanTrees",),
+        "learned.comparison_trees": (
+            "ComparisonForest",
+            "ComparisonTrees",
+        ),
+        "learned.denil": ("DenilTrees",),
+        "learned.grown_trees": ("GrownTrees",),
+        "learned.multinomial": ("MultinomialTrees",),
+        "learned.private_multinomial": (
+            "PrivateGrown",
+            "PrivateMultinomialTrees",
+        ),
+        "learned.simplified_breiman": ("SimplifiedBreimanTrees",),
+        "privacy": (
+            "LearnedStructureError",
+            "check_structure_is_public",
+        ),
+        "sources.block_trees": ("BlockTrees",),
+        "sources.from_paths": ("forest_from_paths",),
+        "sources.pure": ("PureTrees",),
+        "sources.random_trees": ("RandomTrees",),
+        "sources.sklearn_import": ("from_sklearn",),
+        "sources.source": (
+            "PathSource",
+            "RandomState",
+        ),
+        "text": ("export_text",),
+        "theory.bounds": (
+            "best_leaves",
+            "pure_forest_bound",
+            "pure_leaves_bound",
+            "simplified_forest_bound",
+        ),
+        "theory.diameters": (
+            "expected_diameter_bound",
+            "impure_diameter",
+        ),
+        "theory.heights": (
+            "expected_height",
+            "height_bounds",
+            "height_probabilities",
+            "height_tail_bounds",
+            "height_variance",
+        ),
+    },
+)

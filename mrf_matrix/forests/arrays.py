@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from mrf_matrix.base.arrays import Ints, Longs
 
 
 def concatenated_ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Longs:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.arrays import Ints
 from mrf_matrix.forests.branches import LEAF_PATTERN
 from mrf_matrix.forests.checks import count_children
 from mrf_matrix.forests.forest import Forest

@@ -1,27 +1,22 @@
 """The cells of a leaf: per attribute, the codes that lead to it."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.forests.arrays import Ints, Longs, concatenated_ranges
+from mrf_matrix.base.arrays import Bools, Ints, Longs
+from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.forests.checks import ForestError
-
-if TYPE_CHECKING:
-    from mrf_matrix.forests.forest import Forest
-
-Bools = NDArray[np.bool_]
+from mrf_matrix.forests.nodes import Nodes
 
 
-def leaf_masks(forest: "Forest") -> list[Bools]:
+def leaf_masks(forest: Nodes) -> list[Bools]:
     """Return for every attribute which of its codes each leaf holds.
 
     Row r of the path matrix is the Kronecker product over attributes of row r of these masks.
 
     Parameters
     ----------
-    forest : Forest
+    forest : Nodes
+        A `Forest`.
 
     Returns
     -------
@@ -55,7 +50,7 @@ def leaf_masks(forest: "Forest") -> list[Bools]:
     return found
 
 
-def _children_masks(forest: "Forest", inner: Longs, masks: list[Bools]) -> list[Bools]:
+def _children_masks(forest: Nodes, inner: Longs, masks: list[Bools]) -> list[Bools]:
     fan = forest.n_children[inner]
     parent = np.repeat(inner, fan)
     branch = concatenated_ranges(np.zeros(len(inner), dtype=np.int64), fan)
@@ -68,7 +63,7 @@ def _children_masks(forest: "Forest", inner: Longs, masks: list[Bools]) -> list[
     return repeated
 
 
-def decision_paths(forest: "Forest") -> Ints:
+def decision_paths(forest: Nodes) -> Ints:
     """Return each leaf as the code it fixes per attribute, -1 where the attribute is free.
 
     Returns

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
+from mrf_matrix.base.arrays import Ints
 
 LEAF_PATTERN = 0
 """Where a leaf's run of zeros starts in `branch_pool`."""

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.forests.arrays import Ints, Longs, concatenated_ranges
+from mrf_matrix.base.arrays import Ints, Longs
+from mrf_matrix.forests.arrays import concatenated_ranges
 
 
 class ForestError(ValueError):

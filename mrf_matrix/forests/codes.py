@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def checked_codes(
-    codes: Any,
+    codes: object,
     sizes: Sequence[int],
     names: Sequence[str] | None = None,
     *,

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import arrays, checks
+from mrf_matrix.forests import checks
 from mrf_matrix.forests.boxes import decision_paths
 from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.codes import checked_codes
+from mrf_matrix.forests.nodes import ARRAYS, Nodes
 from mrf_matrix.forests.reach import check_every_branch_is_reached
 from mrf_matrix.forests.routing import Router
 from mrf_matrix.forests.text import export_text
 
-Ints = NDArray[np.int32]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forest:
+class Forest(Nodes):
     """Trees whose splits send integer codes to branches, and whose leaves partition the domain.
 
     Nodes of all trees share five arrays. A record with code ``c`` in the attribute of node ``v``
@@ -91,12 +91,6 @@ class Forest:
     array([0, 1, 2], dtype=int32)
     """
 
-    domain: Domain
-    roots: Ints
-    attribute: Ints
-    first_child: Ints
-    pattern: Ints
-    branches: Ints
     data_dependent: bool = False
     budget_spent: object | None = None
     source: str = ""
@@ -108,7 +102,7 @@ class Forest:
                 f"domain is {type(self.domain).__name__}: expected a Domain, for example "
                 f"Domain.from_sizes([4, 3])."
             )
-        for name in ("roots", "attribute", "first_child", "pattern", "branches"):
+        for name in ARRAYS:
             object.__setattr__(self, name, _read_only(name, getattr(self, name)))
         checks.check_shapes(
             self.domain.n_attributes,
@@ -122,88 +116,6 @@ class Forest:
         checks.check_all_reached(self.levels, self.n_nodes)
         if not self.allow_empty:
             check_every_branch_is_reached(self)
-
-    @cached_property
-    def n_children(self) -> NDArray[np.int64]:
-        """Number of children of each node, 0 at leaves."""
-        return checks.count_children(self.domain.sizes, self.attribute, self.pattern, self.branches)
-
-    @cached_property
-    def levels(self) -> tuple[NDArray[np.int64], ...]:
-        """Nodes of every level of all trees, roots first, siblings left to right."""
-        return tuple(arrays.levels(self.roots, self.first_child, self.n_children))
-
-    @cached_property
-    def parent(self) -> Ints:
-        """Parent of each node, -1 at roots."""
-        return arrays.parents(self.first_child, self.n_children)
-
-    @cached_property
-    def depth(self) -> Ints:
-        """Number of splits above each node."""
-        depth = np.empty(self.n_nodes, dtype=np.int32)
-        for number, level in enumerate(self.levels):
-            depth[level] = number
-        return depth
-
-    @cached_property
-    def tree(self) -> Ints:
-        """Tree that each node belongs to."""
-        return arrays.handed_down(
-            self.levels, self.first_child, self.n_children, np.arange(self.n_trees)
-        )
-
-    @cached_property
-    def leaf_index(self) -> Ints:
-        """Number of each leaf, -1 at inner nodes."""
-        return arrays.leaf_numbers(self.levels, self.first_child, self.n_children)
-
-    @cached_property
-    def leaves(self) -> Ints:
-        """Node of each leaf, tree by tree and left to right."""
-        nodes = np.flatnonzero(self.attribute < 0).astype(np.int32)
-        leaves = np.empty_like(nodes)
-        leaves[self.leaf_index[nodes]] = nodes
-        return leaves
-
-    @cached_property
-    def leaf_tree(self) -> Ints:
-        """Tree of each leaf, non-decreasing."""
-        return np.asarray(self.tree[self.leaves])
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes of all trees."""
-        return len(self.attribute)
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.roots)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves of all trees: the rows o of the path matrix."""
-        return int(np.count_nonzero(self.attribute < 0))
-
-    @property
-    def max_depth(self) -> int:
-        """Splits on the longest path."""
-        return len(self.levels) - 1
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the five arrays."""
-        return sum(
-            int(array.nbytes)
-            for array in (
-                self.roots,
-                self.attribute,
-                self.first_child,
-                self.pattern,
-                self.branches,
-            )
-        )
 
     @cached_property
     def router(self) -> Router:
@@ -276,7 +188,7 @@ class Forest:
         )
 
 
-def _read_only(name: str, array: Any) -> Ints:
+def _read_only(name: str, array: object) -> Ints:
     """Return a read-only int32 copy of a one-dimensional integer array."""
     given = np.asarray(array)
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):

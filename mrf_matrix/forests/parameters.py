@@ -8,7 +8,7 @@ import numpy as np
 from mrf_matrix.base.shown import shown
 
 
-def check_integer(name: str, value: Any, least: int) -> None:
+def check_integer(name: str, value: object, least: int) -> None:
     """Refuse a parameter that is no integer of at least `least`.
 
     Raises
@@ -22,7 +22,7 @@ def check_integer(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name}={value}: expected at least {least}.")
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a parameter that is none of the choices.
 
     Raises

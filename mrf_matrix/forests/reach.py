@@ -6,23 +6,17 @@ that a node sees of its attribute are those that its nearest ancestor on the sam
 sends its way. Only nodes with such an ancestor need a look.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.forests.arrays import Longs, concatenated_ranges
+from mrf_matrix.base.arrays import Bools, Longs
+from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.forests.checks import ForestError, rising_windows
-
-if TYPE_CHECKING:
-    from mrf_matrix.forests.forest import Forest
-
-Bools = NDArray[np.bool_]
+from mrf_matrix.forests.nodes import Nodes
 
 _CHUNK = 1 << 21  # codes written out together: 16 MB of indices
 
 
-def check_every_branch_is_reached(forest: "Forest") -> None:
+def check_every_branch_is_reached(forest: Nodes) -> None:
     """Refuse a forest with a leaf that no cell reaches.
 
     Thresholds and multi-way splits leave runs of codes, which are followed as two numbers a
@@ -42,7 +36,7 @@ def check_every_branch_is_reached(forest: "Forest") -> None:
         _check_sets(forest, above, edge, ~is_run)
 
 
-def nearest_same_attribute(forest: "Forest") -> tuple[Longs, Longs]:
+def nearest_same_attribute(forest: Nodes) -> tuple[Longs, Longs]:
     """Return each inner node's nearest ancestor on its attribute (-1: none) and the branch to it.
 
     All nodes climb together, one level a step; those that arrive leave the climb.
@@ -62,7 +56,7 @@ def nearest_same_attribute(forest: "Forest") -> tuple[Longs, Longs]:
     return above, edge
 
 
-def _check_runs(forest: "Forest", above: Longs, edge: Longs) -> Bools:
+def _check_runs(forest: Nodes, above: Longs, edge: Longs) -> Bools:
     """Follow runs of codes from the roots; return the nodes whose codes are known to be a run.
 
     Within a rising window at s, code c takes branch ``rise[s + c] - rise[s]``, so the codes of a
@@ -89,7 +83,7 @@ def _check_runs(forest: "Forest", above: Longs, edge: Longs) -> Bools:
     return is_run
 
 
-def _check_sets(forest: "Forest", above: Longs, edge: Longs, of_interest: Bools) -> None:
+def _check_sets(forest: Nodes, above: Longs, edge: Longs, of_interest: Bools) -> None:
     """Follow sets of codes, for the nodes of interest and the ancestors their codes come from."""
     needed = of_interest & (above >= 0)
     while True:
@@ -108,7 +102,7 @@ def _check_sets(forest: "Forest", above: Longs, edge: Longs, of_interest: Bools)
 
 
 def _check_chunk(
-    forest: "Forest", nodes: list[Longs], length: Longs, above: Longs, edge: Longs
+    forest: Nodes, nodes: list[Longs], length: Longs, above: Longs, edge: Longs
 ) -> None:
     """Carry the sets of codes down one group of trees and count the branches they take."""
     pattern, branches, n_children = forest.pattern, forest.branches, forest.n_children

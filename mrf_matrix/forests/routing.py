@@ -9,17 +9,14 @@ per call; states that have reached their leaf are dropped once they are the majo
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.forests.checks import ForestError
-
-if TYPE_CHECKING:
-    from mrf_matrix.forests.forest import Forest
-
-Longs = NDArray[np.int64]
+from mrf_matrix.forests.nodes import Nodes
 
 BLOCK = 16384
 """States (records x trees) routed together, at most."""
@@ -55,7 +52,7 @@ class Router:
     window_bits: int
 
     @classmethod
-    def build(cls, forest: "Forest") -> "Router":
+    def build(cls, forest: Nodes) -> "Router":
         """Pack the arrays of a validated forest."""
         attribute_bits = max(forest.domain.n_attributes - 1, 1).bit_length()
         window_bits = len(forest.branches).bit_length()

@@ -1,20 +1,19 @@
 """A tree as text, for people."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.nodes import Nodes
 
 
-def export_text(forest: "Forest", tree: int = 0, max_leaves: int = 100) -> str:
+def export_text(forest: Nodes, tree: int = 0, max_leaves: int = 100) -> str:
     """Draw one tree as lines of text.
 
     Parameters
     ----------
-    forest : Forest
+    forest : Nodes
+        A `Forest`.
     tree : int, default=0
         Which tree.
     max_leaves : int, default=100
@@ -60,7 +59,7 @@ def export_text(forest: "Forest", tree: int = 0, max_leaves: int = 100) -> str:
     return "\n".join(lines)
 
 
-def _lines(forest: "Forest", root: int) -> Iterator[tuple[str, bool]]:
+def _lines(forest: Nodes, root: int) -> Iterator[tuple[str, bool]]:
     """Yield the drawing's lines, depth first, from a stack: trees may be deep."""
     stack = [(root, "", "")]
     while stack:
@@ -76,7 +75,7 @@ def _lines(forest: "Forest", root: int) -> Iterator[tuple[str, bool]]:
             stack.append((int(forest.first_child[node]) + branch, below, line))
 
 
-def _condition(forest: "Forest", node: int, branch: int) -> str:
+def _condition(forest: Nodes, node: int, branch: int) -> str:
     """Say which labels of the node's attribute follow a branch, runs of codes as ranges."""
     attribute = forest.domain.attributes[forest.attribute[node]]
     start = int(forest.pattern[node])

@@ -1,73 +1,95 @@
 """Private measurement: budgets, neighbours, exact noise, releases, and answers from them."""
 
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
-from mrf_matrix.mechanisms.budgets.conversion import approximate_epsilon, zcdp_for
-from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
-from mrf_matrix.mechanisms.budgets.neighboring import (
-    NEIGHBORING,
-    neighboring_factor,
-    squared_factor,
-)
-from mrf_matrix.mechanisms.counts.counting import count_cells
-from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateDataError
-from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
-from mrf_matrix.mechanisms.counts.merging import merge_counts
-from mrf_matrix.mechanisms.counts.tally import CellTally
-from mrf_matrix.mechanisms.ledger.charge import Charge
-from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
-from mrf_matrix.mechanisms.ledger.record import LedgerError
-from mrf_matrix.mechanisms.measurement.measure import measure
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate
-from mrf_matrix.mechanisms.measurement.provenance import Provenance
-from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct
-from mrf_matrix.mechanisms.measurement.release import Release
-from mrf_matrix.mechanisms.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    NoiseLaw,
-    NoiseProcessError,
-    NoNoise,
-    SharedDiscreteGaussian,
-    SharedDiscreteLaplace,
-)
-from mrf_matrix.mechanisms.rounding.integer_form import integer_form
-from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strategy
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "NEIGHBORING",
-    "ZCDP",
-    "BudgetError",
-    "CellCounts",
-    "CellTally",
-    "Charge",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "LeafCounts",
-    "LedgerError",
-    "Mechanism",
-    "NoNoise",
-    "NoiseLaw",
-    "NoiseProcessError",
-    "PrivacyLedger",
-    "PrivateDataError",
-    "Provenance",
-    "PureDP",
-    "Quorum",
-    "Release",
-    "RoundedStrategy",
-    "SharedDiscreteGaussian",
-    "SharedDiscreteLaplace",
-    "approximate_epsilon",
-    "as_budget",
-    "calibrate",
-    "count_cells",
-    "integer_form",
-    "measure",
-    "merge_counts",
-    "neighboring_factor",
-    "reconstruct",
-    "round_strategy",
-    "squared_factor",
-    "zcdp_for",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
+    from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
+    from mrf_matrix.mechanisms.budgets.budget import as_budget as as_budget
+    from mrf_matrix.mechanisms.budgets.exact_number import BudgetError as BudgetError
+    from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING as NEIGHBORING
+    from mrf_matrix.mechanisms.budgets.neighboring import neighboring_factor as neighboring_factor
+    from mrf_matrix.mechanisms.budgets.neighboring import squared_factor as squared_factor
+    from mrf_matrix.mechanisms.counts.counting import count_cells as count_cells
+    from mrf_matrix.mechanisms.counts.counts import CellCounts as CellCounts
+    from mrf_matrix.mechanisms.counts.counts import PrivateDataError as PrivateDataError
+    from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts as LeafCounts
+    from mrf_matrix.mechanisms.counts.merging import merge_counts as merge_counts
+    from mrf_matrix.mechanisms.counts.tally import CellTally as CellTally
+    from mrf_matrix.mechanisms.ledger.charge import Charge as Charge
+    from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
+    from mrf_matrix.mechanisms.ledger.record import LedgerError as LedgerError
+    from mrf_matrix.mechanisms.measurement.measure import measure as measure
+    from mrf_matrix.mechanisms.measurement.mechanism import Mechanism as Mechanism
+    from mrf_matrix.mechanisms.measurement.mechanism import calibrate as calibrate
+    from mrf_matrix.mechanisms.measurement.provenance import Provenance as Provenance
+    from mrf_matrix.mechanisms.measurement.quorum import Quorum as Quorum
+    from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
+    from mrf_matrix.mechanisms.measurement.reconstruct import row_variances as row_variances
+    from mrf_matrix.mechanisms.measurement.release import Release as Release
+    from mrf_matrix.mechanisms.noise import DiscreteGaussian as DiscreteGaussian
+    from mrf_matrix.mechanisms.noise import DiscreteLaplace as DiscreteLaplace
+    from mrf_matrix.mechanisms.noise import NoiseLaw as NoiseLaw
+    from mrf_matrix.mechanisms.noise import NoiseProcessError as NoiseProcessError
+    from mrf_matrix.mechanisms.noise import NoNoise as NoNoise
+    from mrf_matrix.mechanisms.noise import SharedDiscreteGaussian as SharedDiscreteGaussian
+    from mrf_matrix.mechanisms.noise import SharedDiscreteLaplace as SharedDiscreteLaplace
+    from mrf_matrix.mechanisms.rounding.integer_form import integer_form as integer_form
+    from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy as RoundedStrategy
+    from mrf_matrix.mechanisms.rounding.rounding import round_strategy as round_strategy
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "budgets.budget": (
+            "ZCDP",
+            "PureDP",
+            "as_budget",
+        ),
+        "budgets.exact_number": ("BudgetError",),
+        "budgets.neighboring": (
+            "NEIGHBORING",
+            "neighboring_factor",
+            "squared_factor",
+        ),
+        "counts.counting": ("count_cells",),
+        "counts.counts": (
+            "CellCounts",
+            "PrivateDataError",
+        ),
+        "counts.leaf_table": ("LeafCounts",),
+        "counts.merging": ("merge_counts",),
+        "counts.tally": ("CellTally",),
+        "ledger.charge": ("Charge",),
+        "ledger.ledger": ("PrivacyLedger",),
+        "ledger.record": ("LedgerError",),
+        "measurement.measure": ("measure",),
+        "measurement.mechanism": (
+            "Mechanism",
+            "calibrate",
+        ),
+        "measurement.provenance": ("Provenance",),
+        "measurement.quorum": ("Quorum",),
+        "measurement.reconstruct": (
+            "reconstruct",
+            "row_variances",
+        ),
+        "measurement.release": ("Release",),
+        "noise": (
+            "DiscreteGaussian",
+            "DiscreteLaplace",
+            "NoiseLaw",
+            "NoiseProcessError",
+            "NoNoise",
+            "SharedDiscreteGaussian",
+            "SharedDiscreteLaplace",
+        ),
+        "rounding.integer_form": ("integer_form",),
+        "rounding.rounding": (
+            "RoundedStrategy",
+            "round_strategy",
+        ),
+    },
+)

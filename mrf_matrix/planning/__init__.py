@@ -1,52 +1,63 @@
 """Planning without data: expected errors, plans and tuning at no privacy cost."""
 
-from mrf_matrix.planning.accuracy.cluster_prior import ClusterPrior
-from mrf_matrix.planning.accuracy.target_prior import TargetPrior
-from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
-from mrf_matrix.planning.plans.planner import plan
-from mrf_matrix.planning.public_domain import public_domain, public_records
-from mrf_matrix.planning.residuals.law import residual_budget
-from mrf_matrix.planning.residuals.sequence import PairSteps, ResidualPlan, residual_plan
-from mrf_matrix.planning.residuals.settings import (
-    ResidualSettings,
-    residual_signal,
-    suits_residual_forest,
-)
-from mrf_matrix.planning.residuals.step import ResidualStep
-from mrf_matrix.planning.search.design_search import tune
-from mrf_matrix.planning.search.objectives import (
-    ExpectedLoss,
-    FlipProbability,
-    LipschitzBound,
-    RelativeError,
-)
-from mrf_matrix.planning.search.search_space import default_space
-from mrf_matrix.planning.search.trials import Trial
-from mrf_matrix.planning.search.tuning import Tuning
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ClusterPrior",
-    "ExpectedLoss",
-    "FlipProbability",
-    "LipschitzBound",
-    "PairSteps",
-    "Plan",
-    "PlannedAnswers",
-    "RelativeError",
-    "ResidualPlan",
-    "ResidualSettings",
-    "ResidualStep",
-    "TargetPrior",
-    "Trial",
-    "Tuning",
-    "default_space",
-    "plan",
-    "public_domain",
-    "public_records",
-    "residual_budget",
-    "residual_plan",
-    "residual_signal",
-    "suits_residual_forest",
-    "tune",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning.accuracy.cluster_prior import ClusterPrior as ClusterPrior
+    from mrf_matrix.planning.accuracy.target_prior import TargetPrior as TargetPrior
+    from mrf_matrix.planning.plans.plan import Plan as Plan
+    from mrf_matrix.planning.plans.planned_answers import PlannedAnswers as PlannedAnswers
+    from mrf_matrix.planning.plans.planner import plan as plan
+    from mrf_matrix.planning.residuals.law import residual_budget as residual_budget
+    from mrf_matrix.planning.residuals.sequence import PairSteps as PairSteps
+    from mrf_matrix.planning.residuals.sequence import ResidualPlan as ResidualPlan
+    from mrf_matrix.planning.residuals.sequence import residual_plan as residual_plan
+    from mrf_matrix.planning.residuals.settings import ResidualSettings as ResidualSettings
+    from mrf_matrix.planning.residuals.settings import residual_signal as residual_signal
+    from mrf_matrix.planning.residuals.settings import (
+        suits_residual_forest as suits_residual_forest,
+    )
+    from mrf_matrix.planning.residuals.step import ResidualStep as ResidualStep
+    from mrf_matrix.planning.search.design_search import tune as tune
+    from mrf_matrix.planning.search.objectives import ExpectedLoss as ExpectedLoss
+    from mrf_matrix.planning.search.objectives import FlipProbability as FlipProbability
+    from mrf_matrix.planning.search.objectives import LipschitzBound as LipschitzBound
+    from mrf_matrix.planning.search.objectives import RelativeError as RelativeError
+    from mrf_matrix.planning.search.search_space import default_space as default_space
+    from mrf_matrix.planning.search.trials import Trial as Trial
+    from mrf_matrix.planning.search.tuning import Tuning as Tuning
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "accuracy.cluster_prior": ("ClusterPrior",),
+        "accuracy.target_prior": ("TargetPrior",),
+        "plans.plan": ("Plan",),
+        "plans.planned_answers": ("PlannedAnswers",),
+        "plans.planner": ("plan",),
+        "residuals.law": ("residual_budget",),
+        "residuals.sequence": (
+            "PairSteps",
+            "ResidualPlan",
+            "residual_plan",
+        ),
+        "residuals.settings": (
+            "ResidualSettings",
+            "residual_signal",
+            "suits_residual_forest",
+        ),
+        "residuals.step": ("ResidualStep",),
+        "search.design_search": ("tune",),
+        "search.objectives": (
+            "ExpectedLoss",
+            "FlipProbability",
+            "LipschitzBound",
+            "RelativeError",
+        ),
+        "search.search_space": ("default_space",),
+        "search.trials": ("Trial",),
+        "search.tuning": ("Tuning",),
+    },
+)

@@ -1,23 +1,33 @@
 """Pictures in scikit-learn's manner: a Display object holds what it draws."""
 
-from mrf_matrix.plotting.accuracy import AccuracyDisplay
-from mrf_matrix.plotting.cell_sensitivity import CellSensitivityDisplay
-from mrf_matrix.plotting.error_by_leaf import LeafErrorDisplay
-from mrf_matrix.plotting.error_curve import ErrorCurveDisplay
-from mrf_matrix.plotting.matrices import MatrixDisplay
-from mrf_matrix.plotting.pareto import ParetoDisplay
-from mrf_matrix.plotting.reliability import ReliabilityDisplay
-from mrf_matrix.plotting.strategy_bounds import StrategyBoundDisplay
-from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AccuracyDisplay",
-    "CellSensitivityDisplay",
-    "ErrorCurveDisplay",
-    "LeafErrorDisplay",
-    "MatrixDisplay",
-    "ParetoDisplay",
-    "ReliabilityDisplay",
-    "StrategyBoundDisplay",
-    "StrategyErrorDisplay",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.plotting.accuracy import AccuracyDisplay as AccuracyDisplay
+    from mrf_matrix.plotting.cell_sensitivity import (
+        CellSensitivityDisplay as CellSensitivityDisplay,
+    )
+    from mrf_matrix.plotting.error_by_leaf import LeafErrorDisplay as LeafErrorDisplay
+    from mrf_matrix.plotting.error_curve import ErrorCurveDisplay as ErrorCurveDisplay
+    from mrf_matrix.plotting.matrices import MatrixDisplay as MatrixDisplay
+    from mrf_matrix.plotting.pareto import ParetoDisplay as ParetoDisplay
+    from mrf_matrix.plotting.reliability import ReliabilityDisplay as ReliabilityDisplay
+    from mrf_matrix.plotting.strategy_bounds import StrategyBoundDisplay as StrategyBoundDisplay
+    from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay as StrategyErrorDisplay
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "accuracy": ("AccuracyDisplay",),
+        "cell_sensitivity": ("CellSensitivityDisplay",),
+        "error_by_leaf": ("LeafErrorDisplay",),
+        "error_curve": ("ErrorCurveDisplay",),
+        "matrices": ("MatrixDisplay",),
+        "pareto": ("ParetoDisplay",),
+        "reliability": ("ReliabilityDisplay",),
+        "strategy_bounds": ("StrategyBoundDisplay",),
+        "strategy_error": ("StrategyErrorDisplay",),
+    },
+)

@@ -1,12 +1,15 @@
 """Accuracy against ε: the picture of a comparison."""
 
 from itertools import cycle
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
 from mrf_matrix.study import Comparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LINE_STYLES = ("--", "-.", ":")
 
@@ -29,7 +32,9 @@ class AccuracyDisplay:
         self.comparison = comparison
 
     @classmethod
-    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> "AccuracyDisplay":
+    def from_comparison(
+        cls, comparison: Comparison, *, ax: "Axes | None" = None
+    ) -> "AccuracyDisplay":
         """Draw a study.
 
         Parameters
@@ -41,7 +46,7 @@ class AccuracyDisplay:
         """
         return cls(comparison).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "AccuracyDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "AccuracyDisplay":
         """Draw methods that spend budget as curves, the others as horizontal lines."""
         ax = new_axes(ax, figsize=(7.6, 4.4))
         study = self.comparison
@@ -66,7 +71,7 @@ class AccuracyDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _label(self, ax: Any) -> None:
+    def _label(self, ax: "Axes") -> None:
         study = self.comparison
         settings = study.settings
         ax.set_xscale("log")

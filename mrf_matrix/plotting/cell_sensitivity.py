@@ -1,11 +1,14 @@
 """Sensitivity by cell: how much one record in each cell moves what is measured."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrf_matrix.planning import Plan
 from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_CELLS = 100_000
 
@@ -30,7 +33,7 @@ class CellSensitivityDisplay:
         self.plan = plan
 
     @classmethod
-    def from_plan(cls, plan: Plan, *, ax: Any = None) -> "CellSensitivityDisplay":
+    def from_plan(cls, plan: Plan, *, ax: "Axes | None" = None) -> "CellSensitivityDisplay":
         """Draw a plan's sensitivities.
 
         Parameters
@@ -41,7 +44,7 @@ class CellSensitivityDisplay:
         """
         return cls(plan).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "CellSensitivityDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "CellSensitivityDisplay":
         """Draw each ensemble's column norms in descending order, beside the sensitivity."""
         ax = new_axes(ax, figsize=(6.8, 4.0))
         top = 0.0

@@ -1,12 +1,15 @@
 """Expected error of every leaf over the tree's partition of two attributes, or leaf by leaf."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mrf_matrix.forests import leaf_masks
 from mrf_matrix.planning import Plan
 from mrf_matrix.plotting.style import COLOURS, HEAT, colour_bar, new_axes, text_colour, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_CELLS = 60
 """Codes of an attribute up to which a partition is drawn as a map."""
@@ -54,7 +57,7 @@ class LeafErrorDisplay:
 
     @classmethod
     def from_plan(
-        cls, plan: Plan, *, tree: int = 0, ensemble: int = 0, ax: Any = None
+        cls, plan: Plan, *, tree: int = 0, ensemble: int = 0, ax: "Axes | None" = None
     ) -> "LeafErrorDisplay":
         """Draw one tree of a plan.
 
@@ -67,7 +70,7 @@ class LeafErrorDisplay:
         """
         return cls(plan, tree, ensemble).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "LeafErrorDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "LeafErrorDisplay":
         """Draw the root-mean-square error of each leaf, in records per class."""
         ax = new_axes(ax, figsize=(6.8, 4.4))
         forest = self._forest
@@ -85,7 +88,7 @@ class LeafErrorDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _map(self, ax: Any, masks: list[Any], errors: Any, split: list[int]) -> None:
+    def _map(self, ax: "Axes", masks: list[Any], errors: Any, split: list[int]) -> None:
         domain = self._forest.domain
         across = split[0] if split else 0
         down = split[1] if len(split) > 1 else None
@@ -110,14 +113,14 @@ class LeafErrorDisplay:
             _code_ticks(ax, "y", domain.attributes[down])
         colour_bar(image, ax, "rms error (records per class)")
 
-    def _bars(self, ax: Any, errors: Any) -> None:
+    def _bars(self, ax: "Axes", errors: Any) -> None:
         ax.bar(np.arange(len(errors)), errors, width=0.9, color=COLOURS[0])
         ax.set_xlabel("leaf, left to right")
         ax.set_ylabel("rms error (records per class)")
         tidy(ax)
 
 
-def _borders(ax: Any, owner: Any) -> None:
+def _borders(ax: "Axes", owner: Any) -> None:
     """Draw lines between cells of different leaves."""
     for y, x in np.argwhere(owner[:, 1:] != owner[:, :-1]):
         ax.plot([x + 0.5] * 2, [y - 0.5, y + 0.5], color="white", linewidth=2.5)
@@ -125,7 +128,7 @@ def _borders(ax: Any, owner: Any) -> None:
         ax.plot([x - 0.5, x + 0.5], [y + 0.5] * 2, color="white", linewidth=2.5)
 
 
-def _code_ticks(ax: Any, axis: str, attribute: Any) -> None:
+def _code_ticks(ax: "Axes", axis: str, attribute: Any) -> None:
     labels = [str(label) for label in attribute.labels]
     step = max(1, len(labels) // 12)
     places = range(0, len(labels), step)

@@ -1,13 +1,16 @@
 """Expected error against ε (or ρ): plans side by side, before any data."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import Plan
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 AMOUNTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -46,7 +49,7 @@ class ErrorCurveDisplay:
         plan: Plan | Mapping[str, Plan],
         *,
         amounts: Sequence[float] = AMOUNTS,
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> "ErrorCurveDisplay":
         """Draw one or several plans.
 
@@ -60,7 +63,7 @@ class ErrorCurveDisplay:
         """
         return cls(plan, amounts).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "ErrorCurveDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "ErrorCurveDisplay":
         """Draw one curve for each plan on logarithmic axes."""
         ax = new_axes(ax, figsize=(6.8, 4.2))
         first = next(iter(self.plans.values()))
@@ -96,7 +99,7 @@ class ErrorCurveDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _mark_records(self, ax: Any, plan: Plan) -> None:
+    def _mark_records(self, ax: "Axes", plan: Plan) -> None:
         median = float(np.median(plan.expected_records))
         ax.axhline(
             median,

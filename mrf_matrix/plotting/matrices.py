@@ -1,11 +1,15 @@
 """T, A and A⁺ as pictures, for domains small enough to look at."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrf_matrix.planning import Plan
 from mrf_matrix.plotting.style import DIVERGING, colour_bar, load_pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_ENTRIES = 2_000_000
 WHICH = ("T", "A", "A+")
@@ -49,7 +53,9 @@ class MatrixDisplay:
         }
 
     @classmethod
-    def from_plan(cls, plan: Plan, *, ensemble: int = 0, ax: Any = None) -> "MatrixDisplay":
+    def from_plan(
+        cls, plan: Plan, *, ensemble: int = 0, ax: "Sequence[Axes] | None" = None
+    ) -> "MatrixDisplay":
         """Draw the three matrices of one ensemble.
 
         Parameters
@@ -61,11 +67,11 @@ class MatrixDisplay:
         """
         return cls(plan, ensemble).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "MatrixDisplay":
+    def plot(self, ax: "Sequence[Axes] | None" = None) -> "MatrixDisplay":
         """Draw every matrix with a scale of its own, zero white, signs in two hues."""
         if ax is None:
             _, ax = load_pyplot().subplots(1, 3, figsize=(11.5, 4.4), layout="constrained")
-        axes = list(np.ravel(ax))
+        axes = list(np.ravel(np.asarray(ax, dtype=object)))
         if len(axes) != len(WHICH):
             raise ValueError(f"ax holds {len(axes)} axes: expected {len(WHICH)}.")
         cell = "leaf" if self.plan.mode == "subsample" else "cell"

@@ -1,11 +1,14 @@
 """The designs of a search and its Pareto front."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrf_matrix.planning import Tuning
 from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FIGURES = {
     "measurements": "noisy measurements per class",
@@ -41,7 +44,7 @@ default="measurements"
 
     @classmethod
     def from_tuning(
-        cls, tuning: Tuning, *, against: str = "measurements", ax: Any = None
+        cls, tuning: Tuning, *, against: str = "measurements", ax: "Axes | None" = None
     ) -> "ParetoDisplay":
         """Draw a search.
 
@@ -55,7 +58,7 @@ default="measurements"
         """
         return cls(tuning, against).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "ParetoDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "ParetoDisplay":
         """Draw every feasible design as a point, the front as a staircase, the best named.
 
         A best design without the figure across (products have no rms error) is a dashed line.
@@ -106,7 +109,7 @@ default="measurements"
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _plot_best(self, ax: Any) -> None:
+    def _plot_best(self, ax: "Axes") -> None:
         best = self.tuning.best
         across = getattr(best, self.against)
         name = "best: " + ", ".join(f"{k} {v}" for k, v in best.design.items())

@@ -1,10 +1,13 @@
 """How far to believe predicted probabilities: accuracy against confidence."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
 from mrf_matrix.study.calibration import Reliability, reliability
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CURVE = "reliability"
 SMALLEST, LARGEST = 12.0, 220.0
@@ -36,13 +39,13 @@ class ReliabilityDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: object,
+        X: object,
+        y: object,
         *,
         n_bins: int = 10,
         name: str | None = None,
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> "ReliabilityDisplay":
         """Draw fitted classifiers on records that they have not seen.
 
@@ -69,13 +72,13 @@ class ReliabilityDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y: Any,
-        proba: Any,
+        y: object,
+        proba: object,
         *,
-        classes: Any = None,
+        classes: object = None,
         n_bins: int = 10,
         name: str = "classifier",
-        ax: Any = None,
+        ax: "Axes | None" = None,
     ) -> "ReliabilityDisplay":
         """Draw predicted probabilities.
 
@@ -95,8 +98,10 @@ class ReliabilityDisplay:
         }
         return cls(curves).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "ReliabilityDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "ReliabilityDisplay":
         """Draw one curve for each classifier, beside those that the axes hold already."""
+        from matplotlib.collections import PathCollection
+
         ax = new_axes(ax, figsize=(7.6, 4.4))
         before = sum(line.get_gid() == CURVE for line in ax.lines)
         if not before:
@@ -121,11 +126,12 @@ class ReliabilityDisplay:
         ax.set_ylabel("share of right labels")
         legend = ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
         for handle in legend.legend_handles[1:]:
-            handle.set_sizes([40.0])  # areas mean something in the axes only
+            if isinstance(handle, PathCollection):
+                handle.set_sizes([40.0])  # areas mean something in the axes only
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
-def _named(given: Any, name: str) -> dict[str, Any]:
+def _named(given: object, name: str) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {name: given}

@@ -1,9 +1,12 @@
 """Strategies of a plan's workload with the certified bound: what searching bought."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mrf_matrix.planning import Plan
 from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class StrategyBoundDisplay:
@@ -37,7 +40,9 @@ class StrategyBoundDisplay:
         self.losses = dict(sorted(finite.items(), key=lambda item: item[1]))
 
     @classmethod
-    def from_plan(cls, plan: Plan, *, ensemble: int = 0, ax: Any = None) -> "StrategyBoundDisplay":
+    def from_plan(
+        cls, plan: Plan, *, ensemble: int = 0, ax: "Axes | None" = None
+    ) -> "StrategyBoundDisplay":
         """Draw one ensemble's strategies.
 
         Parameters
@@ -49,7 +54,7 @@ class StrategyBoundDisplay:
         """
         return cls(plan, ensemble).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "StrategyBoundDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "StrategyBoundDisplay":
         """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
         ax = new_axes(ax, figsize=(7.4, 1.6 + 0.36 * len(self.losses)))
         bound = self.strategy.lower_bound

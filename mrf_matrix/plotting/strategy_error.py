@@ -1,18 +1,31 @@
 """Strategies and their certified bound: the picture that needs no data."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
 from mrf_matrix.study import Comparison
+from strategies import Strategy
+from strategies.operators import Norm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+UNITS = {"l1": r"$2/\varepsilon^2$", "l2": r"$1/2\rho$"}
 
 
 class StrategyErrorDisplay:
-    """Loss of each strategy for a forest, beside the certified lower bound.
+    """Loss of each strategy for one workload, beside the certified lower bound.
 
     Parameters
     ----------
-    comparison : Comparison
-        The study whose strategies to draw.
+    losses : mapping of str to float
+        By the strategies' names.
+    bound : float
+        Certified lower bound on the loss of every strategy; 0 where none is known.
+    norm : {"l1", "l2"}
+        Of Laplace or of Gaussian noise.
+    title : str
 
     Attributes
     ----------
@@ -20,11 +33,13 @@ class StrategyErrorDisplay:
         Where it was drawn, after `plot`.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
+    def __init__(self, losses: Mapping[str, float], bound: float, norm: Norm, title: str) -> None:
+        self.losses, self.bound, self.norm, self.title = dict(losses), bound, norm, title
 
     @classmethod
-    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> "StrategyErrorDisplay":
+    def from_comparison(
+        cls, comparison: Comparison, *, ax: "Axes | None" = None
+    ) -> "StrategyErrorDisplay":
         """Draw a study's strategies.
 
         Parameters
@@ -34,15 +49,49 @@ class StrategyErrorDisplay:
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         """
-        return cls(comparison).plot(ax=ax)
+        rows = [row for row in comparison.strategies if row.note is None]
+        bound = max(row.lower_bound for row in rows)
+        title = f"{comparison.dataset}: strategies, before any data"
+        return cls({row.name: row.loss for row in rows}, bound, "l1", title).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "StrategyErrorDisplay":
+    @classmethod
+    def from_strategies(
+        cls,
+        strategies: Mapping[str, Strategy],
+        *,
+        title: str = "strategies",
+        ax: "Axes | None" = None,
+    ) -> "StrategyErrorDisplay":
+        """Draw strategies for one workload, from `strategies.select` or `strategies.evaluate`.
+
+        Parameters
+        ----------
+        strategies : mapping of str to Strategy
+            By the names to draw them under, all of one norm.
+        title : str
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or they are of both norms: their losses are of different units.
+        """
+        norms = sorted({one.norm for one in strategies.values()})
+        if len(norms) != 1:
+            raise ValueError(
+                f"strategies of the norms {norms}: expected at least one, all of one norm."
+            )
+        losses = {name: one.loss for name, one in strategies.items()}
+        bound = max(one.lower_bound for one in strategies.values())
+        return cls(losses, bound, norms[0], title).plot(ax=ax)
+
+    def plot(self, ax: "Axes | None" = None) -> "StrategyErrorDisplay":
         """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
         ax = new_axes(ax, figsize=(7.6, 3.2))
-        rows = [row for row in self.comparison.strategies if row.note is None]
-        losses = [row.loss for row in rows]
-        least, bound = min(losses), max(row.lower_bound for row in rows)
-        ax.scatter(losses, range(len(rows)), color=COLOURS[0], s=60, zorder=3)
+        losses, bound = list(self.losses.values()), self.bound
+        least = min(losses)
+        ax.scatter(losses, range(len(losses)), color=COLOURS[0], s=60, zorder=3)
         for height, loss in enumerate(losses):
             ax.annotate(
                 f"{loss:.3g} ({loss / least:,.3g} × least)",
@@ -55,19 +104,19 @@ class StrategyErrorDisplay:
             self._mark_bound(ax, bound)
         ax.set_xscale("log")
         ax.set_xlim((bound if bound > 0 else least) / 2, max(losses) * 40)
-        ax.set_yticks(range(len(rows)), [row.name for row in rows])
-        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_yticks(range(len(losses)), list(self.losses))
+        ax.set_ylim(len(losses) - 0.5, -0.5)
         ax.set_xlabel(
-            r"loss $\|A\|_1^2\,\|WA^+\|_F^2$: squared error over all leaves, in units of "
-            r"$2/\varepsilon^2$ per class"
+            rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error over all rows, "
+            rf"in units of {UNITS[self.norm]} per class"
         )
-        ax.set_title(f"{self.comparison.dataset}: strategies, before any data", fontsize=10, pad=18)
+        ax.set_title(self.title, fontsize=10, pad=18)
         tidy(ax)
         ax.grid(axis="x", color="0.9", linewidth=0.8)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _mark_bound(self, ax: Any, bound: float) -> None:
+    def _mark_bound(self, ax: "Axes", bound: float) -> None:
         ax.axvline(bound, color=GREY, linestyle="--")
         ax.annotate(
             f"certified: no strategy is below {bound:.3g}",

@@ -1,6 +1,9 @@
 """One look for every picture: colour-blind safe colours, markers that differ without colour."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Okabe and Ito's palette (2008), told apart by people with any common colour blindness; a dark
 # wine red (Tol) instead of its yellow, which is too pale on white.
@@ -33,22 +36,22 @@ def load_pyplot() -> Any:
     return plt
 
 
-def new_axes(ax: Any, figsize: tuple[float, float] = (6.4, 4.2)) -> Any:
+def new_axes(ax: "Axes | None", figsize: tuple[float, float] = (6.4, 4.2)) -> "Axes":
     """Return the given axes, or the axes of a new figure laid out to fit its labels."""
     if ax is not None:
         return ax
-    _, made = load_pyplot().subplots(figsize=figsize, layout="constrained")
+    made: Axes = load_pyplot().subplots(figsize=figsize, layout="constrained")[1]
     return made
 
 
-def tidy(ax: Any) -> None:
+def tidy(ax: "Axes") -> None:
     """Take away what carries no information."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
-def colour_bar(image: Any, ax: Any, label: str) -> None:
+def colour_bar(image: Any, ax: "Axes", label: str) -> None:
     """Put a labelled colour bar beside an image."""
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9)
 

@@ -1,26 +1,45 @@
 """Estimators of a workload's answers from releases: post-processing, at no cost in privacy."""
 
-from mrf_matrix.reconstruction.additive_model import additive_model
-from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.generalised import combine
-from mrf_matrix.reconstruction.known_totals import with_known_totals
-from mrf_matrix.reconstruction.likelihood import LikelihoodEstimate, maximum_likelihood
-from mrf_matrix.reconstruction.nonnegative import nearest_on_simplex, nonnegative_least_squares
-from mrf_matrix.reconstruction.shrinkage import ShrunkLeaves, shrink_leaves
-from mrf_matrix.reconstruction.simplex import project_to_simplex
-from mrf_matrix.reconstruction.vote_noise_share import vote_noise_share
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Estimate",
-    "LikelihoodEstimate",
-    "ShrunkLeaves",
-    "additive_model",
-    "combine",
-    "maximum_likelihood",
-    "nearest_on_simplex",
-    "nonnegative_least_squares",
-    "project_to_simplex",
-    "shrink_leaves",
-    "vote_noise_share",
-    "with_known_totals",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.reconstruction.additive import additive_model as additive_model
+    from mrf_matrix.reconstruction.estimate import Estimate as Estimate
+    from mrf_matrix.reconstruction.generalised import combine as combine
+    from mrf_matrix.reconstruction.known_totals import with_known_totals as with_known_totals
+    from mrf_matrix.reconstruction.likelihood import LikelihoodEstimate as LikelihoodEstimate
+    from mrf_matrix.reconstruction.likelihood import maximum_likelihood as maximum_likelihood
+    from mrf_matrix.reconstruction.noise_share import vote_noise_share as vote_noise_share
+    from mrf_matrix.reconstruction.nonnegative import nearest_on_simplex as nearest_on_simplex
+    from mrf_matrix.reconstruction.nonnegative import (
+        nonnegative_least_squares as nonnegative_least_squares,
+    )
+    from mrf_matrix.reconstruction.shrinkage import ShrunkLeaves as ShrunkLeaves
+    from mrf_matrix.reconstruction.shrinkage import shrink_leaves as shrink_leaves
+    from mrf_matrix.reconstruction.simplex import project_to_simplex as project_to_simplex
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "additive": ("additive_model",),
+        "estimate": ("Estimate",),
+        "generalised": ("combine",),
+        "known_totals": ("with_known_totals",),
+        "likelihood": (
+            "LikelihoodEstimate",
+            "maximum_likelihood",
+        ),
+        "nonnegative": (
+            "nearest_on_simplex",
+            "nonnegative_least_squares",
+        ),
+        "shrinkage": (
+            "ShrunkLeaves",
+            "shrink_leaves",
+        ),
+        "simplex": ("project_to_simplex",),
+        "noise_share": ("vote_noise_share",),
+    },
+)

@@ -1,10 +1,9 @@
 """Least absolute deviations, exactly, as a linear programme."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-Array = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 AGREEMENT = 1e-6
 """Relative gap between the primal and the dual optimum that counts as solved."""

@@ -10,13 +10,10 @@ conditioned strategies need no more of them than others.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from mrf_matrix.base.arrays import Array, Bools
+from mrf_matrix.reconstruction.simplex import FeasibleTables
 
 MOST_WORK = 6 * 10**11
 """Sum of the cubes of cells solved for, after which exchanges end: about a minute."""
@@ -28,7 +25,7 @@ REFINEMENTS = 3
 """Corrections of a solution, which take the ridge out of what the answers determine."""
 
 
-def exchanged(
+def minimise_by_exchange(
     gram: Array, right: Array, tables: FeasibleTables, start: Array, enough: float
 ) -> Array:
     """Return X (g, k) that nearly minimises ``½ tr(XᵀGX) - tr(RᵀX)`` over feasible tables.

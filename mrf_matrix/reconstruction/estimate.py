@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.release import Noise
-
-Array = NDArray[np.float64]
 
 NOT_PRIVATE = {
     "research": "NOT A PRIVATE RELEASE: research noise, from a seedable generator",
+    "claimed": "The privacy of its noise is a claim, unverified",
     "none": "NOT A PRIVATE RELEASE: no noise was added",
 }
 """What is said of answers whose releases are not private."""
@@ -33,7 +32,7 @@ class Estimate:
         What a reader of the values must know. Required where there are no variances.
     approximate_variances : ndarray of shape (q,) or None
         Large-sample variances, where theory has only those. Never part of `expected_error`.
-    noise : {"exact", "research", "none"}, optional
+    noise : {"exact", "shares", "claimed", "research", "none"}, optional
         Of the releases behind the answers, see `noise_of`; without exact noise the display says
         that it is no private release. None where no release is known.
     """

@@ -1,13 +1,11 @@
 """Answers where no noise was added: the counts themselves, to the last digit."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.containment import determined_estimate
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 from strategies.operators import Dense, Operator, RowSpaceError
-
-Array = NDArray[np.float64]
 
 NEAR = 1e-6
 """Relative difference from a count that is rounding where there is no noise."""
@@ -48,6 +46,6 @@ def agree_with_totals(
     return bool(np.allclose(found, np.asarray(known), rtol=NEAR, atol=NEAR))
 
 
-def settled(values: Array, exact: Array) -> Array:
+def exact_where_near(values: Array, exact: Array) -> Array:
     """Return estimates without noise, exact wherever they are that up to rounding."""
     return np.where(np.isclose(values, exact, rtol=NEAR, atol=NEAR), exact, values)

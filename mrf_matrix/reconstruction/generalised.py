@@ -1,7 +1,6 @@
 """Generalised least squares: every release counts by how little noise it carries."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,10 +9,10 @@ from mrf_matrix.mechanisms.measurement.containment import checked_workload, dete
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import exact_counts
-from mrf_matrix.reconstruction.pooling import pooled
+from mrf_matrix.reconstruction.pooling import pool_releases
 
 
-def combine(releases: Release | Sequence[Release], workload: Any) -> Estimate:
+def combine(releases: Release | Sequence[Release], workload: object) -> Estimate:
     """Answer a workload from one or several releases by generalised least squares.
 
     With strategies ``A_i``, answers ``y_i`` and noise variances ``v_i``, and ``A`` and ``y`` the
@@ -51,7 +50,7 @@ def combine(releases: Release | Sequence[Release], workload: Any) -> Estimate:
     0.25
     """
     queries = checked_workload(workload)
-    pool = pooled(releases)
+    pool = pool_releases(releases)
     if pool.variance == 0:
         values = exact_counts(queries, pool.matrix, pool.answers)
         return Estimate(

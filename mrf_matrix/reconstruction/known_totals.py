@@ -7,13 +7,12 @@ of the total says about the noise of each answer.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, lsqr
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
@@ -22,13 +21,11 @@ from mrf_matrix.mechanisms.measurement.containment import (
 )
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.exact_counts import exact_counts, settled
+from mrf_matrix.reconstruction.exact_counts import exact_counts, exact_where_near
 from mrf_matrix.reconstruction.generalised import combine
-from mrf_matrix.reconstruction.pooling import Pooled, pooled
+from mrf_matrix.reconstruction.pooling import Pooled, pool_releases
 from strategies.operators import RowSpaceError, cross_gram, fits
 from strategies.operators.base.recovery import check_countable
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """Relative residual above which the total lies outside the strategies' row space."""
@@ -36,9 +33,9 @@ TOLERANCE = 1e-6
 
 def with_known_totals(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
-    class_totals: Any = None,
+    class_totals: object = None,
     total: float | None = None,
 ) -> Estimate:
     """Answer a workload by least squares under public totals.
@@ -80,7 +77,7 @@ def with_known_totals(
     (np.float64(3.0), array([0.6667, 0.6667, 0.6667]))
     """
     queries = checked_workload(workload)
-    pool = pooled(releases)
+    pool = pool_releases(releases)
     known, shared = checked_totals(pool.n_classes, class_totals, total)
     weights = total_weights(pool)
     if weights is None:
@@ -99,7 +96,7 @@ def with_known_totals(
     removed = gain**2 * (weights @ weights) / (pool.n_classes if shared else 1)
     values = both[:, :-1] + np.outer(gain, missing)
     if pool.variance == 0:
-        values = settled(values, exact_counts(queries, pool.matrix, pool.answers))
+        values = exact_where_near(values, exact_counts(queries, pool.matrix, pool.answers))
     return Estimate(
         values=values,
         variances=pool.variance * np.maximum(free - removed, 0.0),
@@ -108,7 +105,7 @@ def with_known_totals(
     )
 
 
-def checked_totals(n_classes: int, class_totals: Any, total: Any) -> tuple[Array, bool]:
+def checked_totals(n_classes: int, class_totals: object, total: object) -> tuple[Array, bool]:
     """Return the totals, and whether it is one for all classes together, or refuse."""
     if (class_totals is None) == (total is None):
         raise ValueError(

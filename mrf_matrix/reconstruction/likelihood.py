@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise, Release
 from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
@@ -24,12 +24,10 @@ from mrf_matrix.mechanisms.measurement.least_squares import (
 )
 from mrf_matrix.reconstruction.absolute_deviations import least_absolute_deviations
 from mrf_matrix.reconstruction.estimate import Estimate
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
 from mrf_matrix.reconstruction.pooling import checked_releases, noise_of
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
+from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Dense, Operator, as_operator, check_allocation
-
-Array = NDArray[np.float64]
 
 LARGEST_PROGRAMME = 4_000_000
 """Entries of answers x coefficients that a linear programme may have."""
@@ -70,9 +68,9 @@ class _Fit:
 
 def maximum_likelihood(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
-    model: Any = None,
+    model: object = None,
     nonnegative: bool = False,
 ) -> LikelihoodEstimate:
     """Answer a workload from the likeliest counts of a linear model ``D = X β``.
@@ -166,7 +164,7 @@ def _common_law(releases: Sequence[Release]) -> type[NoiseLaw]:
     )
 
 
-def _fit(releases: Sequence[Release], queries: Operator, model: Any) -> _Fit:
+def _fit(releases: Sequence[Release], queries: Operator, model: object) -> _Fit:
     """Divide every release by its noise's scale and bring it to the model's coefficients."""
     parts = [release.mechanism.rounded.recovery for release in releases]
     rows, n = sum(part.shape[0] for part in parts), parts[0].shape[1]

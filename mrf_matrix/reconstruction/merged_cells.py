@@ -2,19 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.containment import check_determined, checked_workload
 from mrf_matrix.mechanisms.measurement.release import Noise
-from mrf_matrix.reconstruction.pooling import pooled
+from mrf_matrix.reconstruction.pooling import pool_releases
 from strategies.operators import MemoryCapError, Operator, over_groups
 from strategies.problem.merging import can_merge, merge_columns
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +44,7 @@ class MergedCells:
         return int(self.answers.shape[1])
 
 
-def merged_cells(releases: Release | Sequence[Release], workload: Any) -> MergedCells:
+def merged_cells(releases: Release | Sequence[Release], workload: object) -> MergedCells:
     """Bring releases and workload to the groups of cells that the releases tell apart.
 
     Raises
@@ -60,7 +55,7 @@ def merged_cells(releases: Release | Sequence[Release], workload: Any) -> Merged
         If the domain's cells cannot be enumerated.
     """
     queries = checked_workload(workload)
-    pool = pooled(releases)
+    pool = pool_releases(releases)
     if not can_merge(pool.matrix):
         raise MemoryCapError(
             f"releases: {pool.matrix.shape[1]} cells are too many to estimate one by one within "

@@ -4,21 +4,19 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.containment import check_determined
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
 from mrf_matrix.reconstruction.known_totals import checked_totals
 from mrf_matrix.reconstruction.merged_cells import MergedCells, merged_cells
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
-from mrf_matrix.reconstruction.simplex import nearest
+from mrf_matrix.reconstruction.simplex import FeasibleTables, nearest
 from strategies.operators import Identity
 
-Array = NDArray[np.float64]
 Per = Literal["class", "cell"]
 
 NOTE = (
@@ -30,9 +28,9 @@ NOTE = (
 
 def nonnegative_least_squares(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
-    class_totals: Any = None,
+    class_totals: object = None,
     total: float | None = None,
 ) -> Estimate:
     """Answer a workload by least squares over tables without negative counts.
@@ -89,10 +87,10 @@ def nonnegative_least_squares(
 
 def nearest_on_simplex(
     releases: Release | Sequence[Release],
-    workload: Any,
+    workload: object,
     *,
     per: Per = "class",
-    class_totals: Any = None,
+    class_totals: object = None,
 ) -> Estimate:
     """Answer a workload from least-squares counts of the cells, projected onto simplices.
 
@@ -144,7 +142,7 @@ def nearest_on_simplex(
     return _answered(cells, counts, method)
 
 
-def _feasible(n_classes: int, class_totals: Any, total: Any) -> FeasibleTables:
+def _feasible(n_classes: int, class_totals: object, total: object) -> FeasibleTables:
     """Return non-negative tables, with known sums where there are any."""
     if class_totals is None and total is None:
         return FeasibleTables()

@@ -11,14 +11,12 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 from strategies.problem.merging import can_merge, merge_columns
-
-Array = NDArray[np.float64]
 
 FARTHEST = 1e6
 """Ratio of the deviations of two releases that rounding still lets one weigh."""
@@ -61,7 +59,7 @@ class Pooled:
         return RowKronecker.from_masks([np.ones((1, size), dtype=bool) for size in self.sizes])
 
 
-def pooled(releases: Release | Sequence[Release]) -> Pooled:
+def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
     """Bring releases of the same records to one matrix and one variance.
 
     Releases of the same strategy are averaged, weighted by ``1/σ²``, so that its structure stays.
@@ -160,6 +158,8 @@ def noise_of(releases: Sequence[Release]) -> Noise:
     kinds = {release.noise for release in releases}
     if kinds <= set(PRIVATE_NOISE):
         return "shares" if "shares" in kinds else "exact"
+    if kinds <= {*PRIVATE_NOISE, "claimed"}:
+        return "claimed"
     return "none" if kinds == {"none"} else "research"
 
 

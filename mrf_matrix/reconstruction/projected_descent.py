@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.reconstruction.active_cells import exchanged
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.reconstruction.active_cells import minimise_by_exchange
+from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Operator, check_allocation
-
-Array = NDArray[np.float64]
 
 EXPLICIT_CELLS = 4096
 """Columns up to which the normal equations are formed."""
@@ -67,7 +65,9 @@ def constrained_least_squares(
         return point
     if gram is not None:
         allowed = 0.5 * (CERTAIN * deviation) ** 2 + 1e-14 * float((answers**2).sum())
-        found = exchanged(_with_diagonal(gram, metric), right, tables, point, allowed / 2)
+        found = minimise_by_exchange(
+            _with_diagonal(gram, metric), right, tables, point, allowed / 2
+        )
         if tables.gap(found, gram @ found - right) <= allowed:
             return found
         point, is_near = descent.run(STEPS)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.reconstruction.estimate import Estimate
@@ -29,7 +30,6 @@ from mrf_matrix.reconstruction.tree_nodes import (
     answers_from_releases,
 )
 
-Array = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 
@@ -57,10 +57,10 @@ def shrink_leaves(
     forest: Forest,
     releases: Release | Sequence[Release] | None = None,
     *,
-    leaf_values: Any = None,
-    leaf_variances: Any = None,
-    class_totals: Any = None,
-    prior: Any = None,
+    leaf_values: object = None,
+    leaf_variances: object = None,
+    class_totals: object = None,
+    prior: object = None,
     sampling_variance: bool = False,
     noise_share: float = 1.0,
 ) -> ShrunkLeaves:
@@ -132,7 +132,7 @@ def shrink_nodes(
     forest: Forest,
     nodes: NodeAnswers,
     *,
-    prior: Any = None,
+    prior: object = None,
     sampling_variance: bool = False,
     noise_share: float = 1.0,
 ) -> ShrunkLeaves:
@@ -176,7 +176,7 @@ def _node_answers(
     return answers_from_leaves(forest, values, variances)
 
 
-def _checked_prior(prior: Any, classes: int) -> Array:
+def _checked_prior(prior: object, classes: int) -> Array:
     if prior is None:
         return np.full(classes, 1 / classes)
     given = np.asarray(prior, dtype=np.float64)
@@ -187,7 +187,7 @@ def _checked_prior(prior: Any, classes: int) -> Array:
     return given
 
 
-def _check_noise_share(noise_share: Any) -> None:
+def _check_noise_share(noise_share: object) -> None:
     if not isinstance(noise_share, int | float | np.number) or not 0 <= noise_share <= 1:
         raise ValueError(f"noise_share={noise_share!r}: expected a number from 0 to 1.")
 

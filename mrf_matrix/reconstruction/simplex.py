@@ -1,15 +1,14 @@
-"""The nearest point with no negative entry and a given sum."""
+"""The tables that counts can be, not negative and of known sums, and the nearest such table."""
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 
 def project_to_simplex(
-    values: Any, total: Any = 1.0, *, axis: int = 0, weights: Any = None
+    values: object, total: object = 1.0, *, axis: int = 0, weights: object = None
 ) -> Array:
     """Project vectors onto the simplex ``{x >= 0, Σ x = total}``.
 
@@ -69,7 +68,7 @@ def nearest(columns: Array, sums: Array, metric: Array) -> Array:
     return np.asarray(np.maximum(columns - level / metric[:, None], 0.0))
 
 
-def _checked_sums(total: Any, length: int) -> Array:
+def _checked_sums(total: object, length: int) -> Array:
     given = np.asarray(total, dtype=np.float64)
     if given.shape not in ((), (length,)) or not np.isfinite(given).all() or (given < 0).any():
         raise ValueError(
@@ -79,8 +78,58 @@ def _checked_sums(total: Any, length: int) -> Array:
     return np.broadcast_to(given, (length,))
 
 
-def _checked_weights(weights: Any, length: int) -> Array:
+def _checked_weights(weights: object, length: int) -> Array:
     given = np.ones(length) if weights is None else np.asarray(weights, dtype=np.float64)
     if given.shape != (length,) or not np.isfinite(given).all() or (given <= 0).any():
         raise ValueError(f"weights has shape {given.shape}: expected {length} positive numbers.")
     return given
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleTables:
+    """Tables (g, k) without negative entries, whose columns or whole may have known sums.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (k,) or (1,), optional
+        Sum of each column, or of the whole table.
+    shared : bool
+        Whether there is one sum for all columns together.
+    """
+
+    sums: Array | None = None
+    shared: bool = False
+
+    def project(self, table: Array, metric: Array) -> Array:
+        """Return the nearest table, where rows weigh ``metric`` (g,)."""
+        if self.sums is None:
+            return np.maximum(table, 0.0)
+        if not self.shared:
+            return nearest(table, self.sums, metric)
+        k = table.shape[1]
+        flat = nearest(table.reshape(-1, 1), self.sums, np.repeat(metric, k))
+        return np.asarray(flat.reshape(table.shape))
+
+    def met(self, table: Array) -> Array:
+        """Return a table without negative entries, multiplied to meet the sums."""
+        if self.sums is None:
+            return table
+        found = np.array([table.sum()]) if self.shared else table.sum(axis=0)
+        factors = np.divide(self.sums, found, out=np.zeros_like(found), where=found > 0)
+        return np.asarray(table * factors)
+
+    def gap(self, table: Array, slope: Array) -> float:
+        """Bound how far a convex function lies above its least value over the tables.
+
+        ``<s, X> - min <s, X'>`` over feasible X' (Frank and Wolfe, 1956), for the function's
+        slope s at X. Without sums, X' are tables of at most twice the sum of X in each column,
+        and so must the best one be.
+        """
+        reached = (slope * table).sum(axis=0)
+        if self.sums is None:
+            least = 2 * table.sum(axis=0) * np.minimum(slope.min(axis=0), 0.0)
+        elif self.shared:
+            return float(reached.sum() - self.sums[0] * slope.min())
+        else:
+            least = self.sums * slope.min(axis=0)
+        return float((reached - least).sum())

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.mechanisms import Release
@@ -15,8 +15,6 @@ from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.reconstruction.generalised import combine
 from mrf_matrix.reconstruction.known_totals import with_known_totals
 from strategies.operators import RowKronecker, check_allocation
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ def leaf_sums(forest: Forest) -> sparse.csr_array:
 
 
 def answers_from_releases(
-    forest: Forest, releases: Release | Sequence[Release], class_totals: Any = None
+    forest: Forest, releases: Release | Sequence[Release], class_totals: object = None
 ) -> NodeAnswers:
     """Ask every node of the releases by least squares; equal nodes are asked once.
 
@@ -89,7 +87,7 @@ def answers_from_releases(
     return NodeAnswers(found.values[number], found.variances[number], parts, found.noise)
 
 
-def answers_from_leaves(forest: Forest, values: Any, variances: Any) -> NodeAnswers:
+def answers_from_leaves(forest: Forest, values: object, variances: object) -> NodeAnswers:
     """Add up leaf values whose noises are independent, as where every leaf was measured itself.
 
     Raises

@@ -19,7 +19,7 @@ PUBLIC = (
 DENIAL = "NOT A PRIVATE RELEASE"
 """How every statement begins that claims no privacy."""
 
-WORST_FIRST: tuple[Noise, ...] = ("none", "research", "exact")
+WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "exact")
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,12 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
             f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
             f"generator (research noise), with the error of {spent!r} under {neighboring} "
             f"neighbours in all."
+        )
+    if noise == "claimed":
+        authors = [release.law.name for release in releases if release.noise == noise]
+        return (
+            f"Claim by {_each_once(authors)}, unverified: {spent!r} under {neighboring} neighbours "
+            f"in all, {len(laws)} measurements with {_each_once(laws)}."
         )
     return private_claim(repr(spent), neighboring, laws)
 

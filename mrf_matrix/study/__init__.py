@@ -1,15 +1,33 @@
 """Comparisons of methods."""
 
-from mrf_matrix.study.calibration import Reliability, expected_calibration_error, reliability
-from mrf_matrix.study.comparison import Comparison, Score, Summary
-from mrf_matrix.study.study import compare
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Comparison",
-    "Reliability",
-    "Score",
-    "Summary",
-    "compare",
-    "expected_calibration_error",
-    "reliability",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.study.calibration import Reliability as Reliability
+    from mrf_matrix.study.calibration import (
+        expected_calibration_error as expected_calibration_error,
+    )
+    from mrf_matrix.study.calibration import reliability as reliability
+    from mrf_matrix.study.comparison import Comparison as Comparison
+    from mrf_matrix.study.comparison import Score as Score
+    from mrf_matrix.study.comparison import Summary as Summary
+    from mrf_matrix.study.study import compare as compare
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "calibration": (
+            "Reliability",
+            "expected_calibration_error",
+            "reliability",
+        ),
+        "comparison": (
+            "Comparison",
+            "Score",
+            "Summary",
+        ),
+        "study": ("compare",),
+    },
+)

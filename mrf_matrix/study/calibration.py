@@ -5,12 +5,11 @@ that label. Confidence is the largest predicted probability of a record; bins di
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 TOLERANCE = 1e-6
 
@@ -40,7 +39,9 @@ class Reliability:
         return float((self.counts * gaps).sum() / self.counts.sum())
 
 
-def reliability(y: Any, proba: Any, n_bins: int = 15, *, classes: Any = None) -> Reliability:
+def reliability(
+    y: object, proba: object, n_bins: int = 15, *, classes: object = None
+) -> Reliability:
     """Return confidence and accuracy by bins of confidence.
 
     Parameters
@@ -84,7 +85,7 @@ def reliability(y: Any, proba: Any, n_bins: int = 15, *, classes: Any = None) ->
 
 
 def expected_calibration_error(
-    y: Any, proba: Any, n_bins: int = 15, *, classes: Any = None
+    y: object, proba: object, n_bins: int = 15, *, classes: object = None
 ) -> float:
     r"""Return the mean gap between confidence and accuracy.
 
@@ -120,7 +121,7 @@ def expected_calibration_error(
     return reliability(y, proba, n_bins, classes=classes).error
 
 
-def _probabilities(proba: Any) -> Array:
+def _probabilities(proba: object) -> Array:
     shares = np.asarray(proba, dtype=np.float64)
     if shares.ndim != 2 or 0 in shares.shape:
         raise ValueError(

@@ -57,23 +57,20 @@ class Comparison:
         Strategies for the first forest, with their errors; computed without data.
     scores : tuple of Score
         Every fit.
+    methods : tuple of Method
+        The methods of the study, in the order of tables and legends.
     """
 
     dataset: str
     settings: dict[str, Any]
     strategies: tuple[StrategyRow, ...]
     scores: tuple[Score, ...]
+    methods: tuple[Method, ...] = METHODS
 
     @property
     def epsilons(self) -> tuple[float, ...]:
         """The budgets of the study, in order."""
         return tuple(self.settings["epsilons"])
-
-    @property
-    def methods(self) -> tuple[Method, ...]:
-        """The methods of the study, in order."""
-        present = {score.method for score in self.scores}
-        return tuple(method for method in METHODS if method.key in present)
 
     def summary(self, method: str, epsilon: float | None) -> Summary:
         """Return mean and standard error of a method at an ε."""

@@ -1,6 +1,6 @@
 """The methods that a study compares, each a recipe for a fitted scikit-learn classifier."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ class Method:
     spends : bool
         Whether it spends privacy budget; the others are not private.
     build : callable
-        Makes the unfitted classifier from a `Setting`.
+        Makes the unfitted classifier from a `Setting`: it fits and predicts codes of records.
     """
 
     key: str
@@ -83,7 +83,9 @@ class Method:
         """Say what a fit of this method is: a release, research noise or not private."""
         if not self.spends:
             return "noise-free, not private"
-        return "private release" if noise == "exact" else "research noise, not a release"
+        if noise != "exact":
+            return "research noise, not a release"
+        return "private release" if self in METHODS else "claim by its author, unverified"
 
     def to_dict(self, noise: str) -> dict[str, Any]:
         """Return the method as plain values, ready for JSON."""
@@ -196,8 +198,33 @@ METHODS = (
 """All methods, in the order of tables and legends."""
 
 
+def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...]:
+    """Return the methods that were asked for, by key or as one's own; all of ours by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is none, one is unknown, or two have the same key.
+    """
+    if methods is None:
+        return METHODS
+    known = {method.key: method for method in METHODS}
+    found = []
+    for one in [methods] if isinstance(methods, str | Method) else methods:
+        if not isinstance(one, Method) and one not in known:
+            raise ValueError(
+                f"methods: {one!r} is unknown: expected a Method of your own, or one of "
+                f"{', '.join(known)}."
+            )
+        found.append(one if isinstance(one, Method) else known[one])
+    keys = [method.key for method in found]
+    if not keys or len(set(keys)) < len(keys):
+        raise ValueError(f"methods have the keys {keys}: expected at least one, and no key twice.")
+    return tuple(found)
+
+
 def strategy_of_queries(
-    key: str, setting: Setting, queries: NDArray[np.int32], strategy: Any, time_limit: float
+    key: str, setting: Setting, queries: NDArray[np.int32], strategy: object, time_limit: float
 ) -> Strategy:
     """Return the strategy for the votes of test records, selected once for every fit.
 

@@ -14,15 +14,15 @@ from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
-from mrf_matrix.datasets import Dataset
+from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import RandomTrees
+from mrf_matrix.forests import PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.study.comparison import Comparison, Score
-from mrf_matrix.study.methods import METHODS, QUERYING, Method, Setting, strategy_of_queries
+from mrf_matrix.study.methods import QUERYING, Method, Setting, checked_methods, strategy_of_queries
 from mrf_matrix.study.strategy_table import strategy_rows
 from mrf_matrix.voting.voting import check_voting
-from strategies import Strategy, select
+from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
 Progress = Callable[[str, int, int], None]
@@ -33,8 +33,11 @@ QUERYING_SHARE = 0.15
 
 
 def compare(
-    dataset: Dataset,
+    dataset: Dataset | str | Any,
     *,
+    domain: Domain | str | None = None,
+    methods: Sequence[str | Method] | None = None,
+    trees: PathSource | None = None,
     n_trees: int = 128,
     max_depth: int = 4,
     splits: Any = "multiway",
@@ -43,7 +46,7 @@ def compare(
     n_draws: int = 5,
     test_size: float = 0.2,
     voting: str = "hard",
-    strategy: str = "auto",
+    strategy: str | Family | Strategy | Any = "auto",
     neighboring: str = "add_remove",
     noise: str = "research",
     random_state: int = 0,
@@ -56,10 +59,18 @@ def compare(
 
     Parameters
     ----------
-    dataset : Dataset
-        Records, domain and name, from `load_dataset`.
+    dataset : Dataset, str or frame
+        Records, domain and name, from `load_dataset`, or what it takes: a name, a file, a frame
+        with a column of classes.
+    domain : Domain or path, optional
+        The public domain of a file or a frame.
+    methods : sequence of str or Method, optional
+        Keys of `METHODS` and methods of your own; all of `METHODS` by default.
+    trees : path source, optional
+        The trees of every method: anything whose ``grow(domain, random_state)`` returns a public
+        forest. By default `RandomTrees` with the three parameters below.
     n_trees, max_depth, splits
-        The random trees of every method, see `RandomTrees`.
+        The random trees of every method, see `RandomTrees`; without ``trees``.
     epsilons : sequence of float, default=(0.1, 0.5, 1.0, 2.0)
         Pure-DP budgets; each fit spends one of them.
     n_splits : int, default=3
@@ -68,7 +79,10 @@ def compare(
         Noise draws for each private method, split and ε.
     test_size : float, default=0.2
         Share of the records that are tested on.
-    voting, strategy, neighboring, noise, time_limit
+    strategy : str, Family, Strategy, or matrix of shape (m, n), default="auto"
+        For the leaves, over the cells of the domain. With a matrix or a `Strategy`, methods that
+        measure test records' votes search their own.
+    voting, neighboring, noise, time_limit
         See `MatrixForestClassifier`.
     random_state : int, default=0
         Seed of splits, forests and research noise.
@@ -97,6 +111,8 @@ def compare(
     ['matrix', 'per_tree', 'disjoint', 'batch_prediction', 'subsample', 'subsample_existing', \
 'naive_bayes', 'posterior', 'no_noise', 'extra_trees', 'majority']
     """
+    data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, domain)
+    compared = checked_methods(methods)
     settings: dict[str, Any] = {
         "n_trees": n_trees,
         "max_depth": max_depth,
@@ -106,16 +122,18 @@ def compare(
         "n_draws": whole_number("n_draws", n_draws),
         "test_size": _share("test_size", test_size),
         "voting": check_voting(voting),
-        "strategy": strategy,
+        "strategy": _named(strategy),
         "neighboring": neighboring,
         "noise": noise,
         "random_state": random_state,
         "time_limit": time_limit,
     }
     study = _Study(
-        dataset=dataset,
-        domain=Domain.from_sizes(dataset.domain.sizes, n_classes=dataset.domain.n_classes),
-        trees=RandomTrees(n_trees=n_trees, max_depth=max_depth, splits=splits),
+        dataset=data,
+        domain=Domain.from_sizes(data.domain.sizes, n_classes=data.domain.n_classes),
+        trees=trees or RandomTrees(n_trees=n_trees, max_depth=max_depth, splits=splits),
+        methods=compared,
+        strategy=strategy,
         settings=settings,
         progress=progress or _silent,
     )
@@ -124,22 +142,29 @@ def compare(
     workload, selected, _ = parts[0]
     rows = strategy_rows(workload, selected, settings["epsilons"], neighboring)
     scores = tuple(score for _, _, scored in parts for score in scored)
-    return Comparison(dataset.name, settings, rows, scores)
+    return Comparison(data.name, settings, rows, scores, compared)
 
 
 @dataclass(frozen=True, eq=False)
 class _Study:
     dataset: Dataset
     domain: Domain
-    trees: RandomTrees
+    trees: PathSource
+    methods: tuple[Method, ...]
+    strategy: Any
     settings: dict[str, Any]
     progress: Progress
 
     @property
     def steps_per_split(self) -> int:
-        private = sum(method.spends for method in METHODS)
+        private = sum(method.spends for method in self.methods)
         n_fits = private * len(self.settings["epsilons"]) * self.settings["n_draws"]
-        return 1 + len(QUERYING) + int(n_fits) + len(METHODS) - private
+        return 1 + len(self.querying) + int(n_fits) + len(self.methods) - private
+
+    @property
+    def querying(self) -> list[str]:
+        """Keys of the methods whose strategies serve the test records."""
+        return [method.key for method in self.methods if method.key in QUERYING]
 
     def run_split(self, split: int, seed: int) -> tuple[RowKronecker, Strategy, list[Score]]:
         """Grow one forest, choose its strategy, and score every method on one split."""
@@ -148,12 +173,7 @@ class _Study:
         self.progress(f"split {split + 1}: selecting a strategy", done, total)
         forest = self.trees.grow(self.domain, random_state=seed)
         workload = path_matrix(forest)
-        strategy = select(
-            workload,
-            method=self.settings["strategy"],
-            random_state=seed,
-            time_limit=self.settings["time_limit"],
-        )
+        strategy = self._strategy_of_leaves(workload, seed)
         halves = train_test_split(
             self.dataset.codes,
             self.dataset.labels,
@@ -173,7 +193,7 @@ class _Study:
             ordered=self.dataset.domain.ordered,
             n_records=len(halves[0]),
         )
-        for key in QUERYING:
+        for key in self.querying:
             done += 1
             self.progress(f"split {split + 1}: selecting a strategy for {key}", done, total)
             found = self._strategy_of_queries(key, base, halves[1])
@@ -187,13 +207,22 @@ class _Study:
             )
         return workload, strategy, scores
 
+    def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:
+        """Select for the leaves, or take what was given."""
+        if not _is_method(self.strategy):
+            given = self.strategy
+            return evaluate(workload, given.matrix if isinstance(given, Strategy) else given)
+        limit = self.settings["time_limit"]
+        return select(workload, method=self.strategy, random_state=seed, time_limit=limit)
+
     def _strategy_of_queries(self, key: str, base: Setting, queries: Any) -> Strategy:
         """Select for the test records, in a small part of the time: each batch is served once."""
         limit = QUERYING_SHARE * self.settings["time_limit"]
-        return strategy_of_queries(key, base, queries, self.settings["strategy"], limit)
+        method = self.strategy if _is_method(self.strategy) else "auto"
+        return strategy_of_queries(key, base, queries, method, limit)
 
     def _fits(self) -> Iterator[tuple[Method, float | None, int]]:
-        for method in METHODS:
+        for method in self.methods:
             if not method.spends:
                 yield method, None, 0
                 continue
@@ -225,6 +254,20 @@ def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
     for value in values:
         as_budget(epsilon=value)
     return [float(value) for value in values]
+
+
+def _is_method(strategy: object) -> bool:
+    """Tell a way to find a strategy from a strategy."""
+    return isinstance(strategy, str | Family)
+
+
+def _named(strategy: object) -> str:
+    """Return a strategy's name for the record."""
+    if isinstance(strategy, Family):
+        return strategy.name
+    if isinstance(strategy, Strategy):
+        return strategy.method
+    return strategy if isinstance(strategy, str) else "given"
 
 
 def _share(name: str, value: float) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
 from mrf_matrix.reconstruction.shrinkage import shrink_nodes
 from mrf_matrix.reconstruction.tree_nodes import (
@@ -53,7 +53,7 @@ def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
         If the release does not determine some node.
     """
     distinct, number, _ = node_matrix(forest).unique_rows()
-    variances = release.row_variances(distinct)[number]
+    variances = row_variances(release, distinct)[number]
     return LeafNoise(variances, vote_noise_share(forest, release))
 
 

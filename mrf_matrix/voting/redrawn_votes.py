@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.voting.ensemble_votes import ensemble_votes
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
 from mrf_matrix.voting.voting import NoiseAwareVoting
@@ -71,7 +71,7 @@ def fresh_leaf_noise(
         errors = fresh / float(release.scale)
     else:
         drawn = replace(release, answers=fresh, domain=None, provenance=None)
-        errors = drawn.ask(path_matrix(forest))
+        errors = reconstruct(drawn, path_matrix(forest))
     return np.asarray(errors.reshape(len(errors), classes, draws))
 
 

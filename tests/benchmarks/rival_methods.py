@@ -21,7 +21,7 @@ from mrf_matrix import (
     PosteriorForestClassifier,
 )
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
-from mrf_matrix.mechanisms import zcdp_for
+from mrf_matrix.mechanisms import ZCDP
 
 DRAWS_OF_A_SPLIT = 1000
 PAPER = {  # trees, depth, ensembles q, attributes d̄ of each: the settings of the M-RF paper
@@ -148,7 +148,7 @@ def _posterior(domain: Domain, seed: int, **budget: Any) -> PosteriorForestClass
 
 @lru_cache
 def _zcdp(epsilon: float) -> Any:
-    return zcdp_for(epsilon, DELTA).rho
+    return ZCDP.for_approximate_dp(epsilon, DELTA).rho
 
 
 def majority(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:

@@ -23,7 +23,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from mrf_matrix import PosteriorForestClassifier, ResidualForestClassifier
 from mrf_matrix.estimators.residual.learning import ResidualReleases, learned
 from mrf_matrix.estimators.residual.records import ResidualRecords
-from mrf_matrix.mechanisms import PureDP, zcdp_for
+from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.planning import (
     ResidualSettings,
     residual_plan,
@@ -35,7 +35,7 @@ from mrf_matrix.posterior import Smoothness
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6
 FIGURES = ("accuracy", "AUC", "log-loss")
-gaussian = lru_cache(zcdp_for)
+gaussian = lru_cache(ZCDP.for_approximate_dp)
 
 
 class Task(NamedTuple):

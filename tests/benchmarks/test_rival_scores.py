@@ -9,7 +9,6 @@ from rival_tables import averages, comparison, defeats
 from test_rivals import check, study
 
 from mrf_matrix import ZCDP, Domain
-from mrf_matrix.mechanisms import approximate_epsilon
 
 
 def test_summary_counts_splits_not_draws():
@@ -62,7 +61,7 @@ def test_posterior_forests_are_pluggable(method):
     model = OURS[method](domain, 1.0, 300, 1000)
     if model.rho is not None:
         assert model.epsilon is None
-        assert approximate_epsilon(ZCDP(model.rho), DELTA) == pytest.approx(1.0, rel=1e-2)
+        assert ZCDP(model.rho).epsilon(DELTA) == pytest.approx(1.0, rel=1e-2)
     else:
         assert model.epsilon == 1.0
     assert model.n_records == (None if "not public" in method else 300)

@@ -17,7 +17,7 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.ensembles import structure_generator, structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.voting.leaf_noise import check_shrinkage
 from mrf_matrix.voting.voting import check_noise_aware_voting
@@ -90,7 +90,7 @@ def from_release(
     workload = path_matrix(grown)
     classes, order = sorted_classes(known)
     whole = tuple(range(known.n_attributes))
-    ensemble = ReleasedEnsemble(whole, grown, release.ask(workload)[:, order], release)
+    ensemble = ReleasedEnsemble(whole, grown, reconstruct(release, workload)[:, order], release)
     report = PrivacyReport(
         statement=release.noise_statement,
         budget=repr(release.budget),

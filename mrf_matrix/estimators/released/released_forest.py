@@ -14,7 +14,7 @@ from mrf_matrix.estimators.released.released import Released
 from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
@@ -64,7 +64,7 @@ class ReleasedEnsemble:
         """Return the expected squared error of every record's weight votes, per class, (b,)."""
         if self.release is None:
             raise ValueError("the release is not at hand: the noise of votes is not known.")
-        return self.release.row_variances(self._votes_asked(codes))
+        return row_variances(self.release, self._votes_asked(codes))
 
     def vote_terms(self, codes: NDArray[np.int32]) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every record's votes, if they can be afforded."""

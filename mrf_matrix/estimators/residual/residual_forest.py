@@ -24,7 +24,7 @@ from mrf_matrix.estimators.shared.schema import (
     with_provenance,
 )
 from mrf_matrix.estimators.shared.spending import Budget, noise_stream
-from mrf_matrix.mechanisms import BudgetError, PureDP, zcdp_for
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
 from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
 
@@ -39,7 +39,7 @@ FITTED = (
 )
 """What a fit leaves."""
 
-_gaussian_budget = lru_cache(zcdp_for)
+_gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
 """The conversion searches, a third of a second long."""
 
 

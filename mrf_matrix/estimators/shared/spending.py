@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")

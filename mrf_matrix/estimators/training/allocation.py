@@ -29,7 +29,15 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.shared.given_data import TableSource
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release, calibrate
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    CellCounts,
+    LeafCounts,
+    PureDP,
+    Release,
+    calibrate,
+    row_variances,
+)
 from mrf_matrix.planning.plans.answering import Answering, choose_strategies
 from mrf_matrix.planning.plans.strategy_choice import Calibrated
 from mrf_matrix.voting.leaf_noise import NoisyLeaves
@@ -86,7 +94,7 @@ class TrainedEnsemble:
         if self.strategy is None:  # every leaf has its own noise
             own = self.release.variance / float(self.release.scale) ** 2
             return np.full(len(codes), own * self.forest.n_trees)
-        return self.release.row_variances(self._votes_asked(codes))
+        return row_variances(self.release, self._votes_asked(codes))
 
     def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every record's votes, if they can be afforded."""

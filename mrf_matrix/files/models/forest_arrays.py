@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.forests import Forest, checks
@@ -21,8 +22,6 @@ FOREST_ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
 MAX_DEPTH = 1000
 MAX_TABLE_ENTRIES = 2**24
 """Most entries of branch tables that are not runs, each distinct table once."""
-
-Ints = NDArray[np.int32]
 
 
 def checked_forest(domain: Domain, arrays: Mapping[str, Any], source: str) -> Forest:

@@ -128,7 +128,7 @@ def _arrays(*, known_noise: bool) -> tuple[str, ...]:
 
 
 def _ensemble(
-    container: Container, number: int, data: Any, domain: Domain, *, first: bool
+    container: Container, number: int, data: object, domain: Domain, *, first: bool
 ) -> ReleasedEnsemble:
     where = f"ensemble {number}"
     described = checked_object(data, FIRST_ENSEMBLE_KEYS if first else ENSEMBLE_KEYS, where)
@@ -180,7 +180,7 @@ def _native(values: NDArray[Any]) -> NDArray[np.float64]:
     return values.astype(np.float64)
 
 
-def _features(data: Any, domain: Domain, where: str) -> tuple[int, ...]:
+def _features(data: object, domain: Domain, where: str) -> tuple[int, ...]:
     if (
         not isinstance(data, list)
         or not data
@@ -193,7 +193,7 @@ def _features(data: Any, domain: Domain, where: str) -> tuple[int, ...]:
     return tuple(data)
 
 
-def _shape(data: Any, dimensions: int, where: str) -> tuple[int, ...]:
+def _shape(data: object, dimensions: int, where: str) -> tuple[int, ...]:
     if (
         not isinstance(data, list)
         or len(data) != dimensions

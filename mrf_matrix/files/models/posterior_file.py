@@ -107,7 +107,7 @@ def _measurement(domain: Domain, release: Release, data: dict[str, Any]) -> Bloc
     return measured
 
 
-def _blocks(data: Any, domain: Domain) -> tuple[tuple[int, ...], ...]:
+def _blocks(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
     if (
         not isinstance(data, list)
         or not data

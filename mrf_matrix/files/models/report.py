@@ -15,7 +15,7 @@ DERIVED = {"law", "sensitivity", "n_answers", "measured"}
 """What follows from the measurements, for those who read the file by other means."""
 
 
-def report_of(data: Any) -> PrivacyReport:
+def report_of(data: object) -> PrivacyReport:
     """Return the report that `PrivacyReport.to_dict` wrote.
 
     Raises
@@ -44,7 +44,7 @@ def report_of(data: Any) -> PrivacyReport:
     return report
 
 
-def _measurement(data: Any) -> Measurement:
+def _measurement(data: object) -> Measurement:
     known = {field.name for field in fields(Measurement)}
     old = isinstance(data, dict) and set(data) == known - {"column_sum"}
     if not isinstance(data, dict) or not (old or set(data) == known):
@@ -61,17 +61,17 @@ def _measurement(data: Any) -> Measurement:
     )
 
 
-def _text(data: Any, where: str) -> str:
+def _text(data: object, where: str) -> str:
     return line_of_text(data, f"report: {where}")
 
 
-def _list(data: Any, where: str) -> list[Any]:
+def _list(data: object, where: str) -> list[Any]:
     if not isinstance(data, list) or len(data) > MOST:
         raise ModelFileError(f"report: {where}: expected a list of at most {MOST}.")
     return data
 
 
-def _integer(data: Any) -> int:
+def _integer(data: object) -> int:
     if type(data) is not int or not 0 <= data < 10**1000:
         raise ModelFileError("report: expected a whole number that is not negative.")
     return data

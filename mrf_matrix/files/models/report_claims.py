@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 from math import isclose
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyRepo
     return replace(expected, notes=report.notes)
 
 
-def _agree(claimed: Any, follows: Any) -> bool:
+def _agree(claimed: object, follows: object) -> bool:
     if isinstance(claimed, float) and isinstance(follows, float):
         return isclose(claimed, follows, rel_tol=1e-9)  # a root may be rounded elsewhere otherwise
     return bool(claimed == follows)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Longs = NDArray[np.int64]
+from mrf_matrix.base.arrays import Array, Longs
 
 
 def softmax_weights(scores: Array, low: Array, high: Array, b: Array) -> Array:

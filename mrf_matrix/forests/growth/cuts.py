@@ -18,11 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests.growth.items import Items
-
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 IMPOSSIBLE = -np.inf
 """Score of what is no cut."""

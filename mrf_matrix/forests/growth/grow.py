@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.branches import threshold_pattern
@@ -17,9 +18,6 @@ from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
 from mrf_matrix.forests.growth.patterns import attribute_indices, code_pool
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.sources.source import RandomState
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 MOST_POINTS = 1 << 23
 """Points (records x trees) that one block of trees may hold: 64 MB of them."""

@@ -18,9 +18,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.shown import shown
 
-Array = NDArray[np.float64]
 Criterion = Literal["gini", "entropy"]
 
 CRITERIA: tuple[str, ...] = get_args(Criterion)

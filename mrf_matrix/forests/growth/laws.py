@@ -5,13 +5,10 @@ from math import sqrt
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.parameters import check_probability, check_sharpness
-
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 
 class AttributeLaw(Protocol):

@@ -7,16 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
 from mrf_matrix.forests.growth.choice import choose_in_groups, choose_rows
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.items import Items
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.growth.search import Search, draw_spanning
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 CHUNK = 1 << 17
 """Items searched together: a few arrays of 1 MB, which stay in the processor's cache."""

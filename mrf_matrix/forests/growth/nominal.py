@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.forests.growth.cuts import IMPOSSIBLE, Cuts
 from mrf_matrix.forests.growth.items import Items
-
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,13 @@
 """Checks that the laws of growth share: refuse by name."""
 
 from math import isnan
-from typing import Any
 
 import numpy as np
 
 from mrf_matrix.base.shown import shown
 
 
-def check_sharpness(name: str, value: Any) -> float:
+def check_sharpness(name: str, value: object) -> float:
     """Return a number from 0 to infinity, or refuse by name."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name}={shown(value)}: expected a number from 0 to float('inf').")
@@ -17,7 +16,7 @@ def check_sharpness(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_probability(name: str, value: Any) -> None:
+def check_probability(name: str, value: object) -> None:
     """Refuse what is no probability."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"{name}={shown(value)}: expected a probability from 0 to 1.")

@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.branches import branch_pool
-
-Ints = NDArray[np.int32]
 
 
 def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:

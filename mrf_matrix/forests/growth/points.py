@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.shown import shown
 
-Longs = NDArray[np.int64]
 Drawn = tuple[tuple[Longs, Longs], tuple[Longs, Longs]]
 """(tree, record) of the structure points, and of the estimation points; sorted by both."""
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.growth.items import Items
-
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests.growth.cuts import IMPOSSIBLE, Found, find_cuts
 from mrf_matrix.forests.growth.items import Items
 from mrf_matrix.forests.growth.nominal import CodeCuts, find_code_cuts
 from mrf_matrix.forests.growth.records import Records
 
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Finder = Callable[[Items, NDArray[Any], int, int], Found | CodeCuts]
 
 

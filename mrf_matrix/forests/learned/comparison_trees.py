@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.forests.growth.points import Everything, Partition, Points
 from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
-
-Array = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 CHUNK = 1 << 20
 """Numbers (points x attributes) compared at once: 8 MB."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import forest_from_levels
@@ -28,7 +29,6 @@ from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.mechanisms import PureDP
 
-Longs = NDArray[np.int64]
 Pairs = tuple[Longs, Longs]
 
 
@@ -133,7 +133,7 @@ class PrivateMultinomialTrees:
         labels: NDArray[Any],
         *,
         noise: Noise = "exact",
-        noise_state: Any = None,
+        noise_state: object = None,
         bits: Bits | None = None,
     ) -> PrivateGrown:
         """Grow the structure from private records.

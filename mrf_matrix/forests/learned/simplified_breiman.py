@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.arrays import Ints, Longs
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, threshold_pattern
 from mrf_matrix.forests.codes import checked_codes
@@ -18,8 +18,6 @@ from mrf_matrix.forests.parameters import attribute_choice, check_integer
 from mrf_matrix.forests.sources.pure import midpoint
 from mrf_matrix.forests.sources.random_trees import draw_available, splittable
 from mrf_matrix.forests.sources.source import RandomState
-
-Bools = NDArray[np.bool_]
 
 BLOCK = 1 << 21
 """States (records x trees) routed together, unless one tree has more: 16 MB an array."""

@@ -16,8 +16,7 @@ from math import exp, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Longs = NDArray[np.int64]
+from mrf_matrix.base.arrays import Array, Longs
 
 LARGEST_EXPONENT = 700.0
 """Exponents above it leave no chance to a minority class in double precision."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class TwoStagePlan:
     structure_share: float
 
     @classmethod
-    def of(cls, total: PureDP, parts: Any, structure_share: float) -> "TwoStagePlan":
+    def of(cls, total: PureDP, parts: object, structure_share: float) -> "TwoStagePlan":
         """Divide a budget.
 
         Raises

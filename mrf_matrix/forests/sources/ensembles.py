@@ -11,17 +11,14 @@ from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
 from mrf_matrix.forests.sources.random_trees import RandomTrees
-
-Codes = NDArray[np.int32]
-
 
 Use = Literal["plan", "release", "study"]
 PURPOSE = {"plan": "a plan without data", "release": "a private release"}
@@ -189,7 +186,7 @@ class EnsembleDesign:
         return given
 
 
-def _check_asks_no_records(source: Any) -> None:
+def _check_asks_no_records(source: object) -> None:
     """Refuse a path source that grows from records: a plan has none to give."""
     if isinstance(source, Forest):
         return

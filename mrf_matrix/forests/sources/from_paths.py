@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.arrays import Ints, Longs
 from mrf_matrix.forests.assembly import forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, multiway_pattern
 from mrf_matrix.forests.checks import ForestError

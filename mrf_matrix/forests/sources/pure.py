@@ -8,16 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Ints
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.arrays import Ints
 from mrf_matrix.forests.assembly import check_growth
 from mrf_matrix.forests.branches import LEAF_PATTERN, branch_pool, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.parameters import attribute_choice, check_choice, check_integer
 from mrf_matrix.forests.sources.random_trees import draw_available, splittable
 from mrf_matrix.forests.sources.source import RandomState
-
-Bools = NDArray[np.bool_]
 
 BLOCK = 1 << 22
 """Entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB."""

@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Ints
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.arrays import Ints
 from mrf_matrix.forests.assembly import check_growth, forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, multiway_pattern, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
 
-Bools = NDArray[np.bool_]
 Level = tuple[list[Ints], list[Ints]]
 
 _SMALLER = "lower n_trees or max_depth, give fewer attributes, or coarsen the domain"
@@ -203,7 +201,7 @@ def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
     return np.where(count > 0, chosen, -1).astype(np.int32)
 
 
-def _attribute_index(domain: Domain, attribute: Any) -> int:
+def _attribute_index(domain: Domain, attribute: object) -> int:
     names = list(domain.names)
     if isinstance(attribute, str):
         if attribute not in names:

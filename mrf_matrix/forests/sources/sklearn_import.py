@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.arrays import Ints, Longs
 from mrf_matrix.forests.assembly import forest_from_levels
 from mrf_matrix.forests.branches import branch_pool, threshold_pattern
 from mrf_matrix.forests.forest import Forest
@@ -18,7 +18,7 @@ EXACT_FLOAT32 = 1 << 24
 Tree = tuple[Any, Longs]
 
 
-def from_sklearn(estimator: Any, domain: Domain) -> Forest:
+def from_sklearn(estimator: object, domain: Domain) -> Forest:
     """Return the forest of a scikit-learn estimator that was fitted on encoded records.
 
     A scikit-learn node sends ``x <= threshold`` to the left. Codes are integers, so the codes
@@ -99,7 +99,7 @@ def _check_domain(domain: Domain) -> None:
         )
 
 
-def _trees_of(estimator: Any, features: Longs, name: str) -> Iterator[Tree]:
+def _trees_of(estimator: object, features: Longs, name: str) -> Iterator[Tree]:
     """Yield scikit-learn's tree arrays, and the attribute that each of its features is."""
     from sklearn.utils.validation import check_is_fitted
 

@@ -1,7 +1,6 @@
 """Exact budgets, their conversion, and neighbouring relations."""
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
-from mrf_matrix.mechanisms.budgets.conversion import approximate_epsilon, zcdp_for
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import (
     NEIGHBORING,
@@ -14,9 +13,7 @@ __all__ = [
     "ZCDP",
     "BudgetError",
     "PureDP",
-    "approximate_epsilon",
     "as_budget",
     "neighboring_factor",
     "squared_factor",
-    "zcdp_for",
 ]

@@ -9,6 +9,7 @@ from numbers import Integral
 from reprlib import repr as short
 from typing import Any, ClassVar, Literal, Self
 
+from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.exact_number import (
     BudgetError,
     as_fraction,
@@ -90,7 +91,7 @@ class Budget:
             )
         return self if self.is_infinite else self.of(self.amount - other.amount)
 
-    def __mul__(self, factor: Any) -> Self:
+    def __mul__(self, factor: object) -> Self:
         exact = exact_positive("factor", factor)
         return self if self.is_infinite else self.of(self.exact * exact)
 
@@ -103,7 +104,7 @@ class Budget:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.parameter}={readable(self.amount)})"
 
-    def _same_kind(self, other: Any) -> None:
+    def _same_kind(self, other: object) -> None:
         if type(other) is not type(self):
             raise TypeError(
                 f"{other!r} is no {type(self).__name__}: budgets of different kinds do not "
@@ -185,17 +186,19 @@ class ZCDP(Budget):
         object.__setattr__(self, "rho", exact_positive("rho", self.rho, allow_infinite=True))
 
     def epsilon(self, delta: float) -> float:
-        """Return ε such that ρ-zCDP implies (ε, δ)-DP; see `conversion.approximate_epsilon`."""
-        from mrf_matrix.mechanisms.budgets.conversion import approximate_epsilon
+        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`.
 
-        return approximate_epsilon(self, delta)
+        Examples
+        --------
+        >>> round(ZCDP(0.5).epsilon(1e-6), 2)
+        5.22
+        """
+        return epsilon_from_rho(self.rho, delta)
 
     @classmethod
     def for_approximate_dp(cls, epsilon: float, delta: float) -> "ZCDP":
-        """Return the budget that implies (ε, δ)-DP; see `conversion.zcdp_for`."""
-        from mrf_matrix.mechanisms.budgets.conversion import zcdp_for
-
-        return zcdp_for(epsilon, delta)
+        """Return the budget that implies (ε, δ)-DP; see `conversion.rho_from_epsilon`."""
+        return cls(rho_from_epsilon(epsilon, delta))
 
 
 def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
@@ -241,7 +244,7 @@ def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
     return 1 if epsilon is None and rho is None else epsilon
 
 
-def budget_or_default(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
     """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
 
     Raises

@@ -2,11 +2,9 @@
 
 from fractions import Fraction
 from math import isinf, log, nextafter, sqrt
-from typing import Any
 
 import numpy as np
 
-from mrf_matrix.mechanisms.budgets.budget import ZCDP
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError, exact_positive
 
 BISECTIONS = 60
@@ -14,7 +12,7 @@ LEAST = 1e-300
 """Smaller ρ are converted as this: an upper bound, and finite arithmetic."""
 
 
-def approximate_epsilon(budget: ZCDP, delta: float) -> float:
+def epsilon_from_rho(rho: Fraction | float, delta: float) -> float:
     """Return an ε for which ρ-zCDP implies (ε, δ)-DP.
 
     ``ε = min over α > 1 of ρ α + log(1 - 1/α) - log(δ α)/(α - 1)``: ρ-zCDP is (α, ρα)-RDP for
@@ -23,7 +21,8 @@ def approximate_epsilon(budget: ZCDP, delta: float) -> float:
 
     Parameters
     ----------
-    budget : ZCDP
+    rho : Fraction or float
+        Positive; may be infinite.
     delta : float
         Between 0 and 1, exclusive; well below one over the number of records.
 
@@ -34,26 +33,25 @@ def approximate_epsilon(budget: ZCDP, delta: float) -> float:
 
     Examples
     --------
-    >>> round(approximate_epsilon(ZCDP(0.5), 1e-6), 2)
+    >>> round(epsilon_from_rho(0.5, 1e-6), 2)
     5.22
     """
     checked = _checked_delta(delta)
-    return float("inf") if budget.is_infinite else _epsilon(max(float(budget.rho), LEAST), checked)
+    return float("inf") if isinf(rho) else _epsilon(max(float(rho), LEAST), checked)
 
 
-def zcdp_for(epsilon: float, delta: float) -> ZCDP:
-    """Return the largest zCDP budget found that implies (ε, δ)-DP.
+def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
+    """Return the largest ρ found for which ρ-zCDP implies (ε, δ)-DP.
 
     Examples
     --------
-    >>> budget = zcdp_for(1.0, 1e-6)
-    >>> 0.99 < approximate_epsilon(budget, 1e-6) <= 1.0
+    >>> 0.99 < epsilon_from_rho(rho_from_epsilon(1.0, 1e-6), 1e-6) <= 1.0
     True
     """
     target = exact_positive("epsilon", epsilon, allow_infinite=True)
     checked = _checked_delta(delta)
     if isinf(target):
-        return ZCDP(target)
+        return target
     goal = float(target)
     slack = log(1 / checked)
     # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start
@@ -62,7 +60,7 @@ def zcdp_for(epsilon: float, delta: float) -> ZCDP:
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if _epsilon(middle, checked) <= goal else (low, middle)
-    return ZCDP(Fraction(repr(nextafter(low, 0.0))))
+    return Fraction(repr(nextafter(low, 0.0)))
 
 
 def _epsilon(rho: float, delta: float) -> float:
@@ -76,7 +74,7 @@ def _epsilon(rho: float, delta: float) -> float:
     return min(found, rho + 2 * sqrt(rho * slack))
 
 
-def _checked_delta(delta: Any) -> float:
+def _checked_delta(delta: object) -> float:
     exact = exact_positive("delta", delta)
     if exact >= 1:
         raise BudgetError(f"delta={delta!r}: expected a probability between 0 and 1, exclusive.")

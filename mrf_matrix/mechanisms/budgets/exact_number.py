@@ -5,14 +5,13 @@ from fractions import Fraction
 from math import isfinite
 from numbers import Rational, Real
 from reprlib import repr as short
-from typing import Any
 
 
 class BudgetError(ValueError):
     """A privacy budget that cannot be: not positive, not a number, or more than there is."""
 
 
-def exact_positive(name: str, value: Any, *, allow_infinite: bool = False) -> Fraction | float:
+def exact_positive(name: str, value: object, *, allow_infinite: bool = False) -> Fraction | float:
     """Return a positive number as an exact fraction, or infinity where it is allowed.
 
     A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
@@ -54,7 +53,7 @@ def exact_positive(name: str, value: Any, *, allow_infinite: bool = False) -> Fr
     return as_fraction(value)
 
 
-def as_fraction(value: Any) -> Fraction:
+def as_fraction(value: object) -> Fraction:
     """Return a finite real number exactly as it is written."""
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))

@@ -17,13 +17,13 @@ i of class c adds ``a_i`` to column c of the m x k answers ``A D``.
 
 from math import sqrt
 from reprlib import repr as short
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 Neighboring = Literal["add_remove", "replace_one"]
 NEIGHBORING: tuple[str, ...] = get_args(Neighboring)
 
 
-def checked_neighboring(neighboring: Any) -> Neighboring:
+def checked_neighboring(neighboring: object) -> Neighboring:
     """Return a known neighbouring relation, or refuse.
 
     Raises
@@ -40,7 +40,7 @@ def checked_neighboring(neighboring: Any) -> Neighboring:
     )
 
 
-def squared_factor(neighboring: Any, norm: Literal["l1", "l2"], *, nonnegative: bool) -> int:
+def squared_factor(neighboring: object, norm: Literal["l1", "l2"], *, nonnegative: bool) -> int:
     """Return the *square* of what the relation multiplies the sensitivity by: 1, 2 or 4.
 
     Parameters
@@ -62,7 +62,7 @@ def squared_factor(neighboring: Any, norm: Literal["l1", "l2"], *, nonnegative: 
     return 2 if norm == "l2" and nonnegative else 4
 
 
-def neighboring_factor(neighboring: Any, norm: Literal["l1", "l2"] = "l1") -> float:
+def neighboring_factor(neighboring: object, norm: Literal["l1", "l2"] = "l1") -> float:
     """Return what the relation multiplies the sensitivity by, for any strategy: 1 or 2.
 
     In the L2 norm and for a strategy without negative entries, sqrt(2) suffices under

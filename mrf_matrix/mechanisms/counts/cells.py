@@ -76,7 +76,7 @@ def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(size) for size in values)
 
 
-def _integers(name: str, values: Any) -> NDArray[np.integer[Any]]:
+def _integers(name: str, values: object) -> NDArray[np.integer[Any]]:
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(
@@ -86,7 +86,7 @@ def _integers(name: str, values: Any) -> NDArray[np.integer[Any]]:
     return array
 
 
-def checked_codes(codes: Any, sizes: tuple[int, ...]) -> NDArray[np.integer[Any]]:
+def checked_codes(codes: object, sizes: tuple[int, ...]) -> NDArray[np.integer[Any]]:
     """Return codes of shape (N, d) within the domain, or refuse."""
     array = _integers("codes", codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
@@ -102,7 +102,7 @@ def checked_codes(codes: Any, sizes: tuple[int, ...]) -> NDArray[np.integer[Any]
     return array
 
 
-def checked_labels(labels: Any, records: int, n_classes: int) -> Integers:
+def checked_labels(labels: object, records: int, n_classes: int) -> Integers:
     """Return class codes of shape (N,) as int64, or refuse."""
     array = _integers("labels", labels)
     if array.shape != (records,):

@@ -95,6 +95,6 @@ class Account:
         return Account((*self.charges, charge), total)
 
 
-def written(amount: Amount, unit: type[PureDP] | type[ZCDP]) -> str:
+def amount_text(amount: Amount, unit: type[PureDP] | type[ZCDP]) -> str:
     """Write an amount with its unit, for people: ``epsilon=0.1``."""
     return f"{unit.parameter}={readable(amount)}"

@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from mrf_matrix.mechanisms.budgets.exact_number import readable
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge, written
+from mrf_matrix.mechanisms.ledger.charge import Account, Charge, amount_text
 from mrf_matrix.mechanisms.ledger.rules import Terms
 from mrf_matrix.mechanisms.ledger.store import Store
 
@@ -44,11 +44,11 @@ def statement(terms: Terms, account: Account) -> str:
     'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
     """
     unit = terms.unit
-    of = f"{written(terms.budget.amount, unit)} ({terms.neighboring} neighbours)"
-    left = written(account.left(terms.budget), unit)
+    of = f"{amount_text(terms.budget.amount, unit)} ({terms.neighboring} neighbours)"
+    left = amount_text(account.left(terms.budget), unit)
     if not account.charges:
         return f"Nothing is spent of {of}; {left} remains."
-    spent = f"{written(account.spent, unit)} is spent of {of}; {left} remains."
+    spent = f"{amount_text(account.spent, unit)} is spent of {of}; {left} remains."
     if account.is_private:
         return f"Private: {spent}"
     open_charges = sum(not charge.is_private for charge in account.charges)
@@ -64,7 +64,7 @@ def rows_of(account: Account) -> list[tuple[str, ...]]:
 
 
 def _row(charge: Charge) -> tuple[str, ...]:
-    asked = written(charge.budget.amount, type(charge.budget))
+    asked = amount_text(charge.budget.amount, type(charge.budget))
     return (
         str(charge.number),
         charge.what,
@@ -77,7 +77,7 @@ def _row(charge: Charge) -> tuple[str, ...]:
 
 def as_line(terms: Terms, account: Account) -> str:
     """Return the total, what is spent and the number of charges in one line."""
-    number, spent = len(account.charges), written(account.spent, terms.unit)
+    number, spent = len(account.charges), amount_text(account.spent, terms.unit)
     return (
         f"PrivacyLedger({terms.budget!r}, spent {spent} in {number} "
         f"charge{'' if number == 1 else 's'}, {terms.neighboring})"

@@ -73,7 +73,7 @@ class FileStore:
 
     def add(self, write: Writer) -> Charge:
         """Write one charge against the account in the file."""
-        with locked(self.path):
+        with file_lock(self.path):
             account = self.read()
             charge = write(account)
             identity = self.identity or uuid4().hex
@@ -82,7 +82,7 @@ class FileStore:
             return charge
 
 
-def opened(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) -> FileStore:
+def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) -> FileStore:
     """Return the store of a file, which is made if there is none.
 
     Raises
@@ -99,7 +99,7 @@ def opened(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) ->
         )
     if budget is not None and not path.exists():
         terms = Terms(budget, checked_neighboring(neighboring or "add_remove"))
-        with locked(path):
+        with file_lock(path):
             if not path.exists():
                 fresh = uuid4().hex
                 write_file(path, terms, Account(), fresh)
@@ -170,7 +170,7 @@ def lock_of(path: Path) -> BinaryIO:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock beside a file: one thread of one process at a time, freed if it dies."""
     with lock_of(path) as file:
         if sys.platform == "win32":

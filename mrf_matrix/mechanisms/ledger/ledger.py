@@ -10,12 +10,11 @@ from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger.display import Displayed, statement
-from mrf_matrix.mechanisms.ledger.epsilon import epsilon_of
-from mrf_matrix.mechanisms.ledger.file import FileStore, opened
-from mrf_matrix.mechanisms.ledger.ledger_identity import OneLedger, pickled, remember
-from mrf_matrix.mechanisms.ledger.record import ledger_from_dict, ledger_to_dict
-from mrf_matrix.mechanisms.ledger.rules import Terms, next_charge, total_of
-from mrf_matrix.mechanisms.ledger.store import MemoryStore, Store
+from mrf_matrix.mechanisms.ledger.file import FileStore, open_store
+from mrf_matrix.mechanisms.ledger.identity import OneLedger
+from mrf_matrix.mechanisms.ledger.record import read_record, record_of
+from mrf_matrix.mechanisms.ledger.rules import Terms, epsilon_of, next_charge, total_of
+from mrf_matrix.mechanisms.ledger.store import RECORD, MemoryStore, ReadOnlyStore
 
 
 class PrivacyLedger(OneLedger, Displayed):
@@ -60,35 +59,21 @@ class PrivacyLedger(OneLedger, Displayed):
     >>> _ = ledger.charge(PureDP(0.2), "forest", neighboring="add_remove")
     >>> ledger.spent, ledger.remaining
     (Fraction(3, 10), Fraction(7, 10))
-    >>> ledger.charge(PureDP(0.8), "a third", neighboring="add_remove")
+    >>> ledger.charge(PureDP(0.8), "more", neighboring="add_remove")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: a third asks for epsilon=0.8, but ...
+    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: more asks for epsilon=0.8, but of ...
     """
-
-    _token: str
 
     def __init__(
         self,
         budget: PureDP | ZCDP | None = None,
         *,
-        epsilon: Any = None,
-        rho: Any = None,
+        epsilon: object = None,
+        rho: object = None,
         neighboring: str = "add_remove",
     ) -> None:
         terms = Terms(total_of(budget, epsilon, rho), checked_neighboring(neighboring))
         self._set(terms, MemoryStore(Account()), uuid4().hex)
-
-    @classmethod
-    def _of(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
-        """Return a ledger with a store of its own."""
-        ledger = cls.__new__(cls)
-        ledger._set(terms, store, token or uuid4().hex)
-        return ledger
-
-    def _set(self, terms: Terms, store: Store, token: str) -> None:
-        self._terms, self._store, self._token = terms, store, token
-        if isinstance(store, MemoryStore):
-            remember(token, self)
 
     @classmethod
     def open(
@@ -96,8 +81,8 @@ class PrivacyLedger(OneLedger, Displayed):
         path: "str | PathLike[str]",
         budget: PureDP | ZCDP | None = None,
         *,
-        epsilon: Any = None,
-        rho: Any = None,
+        epsilon: object = None,
+        rho: object = None,
         neighboring: str | None = None,
     ) -> Self:
         """Return the ledger of a file, which is made if there is none and a total is given.
@@ -129,7 +114,7 @@ class PrivacyLedger(OneLedger, Displayed):
         """
         nothing = budget is None and epsilon is None and rho is None
         total = None if nothing else total_of(budget, epsilon, rho)
-        store = opened(Path(path).resolve(), total, neighboring)
+        store = open_store(Path(path).resolve(), total, neighboring)
         return cls._of(store.terms, store, store.identity)
 
     @property
@@ -233,7 +218,7 @@ class PrivacyLedger(OneLedger, Displayed):
         """Return an ε for which everything charged is (ε, δ)-DP together.
 
         The sum of the charges' ρ (ρ = ε²/2 of a pure charge) is converted through dp-accounting,
-        see `approximate_epsilon`. If every charge is pure, the plain sum of ε holds as well, and
+        see `ZCDP.epsilon`. If every charge is pure, the plain sum of ε holds as well, and
         the smaller one is returned: it gains where many small charges were made.
 
         Parameters
@@ -251,14 +236,14 @@ class PrivacyLedger(OneLedger, Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain values, ready for JSON; fractions as exact text."""
-        return ledger_to_dict(self)
+        return record_of(self._terms, self.account, self.identity)
 
     def to_json(self) -> str:
         """Return the record for a paper's appendix, as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
-    def from_dict(cls, record: Any) -> Self:
+    def from_dict(cls, record: object) -> Self:
         """Return the ledger of a record, to look at: it takes no charges.
 
         Raises
@@ -266,7 +251,5 @@ class PrivacyLedger(OneLedger, Displayed):
         LedgerError
             If the record is none of `to_dict`, or does not add up.
         """
-        return ledger_from_dict(cls, record)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(PrivacyLedger, self._token, self._terms, self._store)
+        terms, account, identity = read_record(record)
+        return cls._of(terms, ReadOnlyStore(account, RECORD), identity)

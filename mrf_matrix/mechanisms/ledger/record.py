@@ -3,18 +3,12 @@
 import re
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger.rules import Terms, amount_in, checked_kind, checked_what
-from mrf_matrix.mechanisms.ledger.store import RECORD, ReadOnlyStore
-
-if TYPE_CHECKING:
-    from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
-
-L = TypeVar("L", bound="PrivacyLedger")
 
 FORMAT = "mrf_matrix.ledger"
 SCHEMA_VERSION = 2
@@ -27,12 +21,6 @@ KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"epsilon": PureDP, "rho": ZCDP}
 
 class LedgerError(ValueError):
     """A record or a file that is no ledger, or whose sums do not add up."""
-
-
-def ledger_to_dict(ledger: "PrivacyLedger") -> dict[str, Any]:
-    """Return a ledger as plain values, ready for JSON."""
-    terms = Terms(ledger.budget, checked_neighboring(ledger.neighboring))
-    return record_of(terms, ledger.account, ledger.identity)
 
 
 def record_of(terms: Terms, account: Account, identity: str | None) -> dict[str, Any]:
@@ -51,13 +39,7 @@ def record_of(terms: Terms, account: Account, identity: str | None) -> dict[str,
     }
 
 
-def ledger_from_dict(kind: type[L], record: Any) -> L:
-    """Return the read-only ledger of a record."""
-    terms, account, identity = read_record(record)
-    return kind._of(terms, ReadOnlyStore(account, RECORD), identity)
-
-
-def read_record(record: Any, where: str = "record") -> tuple[Terms, Account, str | None]:
+def read_record(record: object, where: str = "record") -> tuple[Terms, Account, str | None]:
     """Return terms, account and identity of a record; records of version 1 have no identity.
 
     Raises
@@ -75,7 +57,7 @@ def read_record(record: Any, where: str = "record") -> tuple[Terms, Account, str
         raise LedgerError(f"{where} is no ledger: {error}") from error
 
 
-def _read(record: Any) -> tuple[Terms, Account, str | None]:
+def _read(record: object) -> tuple[Terms, Account, str | None]:
     data = _object(record, "the record")
     if data["format"] != FORMAT:
         raise LedgerError(f"format={str(data['format'])[:50]!r}: expected {FORMAT!r}.")
@@ -105,7 +87,7 @@ def _read(record: Any) -> tuple[Terms, Account, str | None]:
     return terms, account, identity
 
 
-def _identity(data: Any) -> str:
+def _identity(data: object) -> str:
     if not isinstance(data, str) or IDENTITY.fullmatch(data) is None:
         raise LedgerError("identity: expected 32 hexadecimal digits.")
     return data
@@ -127,20 +109,20 @@ def _charge(data: dict[str, Any], number: int, total: PureDP | ZCDP, relation: A
     )
 
 
-def _budget(data: Any) -> PureDP | ZCDP:
+def _budget(data: object) -> PureDP | ZCDP:
     pairs = list(_object(data, "budget").items())
     if len(pairs) != 1 or pairs[0][0] not in KINDS:
         raise LedgerError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
     return KINDS[pairs[0][0]](_number(pairs[0][1]))
 
 
-def _number(text: Any) -> Amount:
+def _number(text: object) -> Amount:
     if not isinstance(text, str) or len(text) > LONGEST_NUMBER or "e" in text.lower():
         raise LedgerError(f"{str(text)[:50]!r}: expected a fraction as text, such as '1/2'.")
     return float("inf") if text == "inf" else Fraction(text)
 
 
-def _object(data: Any, where: str) -> dict[str, Any]:
+def _object(data: object, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise LedgerError(f"{where} is {type(data).__name__}: expected an object.")
     return data

@@ -1,16 +1,17 @@
 """What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from mrf_matrix.base import is_plain_line
+from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import Neighboring, checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, written
+from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, amount_text
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise
-from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 LONGEST_WHAT = 500
 
@@ -69,7 +70,7 @@ def next_charge(
 
 def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
     asked, total, spent, left = (
-        written(amount, terms.unit)
+        amount_text(amount, terms.unit)
         for amount in (
             charge.amount,
             terms.budget.amount,
@@ -85,7 +86,7 @@ def _overdraws(terms: Terms, account: Account, charge: Charge) -> str:
     )
 
 
-def total_of(budget: Any, epsilon: Any, rho: Any) -> PureDP | ZCDP:
+def total_of(budget: object, epsilon: object, rho: object) -> PureDP | ZCDP:
     """Return the total budget, given exactly once."""
     if budget is None:
         return as_budget(epsilon=epsilon, rho=rho)
@@ -97,7 +98,7 @@ def total_of(budget: Any, epsilon: Any, rho: Any) -> PureDP | ZCDP:
     return checked_budget(budget)
 
 
-def amount_in(unit: type[PureDP] | type[ZCDP], budget: Any) -> Amount:
+def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
     """Return a charge's amount in the unit of a ledger.
 
     ε-DP implies ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); zCDP implies no pure DP.
@@ -124,7 +125,7 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: Any) -> Amount:
     )
 
 
-def checked_what(what: Any) -> str:
+def checked_what(what: object) -> str:
     """Return a description of what is paid for, or refuse."""
     if not isinstance(what, str):
         raise TypeError(f"what={what!r}: expected a text that says what the charge pays for.")
@@ -146,3 +147,27 @@ def checked_kind(noise: Any, budget: PureDP | ZCDP) -> Noise:
         raise ValueError(f"noise='none' for {budget!r}: expected an infinite budget without noise.")
     kind: Noise = "none" if budget.is_infinite else noise
     return kind
+
+
+def epsilon_of(account: Account, delta: float) -> float:
+    """Return an ε for which everything charged is (ε, δ)-DP together.
+
+    The charges' ρ add up (ε²/2 of a pure charge), and the sum is converted as `ZCDP.epsilon`
+    does it. Charges that are all pure also add up as they are; the smaller figure is returned.
+
+    Examples
+    --------
+    >>> epsilon_of(Account(), 1e-6)
+    0.0
+    """
+    ZCDP(1).epsilon(delta)  # refuses a delta that is none, whatever was charged
+    budgets = [charge.budget for charge in account.charges]
+    if not budgets:
+        return 0.0
+    if any(budget.is_infinite for budget in budgets):
+        return float("inf")
+    rho = sum((Fraction(amount_in(ZCDP, budget)) for budget in budgets), Fraction(0))
+    best = ZCDP(rho).epsilon(delta)
+    if all(isinstance(budget, PureDP) for budget in budgets):
+        return min(best, float(sum(budget.exact for budget in budgets)))
+    return best

@@ -1,10 +1,8 @@
 """Does a strategy determine a workload? Asked before anything is spent or answered."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from strategies.operators import (
     Gram,
@@ -19,14 +17,12 @@ from strategies.operators import (
 )
 from strategies.operators.base.pseudo_inverse import numbered
 
-Array = NDArray[np.float64]
-
 PROBES = 4
 TOLERANCE = 1e-6
 """Relative distance of a row from the row space that counts as inside."""
 
 
-def checked_workload(workload: Any) -> Operator:
+def checked_workload(workload: object) -> Operator:
     """Return a workload as an operator whose rows are known, or refuse."""
     queries = as_operator(workload, "workload")
     if isinstance(queries, Gram):

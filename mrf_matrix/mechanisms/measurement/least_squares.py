@@ -8,14 +8,12 @@ from functools import singledispatch
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from mrf_matrix.base.arrays import Array
 from strategies.operators import Grouping, Operator, Product, Scaled, fits, over_groups
 from strategies.operators.base.pseudo_inverse import Factors, factorised
 from strategies.operators.base.recovery import explicit_row_errors, is_explicit, row_errors
-
-Array = NDArray[np.float64]
 
 _FACTORS: "WeakKeyDictionary[Operator, Factors]" = WeakKeyDictionary()
 

@@ -4,26 +4,26 @@ from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.release import Noise, Release
-from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 ASKED = ("exact", "research")
 
 
 def measure(
-    strategy: Any,
+    strategy: object,
     counts: CellCounts | LeafCounts,
     budget: PureDP | ZCDP | None = None,
     *,
     neighboring: str = "add_remove",
     noise: str = "exact",
-    random_state: Any = None,
-    workload: Any = None,
+    random_state: object = None,
+    workload: object = None,
 ) -> Release:
     """Measure a strategy on private counts, once: ``y = Ã D + noise``.
 
@@ -77,7 +77,7 @@ add_remove neighbours.)
         mechanism = calibrate(
             strategy, checked_budget(budget), neighboring=neighboring, workload=workload
         )
-    kind = _checked_noise(noise, mechanism.budget, random_state)
+    kind = _checked_noise(noise, mechanism, random_state)
     if not isinstance(counts, CellCounts | LeafCounts):
         raise TypeError(
             f"counts is of type {type(counts).__name__}: expected CellCounts, from "
@@ -85,7 +85,7 @@ add_remove neighbours.)
         )
     check_columns(mechanism.rounded.matrix, counts.sizes)
     generator = _generator(random_state) if kind == "research" else None
-    if kind == "exact":
+    if kind in ("exact", "claimed"):
         check_parent_process()
     answers = counts.answers(mechanism.rounded.matrix)
     if generator is not None:
@@ -115,7 +115,7 @@ def _as_calibrated(mechanism: Mechanism, budget: PureDP | ZCDP | None) -> Mechan
     return mechanism
 
 
-def _checked_noise(noise: Any, budget: PureDP | ZCDP, random_state: Any) -> Noise:
+def _checked_noise(noise: object, mechanism: Mechanism, random_state: object) -> Noise:
     if noise not in ASKED:
         raise ValueError(
             f"noise={noise!r}: expected 'exact' (release-grade) or 'research' (seedable, for "
@@ -126,6 +126,8 @@ def _checked_noise(noise: Any, budget: PureDP | ZCDP, random_state: Any) -> Nois
             "random_state was given with noise='exact': release-grade noise is never seedable. "
             "Expected random_state=None, or noise='research' for a reproducible study."
         )
-    if budget.is_infinite:
+    if mechanism.budget.is_infinite:
         return "none"
-    return "research" if noise == "research" else "exact"
+    if noise == "research":
+        return "research"
+    return "exact" if mechanism.is_proved else "claimed"

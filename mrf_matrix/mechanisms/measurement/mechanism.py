@@ -1,6 +1,6 @@
 """A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -13,11 +13,27 @@ from mrf_matrix.mechanisms.budgets.neighboring import (
     squared_factor,
 )
 from mrf_matrix.mechanisms.measurement.containment import check_determined
-from mrf_matrix.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise
+from mrf_matrix.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    NoNoise,
+    SharedDiscreteGaussian,
+    SharedDiscreteLaplace,
+)
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strategy
 from strategies import Strategy
 from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
+
+PROVED = (
+    DiscreteLaplace,
+    DiscreteGaussian,
+    SharedDiscreteLaplace,
+    SharedDiscreteGaussian,
+    NoNoise,
+)
+"""Laws whose privacy is proved, and tested here; not their subclasses, which may do anything."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +64,41 @@ class Mechanism:
     method: str
 
     def __post_init__(self) -> None:
-        """Refuse a law of another kind than the budget's: what it protects is not known."""
-        needed = noise_for(self.rounded.column_sum, self.squared_factor, self.budget)
-        if self.law.guards_as is not type(needed):
+        """Refuse a law that is neither of the budget's kind nor calibrated to it by its own word.
+
+        Of laws proved here the kind decides: more or less noise is seen in the scale. Of any other
+        what it protects is known from its own `calibrated` alone, so it must be just that.
+        """
+        needed = self.law_for(self.rounded.column_sum, self.squared_factor, self.budget)
+        kept = self.law.guards_as is type(needed) if self.is_proved else self.law == needed
+        if not kept:
             raise ValueError(
                 f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "
                 f"{needed}. Expected the mechanism as calibrate(...) returns it: what another law "
                 f"protects is not known."
             )
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the law's privacy is proved here; otherwise it is the claim of whoever wrote it.
+
+        See ``calibrate(..., law=)``.
+        """
+        return type(self.law) in PROVED
+
+    def at(self, budget: PureDP | ZCDP) -> "Mechanism":
+        """Return the same mechanism, of the same law, calibrated to another budget of its kind."""
+        law = self.law_for(self.rounded.column_sum, self.squared_factor, budget)
+        return replace(self, budget=budget, law=law)
+
+    def with_factor(self, squared: int) -> "Mechanism":
+        """Return the mechanism with the noise for neighbours ``sqrt(squared)`` times as far."""
+        law = self.law_for(self.rounded.column_sum, squared, self.budget)
+        return replace(self, squared_factor=squared, law=law)
+
+    def law_for(self, column_sum: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
+        """Return noise of this mechanism's kind for another sensitivity and budget."""
+        return noise_for(column_sum, squared, budget, None if self.is_proved else type(self.law))
 
     @property
     def sensitivity(self) -> float:
@@ -87,7 +130,8 @@ def calibrate(
     budget: PureDP | ZCDP,
     *,
     neighboring: str = "add_remove",
-    workload: Any = None,
+    workload: object = None,
+    law: type[NoiseLaw] | None = None,
 ) -> Mechanism:
     """Return the mechanism that spends a budget on a strategy. No data is needed.
 
@@ -104,6 +148,9 @@ def calibrate(
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     workload : ndarray, scipy sparse or Operator of shape (q, n), optional
         What will be asked: checked to be answerable, before anything is spent.
+    law : subclass of NoiseLaw, optional
+        The noise: by default discrete Laplace for `PureDP`, discrete Gaussian for `ZCDP`. Any
+        other states its own scale, and its release says "claim by NAME, unverified".
 
     Raises
     ------
@@ -126,11 +173,16 @@ def calibrate(
             "have it checked that it does not need them."
         )
     factor = squared_factor(relation, budget.norm, nonnegative=is_nonnegative(rounded.matrix))
-    law = noise_for(rounded.column_sum, factor, budget)
-    return Mechanism(rounded, law, budget, relation, factor, method)
+    noise = noise_for(rounded.column_sum, factor, budget, law)
+    return Mechanism(rounded, noise, budget, relation, factor, method)
 
 
-def noise_for(column_sum: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
+def noise_for(
+    column_sum: int,
+    squared: int,
+    budget: PureDP | ZCDP,
+    law: type[NoiseLaw] | None = None,
+) -> NoiseLaw:
     """Return the noise that the answers of an integer matrix need.
 
     Parameters
@@ -140,12 +192,35 @@ def noise_for(column_sum: int, squared: int, budget: PureDP | ZCDP) -> NoiseLaw:
     squared : int
         Square of the neighbouring relation's factor.
     budget : PureDP or ZCDP
+    law : subclass of NoiseLaw, optional
+        By default the proved one of the budget's kind.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the law is none, is for budgets of the other kind, or states no scale.
     """
+    standard = DiscreteLaplace if isinstance(budget, PureDP) else DiscreteGaussian
+    kind = standard if law is None else _checked_law(law, budget)
     if budget.is_infinite:
         return NoNoise()
-    if isinstance(budget, PureDP):
-        return DiscreteLaplace.calibrated(column_sum, squared, budget.exact)
-    return DiscreteGaussian.calibrated(column_sum, squared, budget.exact)
+    return kind.calibrated(column_sum, squared, budget.exact)
+
+
+def _checked_law(law: object, budget: PureDP | ZCDP) -> type[NoiseLaw]:
+    if not (isinstance(law, type) and issubclass(law, NoiseLaw)):
+        raise TypeError(
+            f"law={law!r}: expected a class, a subclass of NoiseLaw that states its own scale: its "
+            f"`calibrated` is called with the sensitivity and the budget."
+        )
+    kind = getattr(law, "budget_kind", None)
+    if kind is None or not isinstance(budget, kind):
+        stated = "no budget" if kind is None else kind.__name__
+        raise ValueError(
+            f"law={law.__name__} is for {stated}: expected budget_kind = {type(budget).__name__}, "
+            f"for {budget!r}."
+        )
+    return law
 
 
 def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
@@ -160,7 +235,7 @@ def _rounded(matrix: Operator, norm: Literal["l1", "l2"]) -> RoundedStrategy:
     return kept[norm]
 
 
-def checked_budget(budget: Any) -> PureDP | ZCDP:
+def checked_budget(budget: object) -> PureDP | ZCDP:
     """Return a budget, or refuse anything else."""
     if isinstance(budget, PureDP | ZCDP):
         return budget
@@ -170,7 +245,7 @@ def checked_budget(budget: Any) -> PureDP | ZCDP:
     )
 
 
-def _matrix_and_method(strategy: Any, budget: PureDP | ZCDP) -> tuple[Operator, str]:
+def _matrix_and_method(strategy: object, budget: PureDP | ZCDP) -> tuple[Operator, str]:
     if not isinstance(strategy, Strategy):
         return as_operator(strategy, "strategy"), "given"
     if strategy.norm != budget.norm:

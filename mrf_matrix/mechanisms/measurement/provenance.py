@@ -9,7 +9,13 @@ from mrf_matrix.base import is_plain_line
 
 LONGEST = 200
 
-SAMPLERS = {"exact": "opendp", "shares": "parties", "research": "numpy", "none": "nothing"}
+SAMPLERS = {
+    "exact": "opendp",
+    "shares": "parties",
+    "claimed": "its-law",
+    "research": "numpy",
+    "none": "nothing",
+}
 """What draws each kind of noise."""
 
 
@@ -57,9 +63,9 @@ class Provenance:
     def today(cls, noise: str) -> "Provenance":
         """Return the provenance of a measurement that is made now with a kind of noise."""
         drawn = SAMPLERS[noise]
-        named = noise in ("none", "shares")  # each party draws its own, with its own program
-        sampler = drawn if named else f"{drawn} {installed(drawn)}"
-        return cls(installed("mrf-matrix"), datetime.now(UTC).date(), sampler)
+        named = noise in ("none", "shares", "claimed")  # parties and laws draw their own
+        sampler = drawn if named else f"{drawn} {installed_version(drawn)}"
+        return cls(installed_version("mrf-matrix"), datetime.now(UTC).date(), sampler)
 
     def check_noise(self, noise: str) -> None:
         """Refuse a kind of noise that the named sampler does not draw.
@@ -84,7 +90,7 @@ class Provenance:
 
 
 @cache
-def installed(distribution: str) -> str:
+def installed_version(distribution: str) -> str:
     """Return the installed version of a distribution, or say that it is unknown."""
     try:
         return version(distribution)

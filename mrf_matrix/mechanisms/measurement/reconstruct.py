@@ -1,7 +1,5 @@
 """From noisy answers to a workload's answers: post-processing, at no cost in privacy."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +13,7 @@ from mrf_matrix.mechanisms.measurement.release import Release
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 
 
-def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
+def reconstruct(release: Release, workload: object) -> NDArray[np.float64]:
     """Answer a workload from a release by least squares: ``W A⁺ y``.
 
     The estimates are unbiased, of covariance ``variance * (W A⁺)(W A⁺)ᵀ`` in each class (Li, Hay,
@@ -59,7 +57,7 @@ def reconstruct(release: Release, workload: Any) -> NDArray[np.float64]:
     return estimates
 
 
-def row_variances(release: Release, workload: Any) -> NDArray[np.float64]:
+def row_variances(release: Release, workload: object) -> NDArray[np.float64]:
     """Return the expected squared error of every answer of a workload in each class.
 
     ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise. Where the strategy
@@ -98,7 +96,7 @@ def row_variances(release: Release, workload: Any) -> NDArray[np.float64]:
     return release.variance * recovered_squares(queries, recovery)
 
 
-def _check_release(release: Any) -> None:
+def _check_release(release: object) -> None:
     if not isinstance(release, Release):
         raise TypeError(
             f"release is of type {type(release).__name__}: expected a Release, from measure(...)."

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,17 @@ from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
+from mrf_matrix.mechanisms.measurement.release_display import (
+    NEIGHBOURS,
+    as_html,
+    as_text,
+    first_few,
+    whole,
+)
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from strategies.operators import Operator
 
-Noise = Literal["exact", "shares", "research", "none"]
+Noise = Literal["exact", "shares", "claimed", "research", "none"]
 NOISE_KINDS: tuple[str, ...] = get_args(Noise)
 PRIVATE_NOISE = ("exact", "shares")
 """Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
@@ -27,8 +34,8 @@ READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever
 class Release:
     """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
 
-    It holds no seed, no raw count and no record. Whatever is asked of it is post-processing, at
-    no cost in privacy.
+    It holds no seed, no raw count and no record. Whatever is asked of it, with `reconstruct` and
+    `row_variances`, is post-processing, at no cost in privacy.
 
     Parameters
     ----------
@@ -36,8 +43,9 @@ class Release:
         The public part: integer strategy, noise law, budget, neighbouring relation.
     answers : ndarray of int64, shape (m, k)
         Noisy answers, a column for each class.
-    noise : {"exact", "shares", "research", "none"}
+    noise : {"exact", "shares", "claimed", "research", "none"}
         Only "exact" noise, or exact "shares" of it from several parties, makes a private release.
+        "claimed" noise is that of a law whose privacy is its author's word.
     sizes : tuple of int
         Attribute sizes of the public domain.
     provenance : Provenance, optional
@@ -58,8 +66,8 @@ class Release:
     >>> from strategies.operators import Identity
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(Identity(3), counts, PureDP(float("inf")))
-    >>> release.ask([[1, 1, 0], [1, 1, 1]]).ravel()
-    array([1., 3.])
+    >>> release.values.ravel()
+    array([1., 0., 2.])
     """
 
     mechanism: Mechanism
@@ -87,6 +95,12 @@ class Release:
                 f"noise={self.noise!r}, quorum={self.quorum!r}: expected a Quorum with noise "
                 f"'shares', which says on whom the claim rests, and with no other noise."
             )
+        proved = self.mechanism.is_proved
+        if proved if self.noise == "claimed" else not proved and self.noise in PRIVATE_NOISE:
+            raise ValueError(
+                f"noise={self.noise!r} of {self.law}: expected 'claimed' for laws whose privacy is "
+                f"not proved here, and for no other."
+            )
         if self.provenance is not None:
             self.provenance.check_noise(self.noise)
         self._check_domain(answers.shape[1])
@@ -108,44 +122,6 @@ class Release:
                 f"domain has {domain.n_classes} classes: expected {classes}, one for each column "
                 f"of the answers."
             )
-
-    def ask(self, workload: Any) -> NDArray[np.float64]:
-        """Answer a workload by least squares, ``W A⁺ y``, as often as one likes.
-
-        Any workload in the strategy's row space will do: other depths, other trees, other test
-        records, marginals. The same as ``reconstruct(release, workload)``.
-
-        Parameters
-        ----------
-        workload : ndarray, scipy sparse or Operator of shape (q, n)
-
-        Returns
-        -------
-        ndarray of shape (q, k)
-            A column for each class. Estimates may be negative or fractional.
-
-        Raises
-        ------
-        RowSpaceError
-            If rows of the workload are no combination of the strategy's rows; it names them.
-        """
-        from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct
-
-        return reconstruct(self, workload)
-
-    def row_variances(self, workload: Any) -> NDArray[np.float64]:
-        """Return the expected squared error of every answer of a workload, shape (q,).
-
-        ``variance * ||(W A⁺)_r||²`` in each class: exact, and the same whatever the data.
-
-        Raises
-        ------
-        RowSpaceError
-            As `ask`.
-        """
-        from mrf_matrix.mechanisms.measurement.reconstruct import row_variances
-
-        return row_variances(self, workload)
 
     @property
     def matrix(self) -> Operator:
@@ -226,22 +202,44 @@ class Release:
                 f"NOT A PRIVATE RELEASE: {self.law} from a seedable generator (research noise), "
                 f"with the error of {self.budget!r} under {self.neighboring} neighbours."
             )
+        if self.noise == "claimed":
+            return (
+                f"Claim by {self.law.name}, unverified: {self.budget!r} under {self.neighboring} "
+                f"neighbours, {self.law}."
+            )
         rests = "" if self.quorum is None else f", {self.quorum.condition}"
         return (
             f"Private release: {self.budget!r} under {self.neighboring} neighbours, exact "
             f"{self.law}{rests}."
         )
 
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return names and values of everything public about the self."""
+        m, n = self.matrix.shape
+        norm = "L2" if self.mechanism.rounded.norm == "l2" else "L1"
+        rows = [
+            ("budget spent", repr(self.budget)),
+            ("neighbouring relation", self.neighboring),
+            ("noise", f"{self.noise}: {self.law}, variance {self.variance:.6g} an answer"),
+            ("strategy", f"{self.method}, {whole(m)} integer rows over {whole(n)} cells"),
+            ("sensitivity", f"{self.sensitivity:.6g} ({norm}, {NEIGHBOURS[self.neighboring]})"),
+            ("answers", f"{whole(m)} rows, {self.n_classes} classes"),
+            ("attributes", f"{len(self.sizes)}, of sizes {first_few(map(str, self.sizes))}"),
+        ]
+        if self.domain is not None:
+            rows.append(("attribute names", first_few(self.domain.names)))
+            if self.domain.target is not None:
+                rows.append(("classes of", str(self.domain.target.name)))
+        known = self.provenance
+        rows.append(("measured by", "unknown" if known is None else str(known)))
+        return rows
+
     def __repr__(self) -> str:
         rows, classes = self.answers.shape
         return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
 
     def __str__(self) -> str:
-        from mrf_matrix.mechanisms.measurement.release_display import as_text
-
-        return as_text(self)
+        return as_text(self.statement, self._rows())
 
     def _repr_html_(self) -> str:
-        from mrf_matrix.mechanisms.measurement.release_display import as_html
-
-        return as_html(self)
+        return as_html(self.statement, self._rows())

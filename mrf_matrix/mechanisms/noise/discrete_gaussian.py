@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.mechanisms.budgets.budget import ZCDP
 from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, above, checked_scale
 from mrf_matrix.mechanisms.noise.sampler import noisy
 
@@ -44,13 +45,14 @@ class DiscreteGaussian(NoiseLaw):
     """
 
     name: ClassVar[str] = "discrete Gaussian noise"
+    budget_kind: ClassVar[type[ZCDP]] = ZCDP
     scale: Fraction
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checked_scale(self.scale))
 
     @classmethod
-    def calibrated(cls, column_sum: int, squared_factor: int, rho: Fraction) -> Self:
+    def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
         """Return the law that makes integer answers ρ-zCDP.
 
         Parameters
@@ -59,10 +61,10 @@ class DiscreteGaussian(NoiseLaw):
             Largest column sum of *squared* entries of the integer strategy.
         squared_factor : int
             Square of the neighbouring relation's factor: 1, 2 or 4.
-        rho : Fraction
-            Finite budget.
+        amount : Fraction
+            The finite ρ.
         """
-        return cls(above(squared_factor * column_sum / (2 * rho)))
+        return cls(above(squared_factor * column_sum / (2 * amount)))
 
     @cached_property
     def _moments(self) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.mechanisms.budgets.budget import PureDP
 from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, above, checked_scale
 from mrf_matrix.mechanisms.noise.sampler import noisy
 
@@ -32,13 +33,14 @@ class DiscreteLaplace(NoiseLaw):
     """
 
     name: ClassVar[str] = "discrete Laplace noise"
+    budget_kind: ClassVar[type[PureDP]] = PureDP
     scale: Fraction
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checked_scale(self.scale))
 
     @classmethod
-    def calibrated(cls, column_sum: int, squared_factor: int, epsilon: Fraction) -> Self:
+    def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
         """Return the law that makes integer answers ε-DP.
 
         Parameters
@@ -47,10 +49,10 @@ class DiscreteLaplace(NoiseLaw):
             Largest column sum of absolute entries of the integer strategy.
         squared_factor : int
             Square of the neighbouring relation's factor: 1 or 4.
-        epsilon : Fraction
-            Finite budget.
+        amount : Fraction
+            The finite ε.
         """
-        return cls(above(squared_factor * (column_sum / epsilon) ** 2))
+        return cls(above(squared_factor * (column_sum / amount) ** 2))
 
     @property
     def variance(self) -> float:

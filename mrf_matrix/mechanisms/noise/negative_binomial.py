@@ -92,11 +92,11 @@ def _inverted(
     below = np.concatenate([np.zeros(1, dtype=np.uint64), high])[values]
     unsettled = np.flatnonzero((below > first) | (values == len(low)))
     for place in unsettled.tolist():
-        values[place] = settled(scale, shape, int(first[place]), WORD, words)
+        values[place] = draw_within(scale, shape, int(first[place]), WORD, words)
     return values.astype(np.int64)
 
 
-def settled(scale: Fraction, shape: Fraction, value: int, bits: int, words: Words) -> int:
+def draw_within(scale: Fraction, shape: Fraction, value: int, bits: int, words: Words) -> int:
     """Return the draw at U in ``[value, value + 1) / 2**bits``, with as many bits as it takes."""
     while True:
         low, high = cumulative(scale, shape, bits)

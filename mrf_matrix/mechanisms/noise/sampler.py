@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.noise.process import check_parent_process
+from mrf_matrix.base.parent_process import check_parent_process
 
 Integers = NDArray[np.int64]
 

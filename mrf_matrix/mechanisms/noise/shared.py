@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
 from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, checked_scale
@@ -18,7 +19,6 @@ from mrf_matrix.mechanisms.noise.negative_binomial import (
     negative_binomial,
     system_words,
 )
-from mrf_matrix.mechanisms.noise.process import check_parent_process
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
 
 @integer_form.register
 def _(operator: Dense, factor: float) -> IntegerForm:
-    values, is_exact = rounded(operator.array, factor)
+    values, is_exact = rounded_product(operator.array, factor)
     matrix = Dense(values, operator.sizes)
     return IntegerForm(matrix, is_exact, not (is_exact or _both_of_full_rank(operator, matrix)))
 
@@ -74,7 +74,7 @@ def _(operator: Dense, factor: float) -> IntegerForm:
 @integer_form.register
 def _(operator: Sparse, factor: float) -> IntegerForm:
     form = operator.matrix
-    values, is_exact = rounded(form.data, factor)
+    values, is_exact = rounded_product(form.data, factor)
     whole = sparse.csr_array((values, form.indices, form.indptr), shape=form.shape)
     matrix = Sparse(whole, operator.sizes)
     return IntegerForm(matrix, is_exact, not (is_exact or _both_of_full_rank(operator, matrix)))
@@ -82,7 +82,7 @@ def _(operator: Sparse, factor: float) -> IntegerForm:
 
 @integer_form.register
 def _(operator: Marginals, factor: float) -> IntegerForm:
-    values, is_exact = rounded(np.asarray(operator.weights), factor)
+    values, is_exact = rounded_product(np.asarray(operator.weights), factor)
     sizes = operator.domain_sizes
     matrix = Marginals(sizes, operator.attribute_sets, values.tolist())
     return IntegerForm(matrix, is_exact, is_lossy=_lost(operator.weights, values))
@@ -101,7 +101,7 @@ def _(operator: Scaled, factor: float) -> IntegerForm:
 def _(operator: RowScaled, factor: float) -> IntegerForm:
     if not is_integral(operator.inner):
         return integer_form(_explicit(operator), factor)
-    values, is_exact = rounded(operator.weights, factor)
+    values, is_exact = rounded_product(operator.weights, factor)
     inner = integer_form(operator.inner, 1.0)
     lost = _lost(operator.weights, values)
     return IntegerForm(RowScaled(values, inner.matrix), is_exact, is_lossy=lost)
@@ -137,7 +137,7 @@ def _(operator: Product, factor: float) -> IntegerForm:
     return replace(left, matrix=Product(left.matrix, operator.right))
 
 
-def rounded(values: NDArray[Any], factor: float) -> tuple[NDArray[np.int64], bool]:
+def rounded_product(values: NDArray[Any], factor: float) -> tuple[NDArray[np.int64], bool]:
     """Return ``round(factor * values)`` and whether nothing was lost."""
     product = factor * values
     nearest = np.rint(product)
@@ -150,7 +150,7 @@ def _scaled(matrix: Operator, weight: float, is_exact: bool) -> IntegerForm:
     return IntegerForm(scaled, is_exact, is_lossy=whole == 0)
 
 
-def _lost(weights: Any, values: NDArray[np.int64]) -> bool:
+def _lost(weights: object, values: NDArray[np.int64]) -> bool:
     return bool(((np.asarray(weights) != 0) & (values == 0)).any())
 
 

@@ -12,7 +12,6 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -82,9 +81,7 @@ class PlannedAnswers:
 
     def at(self, budget: PureDP | ZCDP) -> "PlannedAnswers":
         """Return the same at another budget of the same kind, without new linear algebra."""
-        mechanism = self.mechanism
-        law = noise_for(mechanism.rounded.column_sum, mechanism.squared_factor, budget)
-        moved = replace(self, mechanism=replace(mechanism, budget=budget, law=law))
+        moved = replace(self, mechanism=self.mechanism.at(budget))
         known = self.__dict__.get("row_squares")
         if known is not None:
             moved.__dict__["row_squares"] = known

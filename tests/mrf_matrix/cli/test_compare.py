@@ -7,7 +7,18 @@ from click.testing import CliRunner
 
 from mrf_matrix.cli.main import COMMANDS, main
 
-SMALL = ["--trees", "4", "--depth", "2", "--repeats", "1", "--draws", "1", "--strategy", "identity"]
+SMALL = [
+    "--n-trees",
+    "4",
+    "--max-depth",
+    "2",
+    "--n-splits",
+    "1",
+    "--n-draws",
+    "1",
+    "--strategy",
+    "identity",
+]
 
 
 def run(*arguments):
@@ -64,8 +75,8 @@ def test_exact_noise_is_called_a_release(tmp_path):
         (["compare", "no_such_data"], "no_such_data"),
         (["compare", "monks_1", "--epsilons", "0"], "epsilon"),
         (["compare", "monks_1", "--epsilons", "one"], "numbers separated by commas"),
-        (["compare", "monks_1", "--depth", "-1"], "depth"),
-        (["compare", "monks_1", "--trees", "0"], "trees"),
+        (["compare", "monks_1", "--max-depth", "-1"], "depth"),
+        (["compare", "monks_1", "--n-trees", "0"], "trees"),
         (["compare", "monks_1", "--strategy", "magic"], "magic"),
         (["no-such-command"], "No such command"),
     ],

@@ -20,7 +20,7 @@ DOMAIN = Domain(
     [Attribute("age", edges=[0, 50, 100]), Attribute("sex", categories=["F", "M"])],
     Attribute("income", categories=["low", "high"]),
 )
-FIT = ["--trees", "2", "--depth", "1", "--strategy", "identity"]
+FIT = ["--n-trees", "2", "--max-depth", "1", "--strategy", "identity"]
 
 
 def run(*arguments):
@@ -135,7 +135,7 @@ def test_bugs_are_not_hidden(bug):
 def test_blocks_beyond_the_attributes_are_refused(folder):
     done = run(
         "fit", folder / "good.csv", "--domain", folder / "domain.json", "--method", "posterior",
-        "--blocks", "99", "--output", folder / "m.mrf",
+        "--n-blocks", "99", "--output", folder / "m.mrf",
     )  # fmt: skip
     assert done.exit_code == 1
     assert "n_blocks=99: expected at most 2" in done.output

@@ -10,7 +10,7 @@ pytest.importorskip("cryptography")
 from mrf_matrix import load_release
 from mrf_matrix.cli.main import main
 
-QUICK = ["--trees", "8", "--depth", "2", "--strategy", "identity"]
+QUICK = ["--n-trees", "8", "--max-depth", "2", "--strategy", "identity"]
 
 
 def simulated(*options):

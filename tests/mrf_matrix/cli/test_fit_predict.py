@@ -16,7 +16,7 @@ from mrf_matrix.cli.main import main
 from mrf_matrix.voting.leaf_noise import SHRINKAGES
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
 
-QUICK = ["--trees", "4", "--depth", "2", "--strategy", "identity", "--seed", "0"]
+QUICK = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--random-state", "0"]
 DATA = load_dataset("monks_1")
 TARGET = DATA.domain.target.name
 
@@ -90,8 +90,8 @@ def test_fit_writes_a_model_and_prints_its_privacy_report(files):
 
 def test_the_report_as_json_and_other_options(files):
     done = fit(
-        files, "--rho", "0.5", "--neighboring", "replace_one", "--voting", "weight", "--ensembles",
-        2, "--max-features", 3, "--splits", "binary", "--json",
+        files, "--rho", "0.5", "--neighboring", "replace_one", "--voting", "weight",
+        "--n-ensembles", 2, "--max-features", 3, "--splits", "binary", "--json",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
@@ -156,7 +156,7 @@ def test_voting_can_be_changed_when_predicting(files):
 def test_a_posterior_forest_is_fitted_saved_and_predicts(files):
     done = run(
         "fit", files / "records.csv", "--domain", files / "domain.json", "--method", "posterior",
-        "--records", 500, "--blocks", 3, "--rho", "0.5", "--seed", 0, "--output",
+        "--n-records", 500, "--n-blocks", 3, "--rho", "0.5", "--random-state", 0, "--output",
         files / "model.mrf",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -189,10 +189,19 @@ def test_abstaining_needs_the_release(files):
 
 
 def test_automatic_depth_is_told_the_public_number_of_records(files):
-    auto = ["--domain", files / "domain.json", "--depth", "auto", "--trees", 4, "--seed", 0]
+    auto = [
+        "--domain",
+        files / "domain.json",
+        "--max-depth",
+        "auto",
+        "--n-trees",
+        4,
+        "--random-state",
+        0,
+    ]
     told = ["--epsilon", "0.5", "--json", "--overwrite", "--output", files / "model.mrf"]
     measured = []
-    for more in (["--records", 100], ["--strategy", "identity"]):
+    for more in (["--n-records", 100], ["--strategy", "identity"]):
         done = run("fit", files / "records.csv", *auto, *told, *more)
         assert done.exit_code == 0, done.output
         report = json.loads(done.stdout)["report"]
@@ -224,7 +233,8 @@ def test_depth_voting_and_shrinkage_may_be_chosen_from_the_release(files):
     run("ledger", files / "ledger.json", "--epsilon", "1")
     done = run(
         "fit", files / "records.csv", "--domain", files / "domain.json", "--max-depth", "auto",
-        "--class-share", "0.2", "--trees", 8, "--seed", 0, "--ledger", files / "ledger.json",
+        "--class-share", "0.2", "--n-trees", 8, "--random-state", 0,
+        "--ledger", files / "ledger.json",
         "--epsilon", "0.6", "--output", files / "model.mrf", "--json",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -244,13 +254,16 @@ def test_depth_voting_and_shrinkage_may_be_chosen_from_the_release(files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--depth", "auto", "--voting", "hard"], "--voting: no option of --depth auto"),
-        (["--depth", "auto", "--ensembles", "2"], "--ensembles"),
-        (["--depth", "auto", "--strategy", "marginals"], "strategy='marginals'"),
-        (["--class-share", "0.2"], "--class-share: no option of --depth 4"),
-        (["--depth", "auto", "--class-share", "1"], "range"),
+        (["--max-depth", "auto", "--voting", "hard"], "--voting: no option of --max-depth auto"),
+        (["--max-depth", "auto", "--n-ensembles", "2"], "--n-ensembles"),
+        (["--max-depth", "auto", "--strategy", "marginals"], "strategy='marginals'"),
+        (["--class-share", "0.2"], "--class-share: no option of --max-depth 4"),
+        (["--max-depth", "auto", "--class-share", "1"], "range"),
         (["--max-depth", "deep"], "whole number, or auto"),
-        (["--method", "posterior", "--depth", "auto"], "--depth: no option of --method posterior"),
+        (
+            ["--method", "posterior", "--max-depth", "auto"],
+            "--max-depth: no option of --method posterior",
+        ),
         (["--voting", "loudest"], "loudest"),
     ],
 )
@@ -264,11 +277,11 @@ def test_options_that_automatic_depth_has_no_use_for_are_refused(files, argument
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "posterior", "--trees", "8"], "--trees: no option of --method posterior"),
+        (["--method", "posterior", "--n-trees", "8"], "--n-trees: no option of --method posterior"),
         (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--records", "500"], "--records: no option of --depth 4"),
-        (["--method", "posterior", "--blocks", "0"], "0"),
-        (["--method", "posterior", "--records", "-1"], "-1"),
+        (["--n-records", "500"], "--n-records: no option of --max-depth 4"),
+        (["--method", "posterior", "--n-blocks", "0"], "0"),
+        (["--method", "posterior", "--n-records", "-1"], "-1"),
         (["--method", "magic"], "magic"),
     ],
 )
@@ -322,7 +335,7 @@ def test_an_overdraft_is_refused_before_the_records_are_read(files):
         (["--target", "nothing"], "nothing"),
         (["--strategy", "magic"], "magic"),
         (["--ledger", "missing.json"], "does not exist"),
-        (["--depth", "-1"], "depth"),
+        (["--max-depth", "-1"], "depth"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_spends_nothing(files, arguments, message):
@@ -386,9 +399,9 @@ def test_help_shows_a_domain_file_that_is_one(files):
 
 @pytest.mark.parametrize("mode", ["training", "posterior"])
 def test_the_line_that_tune_prints_trains_its_choice(files, mode):
-    options = ["--trees", "4", "--depths", "1"] if mode == "training" else ["--blocks", "2"]
+    options = ["--n-trees", "4", "--max-depth", "1"] if mode == "training" else ["--n-blocks", "2"]
     found = run(
-        "tune", files / "domain.json", "--records", "432", "--epsilon", "1/2", *options,
+        "tune", files / "domain.json", "--n-records", "432", "--epsilon", "1/2", *options,
         "--no-pictures", "--output", files,
     )  # fmt: skip
     (line,) = (row for row in found.output.splitlines() if "mrf-matrix fit" in row)

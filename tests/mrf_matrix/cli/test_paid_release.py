@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from mrf_matrix import PrivacyLedger, load_dataset, load_model
 from mrf_matrix.cli.main import main
 
-FIT = ["fit", "monks_1", "--trees", "4", "--depth", "2", "--strategy", "identity"]
+FIT = ["fit", "monks_1", "--n-trees", "4", "--max-depth", "2", "--strategy", "identity"]
 
 
 def run(*arguments):

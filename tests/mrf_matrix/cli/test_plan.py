@@ -10,8 +10,8 @@ from mrf_matrix.cli.main import main
 from mrf_matrix.datasets.rules import RuleSet
 from mrf_matrix.datasets.scikit import ScikitSet
 
-SMALL = ["--trees", "4", "--depth", "2", "--strategy", "identity", "--time-limit", "0.2"]
-FEW = ["--depths", "1,2", "--trees", "4", "--strategies", "identity", "--time-limit", "0.2"]
+SMALL = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--time-limit", "0.2"]
+FEW = ["--max-depth", "1,2", "--n-trees", "4", "--strategy", "identity", "--time-limit", "0.2"]
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ def test_tune_prints_a_table_and_resumes(tmp_path):
 
 def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
     arguments = ["tune", "monks_1", "--json", "--no-pictures", "--output", str(tmp_path)]
-    both = ["--depths", "1", "--trees", "4", "--splits", "multiway", "--blocks", "auto,3"]
+    both = ["--max-depth", "1", "--n-trees", "4", "--splits", "multiway", "--n-blocks", "auto,3"]
     found = json.loads(run(*arguments, *both).stdout)
     assert [trial["mode"] for trial in found["trials"]].count("posterior") == 2
     assert len(found["trials"]) == 4  # two votings of the trees
@@ -97,13 +97,13 @@ def test_tune_tries_both_kinds_of_forest_unless_told(tmp_path):
     table = run("tune", "monks_1", *both, "--no-pictures", "--output", str(tmp_path))
     assert "n_blocks" in table.output
     assert "Best: mode posterior" in table.output
-    alone = json.loads(run(*arguments, "--blocks", "2").stdout)
+    alone = json.loads(run(*arguments, "--n-blocks", "2").stdout)
     assert [trial["n_blocks"] for trial in alone["trials"]] == [2]
 
 
 def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
     pytest.importorskip("matplotlib")
-    arguments = ["plan", "monks_1", "--mode", "posterior", "--blocks", "3"]
+    arguments = ["plan", "monks_1", "--mode", "posterior", "--n-blocks", "3"]
     done = run(*arguments, "--output", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert "expected rms per leaf" in done.output
@@ -119,14 +119,14 @@ def test_a_posterior_plan_is_planned_by_its_leaves(tmp_path):
         (["plan", "no_such_data"], "no_such_data"),
         (["plan", "records.csv"], "reads no records"),
         (["plan", "missing.json"], "missing.json"),
-        (["plan", "monks_1", "--depth", "-1"], "depth"),
-        (["plan", "monks_1", "--features", "9"], "max_features"),
+        (["plan", "monks_1", "--max-depth", "-1"], "depth"),
+        (["plan", "monks_1", "--max-features", "9"], "max_features"),
         (["plan", "monks_1", "--epsilon", "0"], "positive"),
-        (["tune", "monks_1", "--features", "9"], "no design was feasible"),
-        (["tune", "monks_1", "--mode", "posterior", "--depths", "2"], "--blocks"),
-        (["tune", "monks_1", "--mode", "training", "--blocks", "2"], "--blocks"),
-        (["plan", "monks_1", "--mode", "posterior", "--trees", "9"], "n_trees"),
-        (["plan", "monks_1", "--blocks", "2"], "posterior"),
+        (["tune", "monks_1", "--max-features", "9"], "no design was feasible"),
+        (["tune", "monks_1", "--mode", "posterior", "--max-depth", "2"], "--n-blocks"),
+        (["tune", "monks_1", "--mode", "training", "--n-blocks", "2"], "--n-blocks"),
+        (["plan", "monks_1", "--mode", "posterior", "--n-trees", "9"], "n_trees"),
+        (["plan", "monks_1", "--n-blocks", "2"], "posterior"),
         (["tune", "monks_1", *FEW, "--max-release-seconds", "1e-9"], "max_release_seconds"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mrf_matrix.cli.results import write_results
+from mrf_matrix.cli.screen import write_results
 
 
 class Picture:

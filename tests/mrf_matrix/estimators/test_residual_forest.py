@@ -20,7 +20,7 @@ from mrf_matrix.estimators.residual import residual_forest
 from mrf_matrix.estimators.residual.learning import learned
 from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.files.models.residual_file import ReplayedReleases
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, approximate_epsilon
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import ResidualStep
 
 INFINITE = float("inf")
@@ -95,7 +95,7 @@ def test_approximate_dp_is_claimed_by_the_conversion():
     codes, labels = records()
     model = research(codes, delta=1e-6).fit(codes, labels)
     assert isinstance(model.plan_.budget, ZCDP)
-    assert approximate_epsilon(model.plan_.budget, 1e-6) <= 1
+    assert model.plan_.budget.epsilon(1e-6) <= 1
     assert "delta=1e-06)-DP" in model.privacy_report_.statement
     few = ResidualForestClassifier(domain_of([3]), delta=1e-6, epsilon=1, n_records=100)
     assert few.plan().budget == PureDP(1)  # Laplace noise is the smaller one

@@ -19,8 +19,8 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.noise.negative_binomial import (
     cumulative,
+    draw_within,
     negative_binomial,
-    settled,
     whole_root,
 )
 from strategies.operators import Identity
@@ -53,7 +53,7 @@ def test_words_are_settled_as_finer_tables_say(scale, shape):
     low, high = cumulative(scale, shape, 136)
     for value in range(256):
         for more in (0, 2**63 - 1, 2**64 - 2):
-            place = settled(scale, shape, value, 8, counter([more, 7]))
+            place = draw_within(scale, shape, value, 8, counter([more, 7]))
             uniform = (((value << 64) + more) << 64) + 7
             assert place == 0 or high[place - 1] <= uniform
             assert uniform < low[place]

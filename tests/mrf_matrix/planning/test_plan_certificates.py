@@ -128,8 +128,9 @@ def test_the_oracle_knows_optima_on_paper():
 
 
 def test_the_command_prints_the_same_bound(tmp_path):
-    arguments = ["plan", "monks_1", "--epsilon", "0.02", "--trees", "4", "--depth", "2",
-                 "--strategy", "identity", "--seed", "0", "--output", str(tmp_path)]  # fmt: skip
+    arguments = ["plan", "monks_1", "--epsilon", "0.02", "--n-trees", "4", "--max-depth", "2",
+                 "--strategy", "identity", "--random-state", "0",
+                 "--output", str(tmp_path)]  # fmt: skip
     done = CliRunner().invoke(main, [*arguments, "--json"])
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain
-from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP, zcdp_for
+from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
 from mrf_matrix.planning import (
     residual_budget,
     residual_plan,
@@ -107,8 +107,8 @@ def test_later_gaussian_passes_visit_fewer_attributes():
 
 def test_law_is_chosen_by_its_variance():
     """Few visits and a large budget: Laplace; many visits: Gaussian."""
-    few = residual_budget(PureDP(4), zcdp_for(4, 1e-6), 2, 500)
-    many = residual_budget(PureDP(1), zcdp_for(1, 1e-6), 30, 50_000)
+    few = residual_budget(PureDP(4), ZCDP.for_approximate_dp(4, 1e-6), 2, 500)
+    many = residual_budget(PureDP(1), ZCDP.for_approximate_dp(1, 1e-6), 30, 50_000)
     assert isinstance(few, PureDP)
     assert isinstance(many, ZCDP)
     infinite = residual_budget(PureDP(float("inf")), ZCDP(float("inf")), 5, None)

@@ -1,8 +1,11 @@
 """Displays draw what the study found, with labelled axes."""
 
+import numpy as np
 import pytest
 
+import strategies
 from mrf_matrix import compare, load_dataset
+from mrf_matrix.plotting import StrategyErrorDisplay
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -50,3 +53,24 @@ def test_displays_use_given_axes(study):
 
     _, ax = plt.subplots()
     assert AccuracyDisplay.from_comparison(study, ax=ax).ax_ is ax
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_strategies_without_a_study(norm):
+    workload = np.tri(6)
+    drawn = {
+        "cells": strategies.evaluate(workload, np.eye(6), norm),
+        "itself": strategies.evaluate(workload, workload, norm),
+    }
+    ax = StrategyErrorDisplay.from_strategies(drawn, title="prefixes").ax_
+    points = ax.collections[0].get_offsets()
+    assert list(points[:, 0]) == [one.loss for one in drawn.values()]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == list(drawn)
+    assert ("rho" in ax.get_xlabel()) == (norm == "l2")
+
+
+def test_strategies_of_both_norms_have_no_common_scale():
+    both = {norm: strategies.evaluate(np.eye(2), np.eye(2), norm) for norm in ("l1", "l2")}
+    for given in (both, {}):
+        with pytest.raises(ValueError, match="all of one norm"):
+            StrategyErrorDisplay.from_strategies(given)

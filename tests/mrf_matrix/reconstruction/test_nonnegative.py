@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
-from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
+from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, row_variances
 from mrf_matrix.reconstruction import (
     active_cells,
     combine,
@@ -17,9 +17,9 @@ from mrf_matrix.reconstruction import (
     project_to_simplex,
     projected_descent,
 )
-from mrf_matrix.reconstruction.active_cells import exchanged
-from mrf_matrix.reconstruction.feasible_tables import FeasibleTables
+from mrf_matrix.reconstruction.active_cells import minimise_by_exchange
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
+from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import (
     Dense,
     Grouping,
@@ -201,7 +201,7 @@ def test_badly_conditioned_strategies_are_exact_too(seed, known, monkeypatch):
     if known:
         rows, answers = np.vstack([rows, heavy]), np.vstack([answers, sums])
     cells = np.stack([nnls(rows, column)[0] for column in answers.T], axis=1).reshape(20, 2)
-    allowed = 2e-3 * np.sqrt(release.row_variances(np.eye(20)))[:, None] + 1e-6
+    allowed = 2e-3 * np.sqrt(row_variances(release, np.eye(20)))[:, None] + 1e-6
     assert (np.abs(found - cells) < allowed).all()
     assert np.linalg.cond(matrix / np.linalg.norm(matrix, axis=0)) > 1e4
 
@@ -230,7 +230,7 @@ def test_exchanges_find_the_best_of_all_supports():
             FeasibleTables(np.array([3.0]), shared=True),
         ):
             start = tables.project(generator.normal(size=(4, 2)), np.ones(4))
-            found = exchanged(gram, right, tables, start, 0.0)
+            found = minimise_by_exchange(gram, right, tables, start, 0.0)
             assert found.min() >= 0
             assert found == pytest.approx(tables.met(found))
             slope = gram @ found - right
@@ -244,7 +244,7 @@ def test_exchanges_find_the_best_of_all_supports():
 def test_exchanges_end_after_the_work_they_may_take(monkeypatch):
     monkeypatch.setattr(active_cells, "MOST_WORK", 0)
     start = np.ones((4, 1))
-    found = exchanged(np.eye(4), -np.ones((4, 1)), FeasibleTables(), start, 0.0)
+    found = minimise_by_exchange(np.eye(4), -np.ones((4, 1)), FeasibleTables(), start, 0.0)
     assert np.array_equal(found, start)
 
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.noise.process import check_parent_process
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.parent_process import check_parent_process
 
 Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
 Noise = Literal["exact", "research"]
 
 

@@ -6,13 +6,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.choice import choose_rows
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.scores import GRID
 from mrf_matrix.forests.growth.private.selection import LARGEST_GAP, Rate, select
 
-Longs = NDArray[np.int64]
 LabelScore = Literal["share", "count"]
 LABEL_SCORES: tuple[str, ...] = get_args(LabelScore)
 
@@ -69,7 +69,7 @@ def label_rate(epsilon: Fraction | float, score: LabelScore) -> Rate:
     return Rate.below(Fraction(epsilon), LARGEST_GAP)
 
 
-def check_label_score(score: Any) -> None:
+def check_label_score(score: object) -> None:
     """Refuse an unknown score of labels.
 
     Raises

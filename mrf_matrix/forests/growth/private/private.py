@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.branches import threshold_pattern
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.scores import PrivateScore
 from mrf_matrix.forests.growth.private.selection import Rate, select
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Level = tuple[Ints, Ints]
 
 TABLE = 1 << 21

@@ -21,12 +21,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests.growth.impurity import Impurity
 from mrf_matrix.forests.growth.private.selection import LARGEST_GAP, Rate
 
-Longs = NDArray[np.int64]
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Score = Literal["normalized", "majority"]
 SCORES: tuple[str, ...] = get_args(Score)
 

@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.forests.growth.private.bits import Bits
-
-Longs = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 LARGEST_GAP = 1 << 31
 """Gaps must stay below it, so that rate times gap fits in 62 bits."""

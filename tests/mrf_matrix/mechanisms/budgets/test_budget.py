@@ -11,11 +11,10 @@ from mrf_matrix.mechanisms import (
     ZCDP,
     BudgetError,
     PureDP,
-    approximate_epsilon,
     as_budget,
-    zcdp_for,
 )
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
+from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 
 KINDS = [PureDP, ZCDP]
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000)
@@ -163,7 +162,7 @@ def test_pure_implies_concentrated():
 @pytest.mark.parametrize("rho", [1e-4, 0.01, 0.5, 5.0, 50.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
 def test_conversion_lies_between_known_bounds(rho, delta):
-    epsilon = approximate_epsilon(ZCDP(rho), delta)
+    epsilon = epsilon_from_rho(rho, delta)
     assert epsilon == ZCDP(rho).epsilon(delta)
     assert 0 < epsilon <= rho + 2 * sqrt(rho * log(1 / delta))  # Bun and Steinke 2016, Prop. 1.3
     exact_gaussian = pytest.importorskip("dp_accounting").get_epsilon_gaussian(
@@ -174,8 +173,8 @@ def test_conversion_lies_between_known_bounds(rho, delta):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 10.0])
 def test_conversion_inverts(epsilon):
-    budget = zcdp_for(epsilon, 1e-6)
-    assert ZCDP.for_approximate_dp(epsilon, 1e-6) == budget
+    budget = ZCDP.for_approximate_dp(epsilon, 1e-6)
+    assert rho_from_epsilon(epsilon, 1e-6) == budget.rho
     assert epsilon * (1 - 1e-6) <= budget.epsilon(1e-6) <= epsilon
     assert (budget * Fraction(101, 100)).epsilon(1e-6) > epsilon
 
@@ -184,7 +183,7 @@ def test_conversion_inverts(epsilon):
 @pytest.mark.parametrize("delta", [1e-12, 1e-6])
 def test_conversion_keeps_its_word_at_both_ends(epsilon, delta):
     """The budget found implies no more than what was asked, by the same conversion."""
-    budget = zcdp_for(epsilon, delta)
+    budget = ZCDP.for_approximate_dp(epsilon, delta)
     assert 0.99 * epsilon <= budget.epsilon(delta) <= epsilon * (1 + 1e-12)
 
 
@@ -194,7 +193,7 @@ def test_budgets_below_any_double_convert():
 
 def test_conversion_at_infinity():
     assert ZCDP(inf).epsilon(1e-6) == inf
-    assert zcdp_for(inf, 1e-6).is_infinite
+    assert ZCDP.for_approximate_dp(inf, 1e-6).is_infinite
 
 
 @pytest.mark.parametrize("delta", [0, 1, 1.5, -1e-6, nan, inf])
@@ -202,7 +201,7 @@ def test_impossible_delta(delta):
     with pytest.raises(BudgetError, match="delta"):
         ZCDP(1).epsilon(delta)
     with pytest.raises(BudgetError, match="delta"):
-        zcdp_for(1.0, delta)
+        ZCDP.for_approximate_dp(1.0, delta)
 
 
 @pytest.mark.parametrize(

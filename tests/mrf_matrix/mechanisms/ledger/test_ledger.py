@@ -22,7 +22,6 @@ from mrf_matrix.mechanisms import (
     BudgetError,
     PrivacyLedger,
     PureDP,
-    approximate_epsilon,
 )
 
 AMOUNTS = st.fractions(min_value=Fraction(1, 10**6), max_value=3, max_denominator=10**6)
@@ -191,7 +190,7 @@ def test_epsilon_of_gaussian_charges_is_that_of_their_sum():
     ledger = PrivacyLedger(rho=1)
     pay(ledger, ZCDP(0.125))
     pay(ledger, PureDP(0.5))
-    assert ledger.spent_epsilon(1e-6) == approximate_epsilon(ZCDP(0.25), 1e-6)
+    assert ledger.spent_epsilon(1e-6) == ZCDP(0.25).epsilon(1e-6)
     closed_form = 0.25 + 2 * (0.25 * log(1e6)) ** 0.5
     assert ledger.spent_epsilon(1e-6) < closed_form
 

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 
 _IMPORTED_BY = os.getpid()
+"""Known from the first import of any of the library: this file is loaded with its front door."""
 
 
 class NoiseProcessError(RuntimeError):

@@ -6,52 +6,68 @@ ledger in a file lives wherever that file is, as long as it still is that ledger
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.file import FileStore, read_file
 from mrf_matrix.mechanisms.ledger.record import LedgerError
 from mrf_matrix.mechanisms.ledger.rules import Terms
-from mrf_matrix.mechanisms.ledger.store import ELSEWHERE, ReadOnlyStore, Store
+from mrf_matrix.mechanisms.ledger.store import ELSEWHERE, MemoryStore, ReadOnlyStore, Store
 
-if TYPE_CHECKING:
-    from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
-
-_LIVING: "WeakValueDictionary[str, PrivacyLedger]" = WeakValueDictionary()
+_LIVING: "WeakValueDictionary[str, OneLedger]" = WeakValueDictionary()
 
 
 class OneLedger:
-    """An object whose copies and clones are the object itself."""
+    """A ledger's terms and store, and why there is one of it, whatever copies, clones, pickles."""
+
+    _terms: Terms
+    _store: Store
+    _token: str
+
+    @classmethod
+    def _of(cls, terms: Terms, store: Store, token: str | None = None) -> Self:
+        """Return a ledger with a store of its own."""
+        ledger = cls.__new__(cls)
+        ledger._set(terms, store, token or uuid4().hex)
+        return ledger
+
+    def _set(self, terms: Terms, store: Store, token: str) -> None:
+        """Hold terms and store; a ledger of this process is known by its token while it lives."""
+        self._terms, self._store, self._token = terms, store, token
+        if isinstance(store, MemoryStore):
+            _LIVING[token] = self
 
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
     def __sklearn_clone__(self) -> Self:
         """Return the ledger itself: clones of an estimator spend from one budget."""
         return self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return enough to tell, where it is loaded, whether a file is still this ledger."""
+        kind, store = type(self), self._store
+        if isinstance(store, FileStore):
+            account = store.last_known()
+            return ledger_of_file, (
+                kind,
+                shortest(store.path),
+                store.identity,
+                self._terms,
+                account,
+            )
+        reason = store.reason if isinstance(store, ReadOnlyStore) else ELSEWHERE
+        return living_ledger, (kind, self._token, self._terms, store.read(), reason)
 
-def remember(token: str, ledger: "PrivacyLedger") -> None:
-    """Keep a ledger of this process, for as long as it lives, under its token."""
-    _LIVING[token] = ledger
 
-
-def pickled(kind: "type[PrivacyLedger]", token: str, terms: Terms, store: Store) -> tuple[Any, ...]:
-    """Return what `__reduce__` returns: enough to tell whether a file is still this ledger."""
-    if isinstance(store, FileStore):
-        account = store.last_known()
-        return reopened, (kind, shortest(store.path), store.identity, terms, account)
-    reason = store.reason if isinstance(store, ReadOnlyStore) else ELSEWHERE
-    return unpickled, (kind, token, terms, store.read(), reason)
-
-
-def unpickled(
-    kind: "type[PrivacyLedger]", token: str, terms: Terms, account: Account, reason: str
-) -> "PrivacyLedger":
+def living_ledger(
+    kind: type[OneLedger], token: str, terms: Terms, account: Account, reason: str
+) -> OneLedger:
     """Return the living ledger where it lives, and a read-only copy elsewhere."""
     living = _LIVING.get(token)
     if living is not None:
@@ -59,9 +75,9 @@ def unpickled(
     return kind._of(terms, ReadOnlyStore(account, reason), token)
 
 
-def reopened(
-    kind: "type[PrivacyLedger]", path: str, identity: str | None, terms: Terms, account: Account
-) -> "PrivacyLedger":
+def ledger_of_file(
+    kind: type[OneLedger], path: str, identity: str | None, terms: Terms, account: Account
+) -> OneLedger:
     """Return the ledger of a file if it is the one that was pickled, else a read-only copy.
 
     It is the one if identity and terms are equal, and its charges begin with those that were

@@ -9,7 +9,7 @@ from mrf_matrix.compilation import path_matrix, prediction_workload, query_matri
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.reconstruction.pooling import pooled
+from mrf_matrix.reconstruction.pooling import pool_releases
 
 
 def vote_noise_share(
@@ -57,7 +57,7 @@ def vote_noise_share(
     generator = np.random.default_rng(random_state)
     sizes = forest.domain.sizes
     cells = np.stack([generator.integers(0, size, n_cells) for size in sizes], axis=1)
-    matrix = pooled(releases).matrix
+    matrix = pool_releases(releases).matrix
     paths = path_matrix(forest)
     votes = recovered_squares(prediction_workload(paths, query_matrix(cells, sizes)), matrix)
     distinct, number, _ = paths.unique_rows()
