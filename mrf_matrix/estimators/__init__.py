@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.released import (
         ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,
     )
+    from mrf_matrix.estimators.released import (
+        ReleasedResidualForestClassifier as ReleasedResidualForestClassifier,
+    )
     from mrf_matrix.estimators.released.from_release import from_release as from_release
     from mrf_matrix.estimators.residual.residual_forest import (
         ResidualForestClassifier as ResidualForestClassifier,
