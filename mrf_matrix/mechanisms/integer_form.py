@@ -17,6 +17,7 @@ from strategies.operators import (
     Marginals,
     Operator,
     Product,
+    ResidualMarginals,
     RowScaled,
     Scaled,
     Sparse,
@@ -85,6 +86,14 @@ def _(operator: Marginals, factor: float) -> IntegerForm:
     values, is_exact = rounded(np.asarray(operator.weights), factor)
     sizes = operator.domain_sizes
     matrix = Marginals(sizes, operator.attribute_sets, values.tolist())
+    return IntegerForm(matrix, is_exact, is_lossy=_lost(operator.weights, values))
+
+
+@integer_form.register
+def _(operator: ResidualMarginals, factor: float) -> IntegerForm:
+    values, is_exact = rounded(np.asarray(operator.weights), factor)
+    sizes = operator.domain_sizes
+    matrix = ResidualMarginals(sizes, operator.attribute_sets, values.tolist())
     return IntegerForm(matrix, is_exact, is_lossy=_lost(operator.weights, values))
 
 

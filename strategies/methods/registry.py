@@ -15,11 +15,12 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals
+from strategies.methods.marginals import marginals, residual_marginals
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     identity.FAMILY,
+    residual_marginals.FAMILY,
     gaussian_optimal.FAMILY,
     workload_itself.FAMILY,
     marginals.FAMILY,

@@ -15,6 +15,7 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.dense import Dense
+from strategies.operators.masks.energies import Energies, product_energies, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.scaled import Scaled
@@ -241,3 +242,9 @@ def kronecker_rows_product(outer: Kronecker, other: Operator) -> Array | None:
         part = factor.matmat(other.masks(i).T)
         result = (result[:, None, :] * part[None, :, :]).reshape(-1, other.shape[0])
     return result
+
+
+@structure_energies.register
+def kronecker_energies(workload: Kronecker) -> Energies | None:
+    """Return the products of the factors' energies."""
+    return product_energies([structure_energies(factor) for factor in workload.factors])

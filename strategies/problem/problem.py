@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, fits
+from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.problem.merging import Merging, can_merge, merge_columns
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
@@ -65,8 +66,16 @@ class Problem:
     @cached_property
     def merged_total(self) -> float:
         """``||W'||_F²`` over the merged cells: the loss of the Identity."""
-        workload = self.workload if self.merged_workload is None else self.merged_workload
-        return float(workload.row_squares().sum())
+        if self.merged_workload is not None:
+            return float(self.merged_workload.row_squares().sum())
+        if self.energies is not None:
+            return self.energies.total
+        return float(self.workload.row_squares().sum())
+
+    @cached_property
+    def energies(self) -> Energies | None:
+        """The workload's energies by its structure, None where that shows none."""
+        return structure_energies(self.workload)
 
     @cached_property
     def factor(self) -> Array | None:

@@ -8,9 +8,10 @@ optimal weights); the ratio ranks the unions that are generated.
 
 import numpy as np
 
-from strategies.methods.marginals.algebra import Energies, set_cells
+from strategies.methods.marginals.algebra import set_cells
 from strategies.operators import Array, current_cap
 from strategies.operators.masks.components import Bools, unique_rows
+from strategies.operators.masks.energies import Energies
 
 ENUMERATED = 16
 """Attributes up to which every subset is a candidate."""

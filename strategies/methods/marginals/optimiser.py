@@ -18,7 +18,6 @@ import scipy
 
 from strategies.methods.marginals.algebra import (
     Cover,
-    Energies,
     Ints,
     make_cover,
     marginals_loss,
@@ -26,6 +25,7 @@ from strategies.methods.marginals.algebra import (
 )
 from strategies.operators import Array, Norm
 from strategies.operators.masks.components import Bools
+from strategies.operators.masks.energies import Energies
 
 INFEASIBLE = 1e30
 """Value of the logarithm of the loss where a needed component has no eigenvalue."""

@@ -1,6 +1,7 @@
 """Answers of marginals, split into components, and rows of masks answered from them."""
 
 from collections.abc import Sequence
+from functools import singledispatch
 from itertools import product
 from math import prod
 
@@ -8,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.operators.base.memory import current_cap
-from strategies.operators.base.operator import Array
-from strategies.operators.masks.components import MaskRows
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.masks.components import MaskRows, mask_rows
 
 Ints = NDArray[np.int64]
 Residuals = dict[tuple[bool, ...], Array]
@@ -86,3 +87,28 @@ def _contract(rows: MaskRows, used: Ints, part: Ints, table: Array) -> Array:
         mask = rows.masks[i][part] / rows.masks[i].shape[1]
         weights = (weights[:, :, None] * mask[:, None, :]).reshape(len(part), -1)
     return np.asarray(weights @ table)
+
+
+def table_of(chosen: Sequence[int], residuals: Residuals, sizes: Sequence[int]) -> Array:
+    """Return the sum of the components below an attribute set, over the cells of its table."""
+    k = next(iter(residuals.values())).shape[1] if residuals else 1
+    result = np.zeros((*(sizes[i] for i in chosen), k))
+    for flags in product((False, True), repeat=len(chosen)):
+        key = [False] * len(sizes)
+        for i, flag in zip(chosen, flags, strict=True):
+            key[i] = flag
+        table = residuals.get(tuple(key))
+        if table is not None:
+            kept = [sizes[i] if flag else 1 for i, flag in zip(chosen, flags, strict=True)]
+            result += table.reshape(*kept, k)
+    return result.reshape(-1, k)
+
+
+@singledispatch
+def answers_from(workload: Operator, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
+    """Return ``W x`` for ``n x`` given by its components, None where W shows no way to it.
+
+    Rows of masks are answered row by row; other structures register a rule beside their class.
+    """
+    rows = mask_rows(workload)
+    return None if rows is None or rows.sizes != sizes else answer_rows(rows, residuals)
