@@ -16,6 +16,7 @@ from strategies.operators import (
     Kronecker,
     Marginals,
     Operator,
+    Partition,
     Product,
     ResidualMarginals,
     RowScaled,
@@ -120,6 +121,12 @@ def _(operator: RowScaled, factor: float) -> IntegerForm:
 def _(operator: Stack, factor: float) -> IntegerForm:
     forms = [integer_form(block, factor) for block in operator.blocks]
     return _joined(Stack([form.matrix for form in forms]), forms)
+
+
+@integer_form.register
+def _(operator: Partition, factor: float) -> IntegerForm:
+    forms = [integer_form(block, factor) for block in operator.blocks]
+    return _joined(Partition([form.matrix for form in forms]), forms)
 
 
 @integer_form.register

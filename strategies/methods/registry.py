@@ -8,6 +8,7 @@ from strategies.methods import (
     gaussian_optimal,
     identity,
     kronecker_p_identity,
+    kronecker_selections,
     p_identity,
     polished,
     row_space,
@@ -21,6 +22,7 @@ from strategies.problem.problem import Problem
 FAMILIES: tuple[Family, ...] = (
     identity.FAMILY,
     residual_marginals.FAMILY,
+    kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
     workload_itself.FAMILY,
     marginals.FAMILY,

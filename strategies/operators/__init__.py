@@ -18,6 +18,7 @@ from strategies.operators.gram import Gram
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
+from strategies.operators.partition import Partition
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
@@ -39,6 +40,7 @@ __all__ = [
     "MemoryCapError",
     "Norm",
     "Operator",
+    "Partition",
     "Product",
     "ResidualMarginals",
     "RowKronecker",

@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError
 
 from strategies.bounds.lower_bound import Certificate, closed_bound
 from strategies.methods.family import Family, Search
-from strategies.methods.registry import shares_of
+from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
     Dense,
     MemoryCapError,
@@ -91,6 +91,11 @@ class Portfolio:
         """The lower bound of the problem, shared by all that is found."""
         return Certificate(self.problem)
 
+    @cached_property
+    def closed_bound(self) -> float | None:
+        """The best bound that costs next to nothing, None where there is none."""
+        return closed_bound(self.problem)
+
     @property
     def best_loss(self) -> float:
         """Smallest loss so far; infinite before the first."""
@@ -102,8 +107,9 @@ class Portfolio:
         A bound in closed form serves both norms, a climbed one Gaussian noise.
         """
         merging = self.problem.merging
-        closed = closed_bound(self.problem)
-        if closed is not None and self.best_loss <= closed * (1 + CLOSED_GAP):
+        closed = self.closed_bound
+        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
+        if closed is not None and self.best_loss <= closed * (1 + gap):
             return True
         if self.problem.norm == "l1" or merging is None or merging.n_groups > LARGEST_CERTIFIED:
             return False
@@ -131,7 +137,7 @@ class Portfolio:
         """Let one family search; a failure for size or rank becomes a note."""
         began = time.monotonic()
         try:
-            search = Search(self.starts(family), self.generator, work)
+            search = Search(self.starts(family), self.generator, work, self.select_part)
             matrix = as_operator(family.search(self.problem, search), family.name)
             strategy, note = self.assessed(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
@@ -144,6 +150,12 @@ class Portfolio:
         self.found.append(strategy)
         kept = None if is_dense(strategy.matrix) else strategy.matrix
         self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
+
+    def select_part(self, workload: Operator, work: float) -> Operator:
+        """Return the best strategy found for a part of the workload, such as one factor."""
+        problem = Problem.of(workload, self.problem.norm)
+        able = requested_families("auto", problem)
+        return Portfolio(problem, able, self.generator, work, lambda event: None).run().matrix
 
     def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""

@@ -14,6 +14,9 @@ from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
+from strategies.operators.grouping import Grouping
+from strategies.operators.identity import Identity
+from strategies.operators.kronecker import Kronecker, kronecker_blocks
 from strategies.operators.masks.components import Bools, MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
 from strategies.operators.masks.residuals import (
@@ -24,6 +27,9 @@ from strategies.operators.masks.residuals import (
 )
 from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply
 from strategies.operators.tables.product_tables import ProductTables
+
+MOST_BLOCKS = 64
+"""Tables up to which marginals are taken for Kronecker products."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,6 +220,26 @@ def marginals_energies(workload: Marginals) -> Energies | None:
     """Return the energies from the subsets of the attribute sets: no row is listed."""
     squares = np.asarray(workload.weights, dtype=np.float64) ** 2
     return table_energies(workload.domain_sizes, workload.set_table, squares)
+
+
+@kronecker_blocks.register
+def marginals_blocks(workload: Marginals) -> list[tuple[float, Kronecker]] | None:
+    """Return one product of identities and totals for each table, where they are few."""
+    if len(workload.weights) > MOST_BLOCKS:
+        return None
+    sizes = workload.domain_sizes
+    return [
+        (
+            float(weight),
+            Kronecker(
+                [
+                    Identity(size) if i in chosen else Grouping(np.zeros(size, dtype=np.int64))
+                    for i, size in enumerate(sizes)
+                ]
+            ),
+        )
+        for chosen, weight in zip(workload.attribute_sets, workload.weights, strict=True)
+    ]
 
 
 @answers_from.register

@@ -46,6 +46,7 @@ OPERATORS: dict[str, Operator] = {
     "residual marginals": ops.ResidualMarginals(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25]),
     "kronecker": ops.Kronecker([ops.Dense(REAL), ops.Identity(3), GROUPS]),
     "stack": ops.Stack([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS, MARGINALS]),
+    "partition": ops.Partition([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS]),
     "scaled": ops.Scaled(0.1, PATHS),
     "scaled by an integer": ops.Scaled(3, TREE),
     "row scaled": ops.RowScaled(RANDOM.normal(size=11), PATHS),
