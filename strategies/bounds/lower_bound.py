@@ -15,6 +15,7 @@ from scipy import linalg
 
 from strategies.bounds.dual_weights import MARGIN, ascend, certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
+from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.operators import Array
 from strategies.operators.base.threads import one_thread
 from strategies.operators.kronecker import kronecker_blocks
@@ -66,8 +67,8 @@ def lower_bound(problem: Problem) -> float:
         return known
     product, merging = product_bound(problem), problem.merging
     if product > 0 and (merging is None or merging.n_groups > SMALL):
-        return product
-    return max(product, rows_bound(problem))
+        return max(product, row_maximum_bound(problem))
+    return max(product, row_maximum_bound(problem), rows_bound(problem))
 
 
 def product_bound(problem: Problem) -> float:
@@ -110,7 +111,9 @@ SMALL = 600
 def closed_bound(problem: Problem) -> float | None:
     """Return the best bound that costs next to nothing, None where there is none."""
     known = algebra_bound(problem)
-    return product_bound(problem) or None if known is None else known
+    if known is not None:
+        return known
+    return max(product_bound(problem), row_maximum_bound(problem)) or None
 
 
 def algebra_bound(problem: Problem) -> float | None:

@@ -9,6 +9,7 @@ from strategies.methods import (
     identity,
     kronecker_p_identity,
     kronecker_selections,
+    leaves,
     p_identity,
     polished,
     row_space,
@@ -21,6 +22,7 @@ from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     identity.FAMILY,
+    leaves.FAMILY,
     residual_marginals.FAMILY,
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,

@@ -27,6 +27,8 @@ from strategies.search.progress import Progress, Report
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
+AS_GOOD = 1e-3
+"""Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
 CLOSED_GAP = 1e-9
 """The same where the bound has a closed form."""
 OPTIMALITY_GAP = 1e-4
@@ -82,14 +84,37 @@ class Portfolio:
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
             raise MemoryCapError(f"no family could serve the workload: {notes}")
-        best = min(self.found, key=lambda strategy: strategy.loss)
+        best = self.smallest_of_the_best()
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
+
+    def smallest_of_the_best(self) -> Strategy:
+        """Return the strategy of least loss; for Gaussian noise the smallest that is as good.
+
+        Fewer answers take less time and room, and a thousandth of the loss is no price for that.
+        """
+        best = min(self.found, key=lambda strategy: strategy.loss)
+        if self.problem.norm == "l1":
+            return best
+        near = [one for one in self.found if one.loss <= best.loss * (1 + AS_GOOD)]
+        least = min(one.matrix.shape[0] for one in near)
+        return (
+            best
+            if best.matrix.shape[0] == least
+            else min(
+                (one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss
+            )
+        )
 
     @cached_property
     def certificate(self) -> Certificate:
         """The lower bound of the problem, shared by all that is found."""
         return Certificate(self.problem)
+
+    def meets_closed_bound(self, loss: float) -> bool:
+        """Tell whether a bound that costs next to nothing proves a loss optimal."""
+        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
+        return self.closed_bound is not None and loss <= self.closed_bound * (1 + gap)
 
     @cached_property
     def closed_bound(self) -> float | None:
@@ -107,9 +132,7 @@ class Portfolio:
         A bound in closed form serves both norms, a climbed one Gaussian noise.
         """
         merging = self.problem.merging
-        closed = self.closed_bound
-        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
-        if closed is not None and self.best_loss <= closed * (1 + gap):
+        if self.meets_closed_bound(self.best_loss):
             return True
         if self.problem.norm == "l1" or merging is None or merging.n_groups > LARGEST_CERTIFIED:
             return False
@@ -165,7 +188,7 @@ class Portfolio:
         if family.space == "merged":
             return self.strategy(family, merging.invert(matrix)), ""
         whole = self.strategy(family, matrix)
-        if not self.can_average(matrix):
+        if self.meets_closed_bound(whole.loss) or not self.can_average(matrix):
             return whole, ""
         averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):
