@@ -16,6 +16,7 @@ from strategies.operators import (
     MemoryCapError,
     Operator,
     Product,
+    RowKronecker,
     RowSpaceError,
     as_operator,
     fits,
@@ -27,6 +28,13 @@ from strategies.search.progress import Progress, Report
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
+TRIALS = ("identity", "marginals")
+TRIAL_WORK = 0.1
+"""Families of a trial, and the work of each."""
+MANY_CELLS = 1000
+"""Merged cells above which searches over all of them are worth a trial first."""
+GAIN = 1e-6
+"""Relative gain over the Identity that a trial must show."""
 AS_GOOD = 1e-3
 """Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
 CLOSED_GAP = 1e-9
@@ -58,6 +66,8 @@ class Portfolio:
         Work in seconds of the reference machine, for all searches together.
     report : callable
         Called with a `Progress` before each search.
+    may_stop_early : bool
+        Whether a short trial may decide that nothing else is tried.
     """
 
     problem: Problem
@@ -65,11 +75,14 @@ class Portfolio:
     generator: np.random.Generator
     limit: float
     report: Report
+    may_stop_early: bool = False
     found: list[Strategy] = field(default_factory=list, init=False)
     tried: list[Candidate] = field(default_factory=list, init=False)
 
     def run(self) -> Strategy:
         """Search with every family in turn, polish, and return the best strategy."""
+        if self.may_stop_early and self.promises_nothing():
+            return replace(min(self.found, key=lambda one: one.loss), candidates=tuple(self.tried))
         deadline = time.monotonic() + PATIENCE * self.limit
         steps = tuple(self.steps())
         truncated = False
@@ -87,6 +100,27 @@ class Portfolio:
         best = self.smallest_of_the_best()
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
+
+    def promises_nothing(self) -> bool:
+        """Tell whether a short trial of marginals shows that paths over many cells end there.
+
+        Rows of plain paths have their local minimum at the Identity, which long searches over
+        many cells leave only where weighted tables leave it at once.
+        """
+        merging = self.problem.merging
+        if self.problem.norm == "l2" or merging is None or merging.n_groups <= MANY_CELLS:
+            return False
+        trials = [family for family in self.families if family.name in TRIALS]
+        if len(trials) < len(TRIALS) or not isinstance(self.problem.workload, RowKronecker):
+            return False
+        for family in trials:
+            self.attempt(family, TRIAL_WORK)
+        if self.best_loss < self.problem.merged_total * (1 - GAIN):
+            self.found.clear()
+            self.tried.clear()
+            return False
+        self.tried.sort(key=lambda candidate: candidate.loss)
+        return True
 
     def smallest_of_the_best(self) -> Strategy:
         """Return the strategy of least loss; for Gaussian noise the smallest that is as good.

@@ -87,7 +87,7 @@ def select(
         default = DEFAULT_BEYOND_CELLS if problem.merging is None else DEFAULT_TIME_LIMIT
         limit = default if given is None else given
         with reporting(progress) as report, one_thread():
-            return Portfolio(problem, able, generator, limit, report).run()
+            return Portfolio(problem, able, generator, limit, report, method == "auto").run()
 
 
 def checked_time_limit(seconds: float) -> float:

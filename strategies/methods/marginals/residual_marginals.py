@@ -67,7 +67,7 @@ def is_served(problem: Problem) -> bool:
     """Tell whether the workload's components are known, and their tables fit in memory."""
     known = problem.energies
     if known is None:
-        return applies(problem)
+        return (problem.norm == "l2" or problem.merging is None) and applies(problem)
     if problem.workload.sizes is None and not known.is_invariant:
         return False
     return bool(set_cells(known.sets, known.sizes).sum() <= largest_table())
