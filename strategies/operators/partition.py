@@ -6,8 +6,11 @@ import numpy as np
 
 from strategies.operators.base.operator import Array, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError
-from strategies.operators.base.recovery import error_trace, estimate, is_explicit, row_errors
+from strategies.operators.base.recovery import error_trace, estimate, row_errors
 from strategies.operators.stack import Stack
+
+MOST_JOINT = 4 * 10**6
+"""Entries of a factorisation of all rows up to which they are solved with together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -28,7 +31,7 @@ class Partition(Stack):
         """Return the workload's blocks with those that answer them, None where they differ."""
         if not isinstance(workload, Stack) or len(workload.blocks) != len(self.blocks):
             return None
-        if is_explicit(self):  # then all rows together answer better
+        if min(self.shape) * self.shape[1] <= MOST_JOINT:  # all rows together answer better
             return None
         return list(zip(workload.blocks, self.blocks, strict=True))
 

@@ -83,6 +83,13 @@ class Strategy:
         """``loss / lower_bound``: the strategy is at most this far from optimal; inf without."""
         return self.loss / self.lower_bound if self.lower_bound > 0 else float("inf")
 
+    def __str__(self) -> str:
+        """Return method, loss and what is known about the optimum, which is computed."""
+        head = f"{self.method}: loss {self.loss:.6g} ({self.norm}), {self.matrix!r}"
+        if not self.lower_bound > 0:
+            return f"{head}; no lower bound is known: nothing says how far it is from optimal"
+        return f"{head}; at most {self.certified_ratio:.6g} times the optimum"
+
     @property
     def sensitivity_is_exact(self) -> bool:
         """Whether the sensitivity is the largest column norm itself, not a bound above it."""

@@ -9,10 +9,11 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from strategies.bounds.lower_bound import Certificate, closed_bound
-from strategies.methods.family import Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
     Dense,
+    Gram,
     MemoryCapError,
     Operator,
     Product,
@@ -35,6 +36,8 @@ MANY_CELLS = 1000
 """Merged cells above which searches over all of them are worth a trial first."""
 GAIN = 1e-6
 """Relative gain over the Identity that a trial must show."""
+TIE = 1e-9
+"""Relative difference of losses that is rounding."""
 AS_GOOD = 1e-3
 """Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
 CLOSED_GAP = 1e-9
@@ -50,6 +53,16 @@ POLISHING_SHARE_OF_LARGE = 0.2
 """Shares of the work for the families that only improve on what the others found."""
 QUICKLY_POLISHED = 1000
 """Merged cells up to which those get the larger share."""
+
+
+OWN_ROWS = Family(
+    "workload_itself",
+    "domain",
+    BOTH_NORMS,
+    lambda problem: True,
+    lambda problem, _: problem.workload,
+)
+"""The workload measured as it is: what every result has to be as good as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +107,24 @@ class Portfolio:
             self.attempt(family, work)
             if self.is_optimal():
                 break
+        if self.may_stop_early and self.own_loss() < self.best_loss * (1 - TIE):
+            self.attempt(OWN_ROWS, 0.0)
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
             raise MemoryCapError(f"no family could serve the workload: {notes}")
         best = self.smallest_of_the_best()
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
+
+    def own_loss(self) -> float:
+        """Return the loss of noise on each row of the workload itself, ``||W||² · rows``."""
+        workload = self.problem.workload
+        if isinstance(workload, Gram):  # its rows are not known
+            return float("inf")
+        try:
+            return workload.sensitivity(self.problem.norm) ** 2 * float(workload.shape[0])
+        except MemoryCapError:
+            return float("inf")
 
     def promises_nothing(self) -> bool:
         """Tell whether a short trial of marginals shows that paths over many cells end there.
