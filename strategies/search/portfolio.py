@@ -48,6 +48,8 @@ LARGEST_CERTIFIED = 4000
 """Merged cells up to which the bound is worth its price during the search."""
 LARGEST_DENSE = 4000
 """Merged cells up to which a strategy is handled as an explicit matrix."""
+MOST_AVERAGED = 2 * 10**7
+"""Entries of a strategy whose columns are averaged over merged cells."""
 POLISHING_SHARE = 0.5
 POLISHING_SHARE_OF_LARGE = 0.2
 """Shares of the work for the families that only improve on what the others found."""
@@ -275,7 +277,8 @@ class Portfolio:
         merging = self.problem.merging
         if merging is None:
             return False
-        return merging.n_groups <= LARGEST_DENSE and fits((matrix.entries,), 32)
+        few = matrix.entries <= MOST_AVERAGED and fits((matrix.entries,), 32)
+        return few and merging.n_groups <= LARGEST_DENSE
 
 
 def is_dense(matrix: Operator) -> bool:

@@ -101,7 +101,7 @@ def table_of(chosen: Sequence[int], residuals: Residuals, sizes: Sequence[int]) 
         if table is not None:
             kept = [sizes[i] if flag else 1 for i, flag in zip(chosen, flags, strict=True)]
             result += table.reshape(*kept, k)
-    return result.reshape(-1, k)
+    return result.reshape(prod(sizes[i] for i in chosen), k)
 
 
 @singledispatch

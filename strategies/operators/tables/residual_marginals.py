@@ -147,11 +147,11 @@ class ResidualMarginals(ProductTables):
 
     def _spread(self, chosen: tuple[int, ...], answers: Array) -> Array:
         """Return ``(⊗_U D)ᵀ answers``, a table over the cells of U."""
-        count = [difference_rows(self.domain_sizes[i]) for i in chosen]
-        table = answers.reshape(*count, -1)
+        sizes, k = [self.domain_sizes[i] for i in chosen], answers.shape[1]  # k may be 0
+        table = answers.reshape(*map(difference_rows, sizes), k)
         for axis, i in enumerate(chosen):
             table = along(differences(self.domain_sizes[i]).T, table, axis)
-        return table.reshape(-1, answers.shape[1])
+        return table.reshape(prod(sizes), k)
 
     def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of columns of D, set by set."""
