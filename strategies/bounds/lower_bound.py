@@ -30,7 +30,7 @@ LARGEST = 2600
 """Merged cells up to which the weights are climbed; above, they stay uniform."""
 ROUNDING = 1e-11
 """Share taken off a closed form: it is a sum of positive products, each rounded a few times."""
-MOST_CELLS = 3000
+MOST_CELLS = 3500
 """Cells that carry weight where there are more."""
 SPEED = 6e10
 """Operations a second of the reference machine in matrix products."""

@@ -238,7 +238,7 @@ def _hop(
     most = max(1, int(MOST_PAIRS / len(candidates)))
     around = active if len(active) <= most else generator.choice(active, most, replace=False)
     nearby = neighbours(candidates, around)
-    meter.used += 1e-8 * len(around) * len(candidates)
+    meter.used += 4e-9 * len(around) * len(candidates)
     start = np.zeros_like(weights)
     kept = active[generator.uniform(size=len(active)) > generator.choice(DROPPED)]
     start[kept] = weights[kept]
