@@ -104,7 +104,7 @@ def census_like(ages: int = 115, regions: int = 51) -> Operator:
     Examples
     --------
     >>> census_like().shape
-    (21268, 1478490)
+    (19708, 1477980)
     """
     years = np.arange(_positive("ages", ages))
     starts = np.unique(np.minimum([0, 5, 10, 15, 18, 20, 22, 25, 30, 40, 50, 60, 65, 75, 85], ages))
