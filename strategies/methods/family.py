@@ -12,6 +12,11 @@ from strategies.problem.problem import NORMS, Problem
 BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
 
 
+def no_selection(workload: Operator, work: float) -> Operator:
+    """Refuse to select for a part: only a portfolio can."""
+    raise ValueError("select: expected a search that a portfolio runs, to select for parts.")
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
     """What a family may use while it searches.
@@ -26,11 +31,15 @@ class Search:
         Work allowance in seconds of the reference machine. A family turns it into a fixed number
         of iterations or restarts by a count of operations, never by reading a clock, so that the
         result does not depend on how busy the machine is.
+    select : callable
+        From a smaller workload and a work allowance to the best strategy for it: what a family
+        asks that puts strategies of parts together.
     """
 
     starts: tuple[Operator, ...] = ()
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     work: float = 1.0
+    select: Callable[[Operator, float], Operator] = no_selection
 
 
 @dataclass(frozen=True, eq=False)

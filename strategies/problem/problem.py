@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, fits
+from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.merging import Merging, can_merge, merge_columns
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
@@ -69,7 +70,14 @@ class Problem:
         workload = self.workload if self.merged_workload is None else self.merged_workload
         if workload.has_distinct_columns:
             return float((workload.column_norms("l2") ** 2).sum())
+        if self.merged_workload is None and self.energies is not None:
+            return self.energies.total
         return float(workload.row_squares().sum())
+
+    @cached_property
+    def energies(self) -> Energies | None:
+        """The workload's energies by its structure, None where that shows none."""
+        return structure_energies(self.workload)
 
     @cached_property
     def ordered(self) -> OrderedGram | None:

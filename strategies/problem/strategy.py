@@ -114,7 +114,8 @@ class Strategy:
             if self.lower_bound > 0
             else "no lower bound is known, so it may be far from the optimum"
         )
-        return f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {known}"
+        found = f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {self.matrix!r}"
+        return f"{found}; {known}"
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""

@@ -91,7 +91,7 @@ def select(
         able = requested_families(method, problem)
         limit = default_limit(problem) if given is None else given
         with reporting(progress) as report, one_thread():
-            return Portfolio(problem, able, generator, limit, report).run()
+            return Portfolio(problem, able, generator, limit, report, method == "auto").run()
 
 
 def default_limit(problem: Problem) -> float:

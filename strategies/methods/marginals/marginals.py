@@ -15,11 +15,12 @@ ResidualPlanner (2023), the same algebra for Gaussian noise.
 import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, Family, Search
-from strategies.methods.marginals.algebra import Energies, workload_energies
+from strategies.methods.marginals.algebra import set_cells, workload_energies
 from strategies.methods.marginals.candidates import candidate_sets, largest_table
 from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.masks.components import MAX_FIXED, Bools, mask_rows
+from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
 
 MANY_COMPONENTS = 2000
@@ -77,6 +78,9 @@ def applies(problem: Problem) -> bool:
     workload = problem.workload
     if workload.sizes is None or len(workload.sizes) < 2:
         return False
+    if problem.energies is not None:
+        known = problem.energies
+        return bool(set_cells(known.sets, known.sizes).max() <= largest_table())
     rows = mask_rows(workload)
     if rows is None:
         n = workload.shape[1]
