@@ -14,6 +14,7 @@ from scipy import linalg
 
 from strategies.bounds.dual_weights import MARGIN, ascend, certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
+from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import Array
 from strategies.operators.base.threads import one_thread
 from strategies.problem.problem import Problem
@@ -57,6 +58,8 @@ class Certificate:
 
 def lower_bound(problem: Problem) -> float:
     """Return a bound that the loss of no strategy can be below; 0 where none is known."""
+    if not problem.is_total:
+        return worst_bound(problem)
     merging, gram = problem.merging, None
     if merging is not None and merging.n_groups > LARGEST:
         gram = problem.gram

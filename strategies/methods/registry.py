@@ -17,6 +17,7 @@ from strategies.methods import (
 )
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals
+from strategies.methods.worst import weighted_rows
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
@@ -29,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     tree_hierarchy.FAMILY,
     row_space.FAMILY,
     p_identity.FAMILY,
+    weighted_rows.FAMILY,
     polished.FAMILY,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""

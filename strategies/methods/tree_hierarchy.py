@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.error_norm import descended_rows
 from strategies.methods.descents.row_weights import SHARPNESS, Candidates, weighted_rows
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.operators import (
     Array,
     Dense,
@@ -88,9 +89,10 @@ def node_strategy(workload: Any, nodes: Any, norm: Norm = "l1", work: float = 2.
 
 def weighted_nodes(problem: Problem, nodes: Array, work: float) -> Operator:
     """Return nodes over the merged cells, and the merged cells, with optimised weights."""
-    factor = problem.factor
-    if factor is None:
+    found = descended_rows(problem)
+    if found is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
+    factor, errors = found
     g = factor.shape[1]
     single = np.abs(nodes).astype(bool).sum(axis=1) == 1
     rows = np.concatenate([nodes[~single], np.eye(g)])
@@ -99,8 +101,8 @@ def weighted_nodes(problem: Problem, nodes: Array, work: float) -> Operator:
     m = len(rows)
     price = step_seconds(2.0 * m * g * g + g**3 + 2.0 * len(factor) * g * (g + m), m * g // 4)
     iterations = min(ITERATIONS, max(1, int(work / price / len(SHARPNESS))))
-    candidates = Candidates(rows, factor, problem.norm)
-    return Dense(weighted_rows(candidates, start, iterations))
+    candidates = Candidates(rows, factor, problem.norm, errors)
+    return Dense(weighted_rows(candidates, start, iterations).matrix)
 
 
 def path_nodes(workload: Operator) -> RowKronecker | None:
@@ -152,5 +154,12 @@ def applies(problem: Problem) -> bool:
 
 
 FAMILY = Family(
-    "tree_hierarchy", "merged", BOTH_NORMS, applies, tree_hierarchy, share=0.3, largest_for_l1=200
+    "tree_hierarchy",
+    "merged",
+    BOTH_NORMS,
+    applies,
+    tree_hierarchy,
+    share=0.3,
+    largest_for_l1=200,
+    objectives=BOTH_OBJECTIVES,
 )

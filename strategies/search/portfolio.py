@@ -22,6 +22,7 @@ from strategies.operators import (
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
+from strategies.search.nearby_total import total_near
 from strategies.search.objective import assess
 from strategies.search.progress import Progress, Report
 
@@ -124,7 +125,7 @@ class Portfolio:
         began = time.monotonic()
         try:
             search = Search(self.starts(family), self.generator, work)
-            matrix = as_operator(family.search(self.problem, search), family.name)
+            matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.assessed(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:
@@ -136,6 +137,15 @@ class Portfolio:
         self.found.append(strategy)
         kept = None if is_dense(strategy.matrix) else strategy.matrix
         self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
+
+    def problem_of(self, family: Family) -> Problem:
+        """Return the problem, or one of total error near it where a family knows no other."""
+        return self.problem if self.problem.aim.objective in family.objectives else self.surrogate
+
+    @cached_property
+    def surrogate(self) -> Problem:
+        """The total error of rows weighted so that the worst count most."""
+        return total_near(self.problem)
 
     def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""
