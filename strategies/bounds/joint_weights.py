@@ -111,7 +111,7 @@ def assess_joint(rows: DistinctRows, groups: Array, cells: Array) -> JointDual:
     inner = (vectors * fourth).T @ solved
     errors = np.einsum("ij,ij->j", inner, inner)
     norms = np.einsum("ij,ij->j", columns, columns)
-    sums = np.bincount(rows.groups, weights=errors)
+    sums = np.asarray(np.bincount(rows.groups, weights=errors), dtype=np.float64)
     return JointDual(groups, cells, float(np.sqrt(values).sum()), sums, norms)
 
 

@@ -13,18 +13,22 @@ from scipy import linalg
 from strategies.bounds.dual_weights import MARGIN
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import JointDual, certified_joint_bound, climb
-from strategies.operators import Array, Marginals, Norm, Operator, RowScaled
-from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators import Marginals, Norm, Operator, RowScaled
+from strategies.operators.masks.components import Bools, MaskRows, mask_rows
 from strategies.problem.distinct_rows import DistinctRows
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-4
 """Gap at which the climb stops."""
+COARSE = 5e-4
+"""The same where one step takes longer than `COSTLY` seconds."""
+COSTLY = 0.1
 WORK: dict[Norm, float] = {"l1": 4.0, "l2": 24.0}
 """Seconds of the reference machine that a climb may cost: for "l2" it is the search itself."""
 LARGEST = 2600
 """Merged cells, or rows, up to which the weights are climbed."""
+MOST_STEPS = 400
 SPEED = 6e10
 """Operations a second of the reference machine in matrix products."""
 
@@ -37,7 +41,7 @@ def worst_bound(problem: Problem) -> float:
     if rows is not None:
         return max(certified_joint_bound(rows, joint_dual(problem, rows)), row_bound(rows))
     count = problem.aim.n_groups(problem.workload.shape[0])
-    return max(total_bound(problem) / count, entry_bound(problem.workload, problem.aim))
+    return float(max(total_bound(problem) / count, entry_bound(problem.workload, problem.aim)))
 
 
 def climbable_rows(problem: Problem) -> DistinctRows | None:
@@ -53,16 +57,21 @@ def joint_dual(problem: Problem, rows: DistinctRows) -> JointDual:
     """Return the joint weights of a problem's rows, climbed once for as long as the rows live."""
     known = _DUALS.get(rows)
     if known is None:
-        known = climb(rows, TOLERANCE, steps_within(rows, WORK[problem.norm]))
+        tolerance = TOLERANCE if step_cost(rows) < COSTLY else COARSE
+        known = climb(rows, tolerance, steps_within(rows, WORK[problem.norm]))
         _DUALS[rows] = known
     return known
 
 
 def steps_within(rows: DistinctRows, work: float) -> int:
     """Return how many updates of the weights a work allowance covers, at least two."""
+    return max(2, min(MOST_STEPS, int(work / step_cost(rows))))
+
+
+def step_cost(rows: DistinctRows) -> float:
+    """Return the seconds of one update on the reference machine."""
     (k, g), r = rows.rows.shape, len(rows.factor)
-    products = 2.0 * r**2 * (3 * g + 3 * k) + 25.0 * r**3
-    return max(2, min(400, int(work / (1e-4 + products / SPEED))))
+    return 1e-4 + r * r * (6.0 * (g + k) + 25.0 * r) / SPEED
 
 
 def row_bound(rows: DistinctRows) -> float:
@@ -100,6 +109,6 @@ def entry_bound(workload: Operator, aim: Aim) -> float:
     return aim.value(np.where(nonempty(rows), scales.astype(np.float64) ** 2, 0.0))
 
 
-def nonempty(rows: MaskRows) -> Array:
+def nonempty(rows: MaskRows) -> Bools:
     """Tell which rows of masks have a cell."""
-    return np.all([mask.any(axis=1) for mask in rows.masks], axis=0)
+    return np.asarray(np.all([mask.any(axis=1) for mask in rows.masks], axis=0))

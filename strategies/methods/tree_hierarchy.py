@@ -102,7 +102,7 @@ def weighted_nodes(problem: Problem, nodes: Array, work: float) -> Operator:
     price = step_seconds(2.0 * m * g * g + g**3 + 2.0 * len(factor) * g * (g + m), m * g // 4)
     iterations = min(ITERATIONS, max(1, int(work / price / len(SHARPNESS))))
     candidates = Candidates(rows, factor, problem.norm, errors)
-    return Dense(weighted_rows(candidates, start, iterations).matrix)
+    return Dense(weighted_rows(candidates, start, iterations))
 
 
 def path_nodes(workload: Operator) -> RowKronecker | None:

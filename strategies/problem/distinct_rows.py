@@ -75,7 +75,8 @@ def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:
         return None
     picked = form[first]
     if not agrees(form, picked, inverse):  # a hash met twice: every row stands for itself
-        first, inverse, counts, picked = np.arange(q), np.arange(q), np.ones(q), form
+        first, inverse, picked = np.arange(q), np.arange(q), form
+        counts = np.ones(q, dtype=np.int64)
     rows = np.asarray(picked.toarray() if merged.prefers_sparse else picked, dtype=np.float64)
     kept = rows.any(axis=1)
     origin = np.where(kept, np.cumsum(kept) - 1, -1)[inverse]

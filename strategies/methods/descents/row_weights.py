@@ -89,8 +89,13 @@ class WeightedRows:
     matrix: Array
 
 
-def weighted_rows(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
-    """Return the weighted rows after every round of a number of iterations, pruned.
+def weighted_rows(candidates: Candidates, weights: Array, iterations: int) -> Array:
+    """Return the weighted rows where `descended_weights` ends, pruned (m', g)."""
+    return descended_weights(candidates, weights, iterations).matrix
+
+
+def descended_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
+    """Return weights and weighted rows after every round of a number of iterations, pruned.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ from strategies.methods.descents.error_norm import descended_rows
 from strategies.methods.descents.row_weights import (
     SHARPNESS,
     Candidates,
+    descended_weights,
     matrix_loss,
-    weighted_rows,
 )
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import Array, Dense, Operator
@@ -40,12 +40,12 @@ def own_weighted_rows(problem: Problem, search: Search) -> Operator:
     price = step_seconds(2.0 * m * g * g + g**3 + 2.0 * k * g * (g + m), m * g // 4)
     count = int(search.work / (price * len(SHARPNESS) * TRIAL))
     trials = [
-        weighted_rows(candidates, start, TRIAL)
+        descended_weights(candidates, start, TRIAL)
         for start in starts(candidates.rows, search.generator, min(MOST_STARTS, max(1, count // 2)))
     ]
     best = min(trials, key=lambda trial: matrix_loss(candidates, trial.matrix))
     steps = min(ITERATIONS, int(0.5 * search.work / (price * len(SHARPNESS))))
-    last = weighted_rows(candidates, best.weights, steps) if steps > 0 else best
+    last = descended_weights(candidates, best.weights, steps) if steps > 0 else best
     return Dense(min((best, last), key=lambda one: matrix_loss(candidates, one.matrix)).matrix)
 
 
