@@ -71,7 +71,7 @@ def steps_within(rows: DistinctRows, work: float) -> int:
 def step_cost(rows: DistinctRows) -> float:
     """Return the seconds of one update on the reference machine."""
     (k, g), r = rows.rows.shape, len(rows.factor)
-    return 1e-4 + r * r * (6.0 * (g + k) + 25.0 * r) / SPEED
+    return float(1e-4 + r * r * (6.0 * (g + k) + 25.0 * r) / SPEED)
 
 
 def row_bound(rows: DistinctRows) -> float:
