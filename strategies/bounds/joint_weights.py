@@ -118,7 +118,10 @@ def assess_joint(rows: DistinctRows, groups: Array, cells: Array) -> JointDual:
 def joint_spectrum(rows: DistinctRows, groups: Array, cells: Array) -> tuple[Array, Array, Array]:
     """Return L, the eigenvalues of K, kept off zero, and its eigenvectors."""
     inner = rows.coordinates
-    half = linalg.cholesky((inner.T * groups[rows.groups]) @ inner, lower=True, check_finite=False)
+    gram = (inner.T * groups[rows.groups]) @ inner
+    rounding = 4 * len(gram) * np.finfo(float).eps * gram.diagonal().max()
+    gram[np.diag_indices_from(gram)] += rounding  # of full rank, whatever the weights
+    half = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
     scaled = half.T @ rows.factor
     moment = (scaled * cells) @ scaled.T
     values, vectors = linalg.eigh(moment, driver="evd", overwrite_a=True, check_finite=False)

@@ -190,7 +190,9 @@ def applies(problem: Problem) -> bool:
     if problem.merging is None:
         return False
     g = problem.merging.n_groups
-    return 1 < g <= LARGEST and fits((g, g), 64)
+    if not (1 < g <= LARGEST and fits((g, g), 64)):
+        return False
+    return problem.is_total or problem.distinct_rows is not None
 
 
 FAMILY = Family(

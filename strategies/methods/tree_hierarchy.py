@@ -149,6 +149,8 @@ def applies(problem: Problem) -> bool:
     """Tell whether paths show behind the workload, over few enough merged cells."""
     if problem.merging is None or problem.merging.n_groups > LARGEST:
         return False
+    if not problem.is_total and problem.distinct_rows is None:
+        return False
     n = problem.workload.shape[1]
     return fits((MOST_NODES, n), 16) and mask_rows(problem.workload) is not None
 

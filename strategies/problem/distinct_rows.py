@@ -56,9 +56,10 @@ class DistinctRows:
     @cached_property
     def coordinates(self) -> Array:
         """C (k, r) with ``R = C F``."""
-        gram = self.factor @ self.factor.T  # diagonal up to rounding, and solved with as it is
-        solved = linalg.solve(gram, self.factor @ self.rows.T, assume_a="pos")
-        return np.asarray(solved.T)
+        lengths = np.linalg.norm(self.factor, axis=1)
+        unit = self.factor / lengths[:, None]  # orthonormal up to rounding, and solved with as is
+        solved = linalg.solve(unit @ unit.T, unit @ self.rows.T, assume_a="pos")
+        return np.asarray(solved.T / lengths)
 
 
 def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:

@@ -23,6 +23,8 @@ PRUNED = 5e-4
 """Share of the largest weight below which a row is left out."""
 LEAST_LOG = -8.5
 """Least log-weight, so that systems stay regular."""
+LARGEST_LOG = 200.0
+"""Largest log-weight that a line search may try, so that squares stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class Candidates:
 def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tuple[float, Array]:
     """Return the log of the smoothed loss at weights ``exp(logs)``, and its gradient."""
     rows, power = candidates.rows, candidates.power
-    weights = np.exp(np.maximum(logs, LEAST_LOG))
+    weights = np.exp(np.clip(logs, LEAST_LOG, LARGEST_LOG))
     weighted = rows * weights[:, None]
     triangle, info = linalg.lapack.dpotrf(weighted.T @ weighted, lower=True, overwrite_a=True)
     if info != 0:
@@ -70,7 +72,7 @@ def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tupl
     column = np.divide(tops, sums, out=np.zeros_like(sums), where=sums > 0) / total
     value = 2.0 / power * (np.log(largest) + np.log(total) / sharpness) + log_error
     gradient = 2.0 * (np.abs(weighted) ** power) @ column - 2.0 * pulls
-    return float(value), np.where(logs > LEAST_LOG, gradient, 0.0)
+    return float(value), np.where((logs > LEAST_LOG) & (logs < LARGEST_LOG), gradient, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
