@@ -18,6 +18,7 @@ from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.row_maximum import row_maximum_bound
+from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import Array, Gram
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.threads import one_thread
@@ -67,6 +68,8 @@ class Certificate:
 
 def lower_bound(problem: Problem) -> float:
     """Return a bound that the loss of no strategy can be below; 0 where none is known."""
+    if not problem.is_total:
+        return worst_bound(problem)
     known = algebra_bound(problem)
     if known is not None:
         return known
@@ -117,6 +120,8 @@ SMALL = 600
 
 def closed_bound(problem: Problem) -> float | None:
     """Return the best bound that costs next to nothing, None where there is none."""
+    if not problem.is_total:
+        return None
     known = algebra_bound(problem)
     if known is not None:
         return known

@@ -20,6 +20,7 @@ from strategies.methods import (
 from strategies.methods.family import Family
 from strategies.methods.marginals import marginals, residual_marginals
 from strategies.methods.ordered import ordered_cells
+from strategies.methods.worst import weighted_rows
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
@@ -36,6 +37,7 @@ FAMILIES: tuple[Family, ...] = (
     tree_hierarchy.FAMILY,
     row_space.FAMILY,
     p_identity.FAMILY,
+    weighted_rows.FAMILY,
     polished.FAMILY,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from strategies.bounds.lower_bound import Certificate, closed_bound
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
     Dense,
@@ -24,6 +24,7 @@ from strategies.operators import (
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
+from strategies.search.nearby_total import total_near
 from strategies.search.objective import assess
 from strategies.search.progress import Progress, Report
 
@@ -44,6 +45,8 @@ CLOSED_GAP = 1e-9
 """The same where the bound has a closed form."""
 OPTIMALITY_GAP = 1e-4
 """Certified distance from optimal at which a search for Gaussian noise ends."""
+WORST_GAP = 6e-4
+"""The same for the worst row or group, where a step of the search costs more."""
 LARGEST_CERTIFIED = 4000
 """Merged cells up to which the bound is worth its price during the search."""
 LARGEST_DENSE = 4000
@@ -63,6 +66,7 @@ OWN_ROWS = Family(
     BOTH_NORMS,
     lambda problem: True,
     lambda problem, _: problem.workload,
+    objectives=BOTH_OBJECTIVES,
 )
 """The workload measured as it is: what every result has to be as good as."""
 
@@ -119,12 +123,16 @@ class Portfolio:
         return replace(best, candidates=ranking, truncated=truncated)
 
     def own_loss(self) -> float:
-        """Return the loss of noise on each row of the workload itself, ``||W||² · rows``."""
+        """Return the loss of noise on each row of the workload itself, ``||W||² · rows``.
+
+        For the worst row or group, the rows of the largest group.
+        """
         workload = self.problem.workload
         if isinstance(workload, Gram):  # its rows are not known
             return float("inf")
+        rows = self.problem.aim.most_rows(workload.shape[0])
         try:
-            return workload.sensitivity(self.problem.norm) ** 2 * float(workload.shape[0])
+            return workload.sensitivity(self.problem.norm) ** 2 * float(rows)
         except MemoryCapError:
             return float("inf")
 
@@ -137,8 +145,8 @@ class Portfolio:
         merging = self.problem.merging
         if self.problem.norm == "l2" or merging is None or merging.n_groups <= MANY_CELLS:
             return False
-        if self.problem.ordered is not None:  # served by a family of its own
-            return False
+        if not self.problem.is_total or self.problem.ordered is not None:
+            return False  # those have families of their own
         trials = [family for family in self.families if family.name in TRIALS]
         if len(trials) < len(TRIALS) or not isinstance(self.problem.workload, RowKronecker):
             return False
@@ -201,7 +209,8 @@ class Portfolio:
             return False
         if len(self.tried) < 2:  # the cheapest family has no chance worth a certificate
             return False
-        return self.best_loss <= self.certificate() * (1 + OPTIMALITY_GAP)
+        gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
+        return self.best_loss <= self.certificate() * (1 + gap)
 
     def steps(self) -> Iterator[tuple[Family, float]]:
         """Yield every search with its share of the work: those from scratch, then the polishers."""
@@ -224,7 +233,7 @@ class Portfolio:
         began = time.monotonic()
         try:
             search = Search(self.starts(family), self.generator, work, self.select_part)
-            matrix = as_operator(family.search(self.problem, search), family.name)
+            matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.assessed(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:
@@ -242,6 +251,18 @@ class Portfolio:
         problem = Problem.of(workload, self.problem.norm)
         able = requested_families("auto", problem)
         return Portfolio(problem, able, self.generator, work, lambda event: None).run().matrix
+
+    def problem_of(self, family: Family) -> Problem:
+        """Return the problem, or one of total error near it where a family knows no other."""
+        if self.problem.aim.objective in family.objectives:
+            return self.problem
+        near = self.surrogate
+        return near if family.serves(near) else self.problem.summed()  # weights hide structure
+
+    @cached_property
+    def surrogate(self) -> Problem:
+        """The total error of rows weighted so that the worst count most."""
+        return total_near(self.problem)
 
     def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""

@@ -8,6 +8,7 @@ from mrf_matrix.mechanisms.budgets.neighboring import (
     neighboring_factor,
     squared_factor,
 )
+from mrf_matrix.mechanisms.budgets.shares import budget_shares
 
 __all__ = [
     "NEIGHBORING",
@@ -16,6 +17,7 @@ __all__ = [
     "PureDP",
     "approximate_epsilon",
     "as_budget",
+    "budget_shares",
     "neighboring_factor",
     "squared_factor",
     "zcdp_for",

@@ -143,7 +143,10 @@ class ProductTables(Operator):
         rows = mask_rows(workload)
         if rows is None or rows.sizes != self.domain_sizes:
             return None
-        parts = components(rows)
+        return self.errors_of(components(rows))
+
+    def errors_of(self, parts: Components) -> Array:
+        """Return ``||(W A⁺)_r||²`` of rows known by their energies on the components."""
         values = self._spanned(parts)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         return np.asarray(parts.energies @ inverse, dtype=np.float64)
