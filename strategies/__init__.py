@@ -21,6 +21,7 @@ from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.objective import evaluate
 from strategies.search.progress import Progress
 from strategies.search.select import select
+from strategies.search.smallest_budget import SmallestBudget, smallest_budget
 
 __all__ = [
     "Candidate",
@@ -33,6 +34,7 @@ __all__ = [
     "Progress",
     "RowSpaceError",
     "Search",
+    "SmallestBudget",
     "Strategy",
     "evaluate",
     "examples",
@@ -40,4 +42,5 @@ __all__ = [
     "memory_cap",
     "merge_columns",
     "select",
+    "smallest_budget",
 ]

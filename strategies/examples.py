@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from strategies.operators import Dense, Marginals, Operator
+from strategies.operators import Dense, Kronecker, Marginals, Operator, Stack
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.prefix_sums import PrefixSums
 
@@ -82,6 +82,51 @@ def marginals(sizes: Sequence[int], order: int) -> Operator:
         raise ValueError(f"order={order}: expected 0 to {len(sizes)}, the number of attributes.")
     attribute_sets = list(combinations(range(len(sizes)), order))
     return Marginals(sizes, attribute_sets, [1.0] * len(attribute_sets))
+
+
+def census_like(ages: int = 115, regions: int = 51) -> Operator:
+    """Return person counts of a census in the manner of its Summary File 1, a union of products.
+
+    Over sex (2) x age x race (63) x ethnicity (2) x region: totals, sexes by age bands, races by
+    ethnicity, adults among them, and single ages of minors, each for the whole country and for
+    every region.
+
+    Parameters
+    ----------
+    ages, regions : int
+        Codes of age, from 0 years on, and of region.
+
+    References
+    ----------
+    McKenna, Miklau, Hay, Machanavajjhala: Optimizing error of high-dimensional statistical queries
+    under differential privacy (2018), whose SF1 workload has this shape.
+
+    Examples
+    --------
+    >>> census_like().shape
+    (19708, 1477980)
+    """
+    years = np.arange(_positive("ages", ages))
+    starts = np.unique(np.minimum([0, 5, 10, 15, 18, 20, 22, 25, 30, 40, 50, 60, 65, 75, 85], ages))
+    starts = starts[starts < ages]
+    bands = (
+        np.searchsorted(starts, years, side="right") - 1 == np.arange(len(starts))[:, None]
+    ) * 1
+    adults = (years >= 18)[None, :] * 1
+    minors = np.eye(ages, dtype=np.int64)[:18]
+    everyone = np.ones((1, ages), dtype=np.int64)
+    sex, race, ethnicity = np.eye(2), np.eye(63), np.eye(2)
+    both, any_race, any_ethnicity = np.ones((1, 2)), np.ones((1, 63)), np.ones((1, 2))
+    where = np.concatenate([np.ones((1, _positive("regions", regions))), np.eye(regions)])
+    tables = [
+        (both, everyone, any_race, any_ethnicity),
+        (sex, bands, any_race, any_ethnicity),
+        (both, everyone, race, ethnicity),
+        (both, adults, race, ethnicity),
+        (sex, minors, any_race, any_ethnicity),
+        (sex, bands, any_race, ethnicity),
+    ]
+    return Stack([Kronecker([Dense(part) for part in (*table, where)]) for table in tables])
 
 
 def _positive(name: str, value: int) -> int:

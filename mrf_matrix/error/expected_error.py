@@ -183,6 +183,11 @@ add_remove neighbours, discrete Laplace noise of scale 1)
             "workload is None: a bare matrix answers no workload of its own. Expected a "
             "workload, or a Strategy from strategies.select."
         )
+    if strategy.objective != "total":
+        raise ValueError(
+            f"workload is None: the strategy's own loss is of objective={strategy.objective!r}, "
+            f"not the total. Expected the workload."
+        )
     real = strategy.loss / strategy.sensitivity**2
     return ExpectedError(mechanism, classes, real / float(mechanism.rounded.scale) ** 2, None)
 

@@ -7,9 +7,17 @@ from typing import Literal
 import numpy as np
 
 from strategies.operators import Norm, Operator
+from strategies.problem.objective import OBJECTIVES, Objective
 from strategies.problem.problem import NORMS, Problem
 
 BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
+BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)
+TOTAL_ONLY: frozenset[Objective] = frozenset({"total"})
+
+
+def no_selection(workload: Operator, work: float) -> Operator:
+    """Refuse to select for a part: only a portfolio can."""
+    raise ValueError("select: expected a search that a portfolio runs, to select for parts.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +34,15 @@ class Search:
         Work allowance in seconds of the reference machine. A family turns it into a fixed number
         of iterations or restarts by a count of operations, never by reading a clock, so that the
         result does not depend on how busy the machine is.
+    select : callable
+        From a smaller workload and a work allowance to the best strategy for it: what a family
+        asks that puts strategies of parts together.
     """
 
     starts: tuple[Operator, ...] = ()
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     work: float = 1.0
+    select: Callable[[Operator, float], Operator] = no_selection
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +71,9 @@ class Family:
     largest_if_ordered : int, optional
         Merged cells up to which the automatic portfolio tries it where cells are ordered, as for
         prefix sums: `strategies.methods.ordered` serves those above. None for any.
+    objectives : frozenset of {"total", "max"}
+        The objectives it can minimise. For the worst row, a family of the total alone is asked
+        for the total of rows weighted so that the worst count most, as a start for others.
     """
 
     name: str
@@ -70,6 +85,7 @@ class Family:
     share: float = 1.0
     largest_for_l1: int | None = None
     largest_if_ordered: int | None = None
+    objectives: frozenset[Objective] = TOTAL_ONLY
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name in ("", "auto"):
@@ -78,13 +94,18 @@ class Family:
             raise ValueError(f"space={self.space!r}: expected 'merged' or 'domain'.")
         if not self.norms or not self.norms <= BOTH_NORMS:
             raise ValueError(f"norms={self.norms!r}: expected a frozenset of 'l1' and 'l2'.")
+        if not self.objectives or not self.objectives <= BOTH_OBJECTIVES:
+            raise ValueError(
+                f"objectives={self.objectives!r}: expected a frozenset of 'total' and 'max'."
+            )
         if not 0 <= self.share < float("inf"):
             raise ValueError(f"share={self.share!r}: expected a finite number of at least 0.")
 
     def serves(self, problem: Problem) -> bool:
         """Tell whether the family has the norm, the cells and the will for a problem."""
         enumerable = self.space == "domain" or problem.merging is not None
-        return problem.norm in self.norms and enumerable and self.applies(problem)
+        wanted = "total" in self.objectives or not problem.is_total
+        return problem.norm in self.norms and enumerable and wanted and self.applies(problem)
 
     def is_worthwhile(self, problem: Problem) -> bool:
         """Tell whether the automatic portfolio spends time on it for a problem."""

@@ -6,8 +6,10 @@ for "l1" it is a start for the families that descend.
 """
 
 from strategies.bounds.dual_weights import ascend, gaussian_strategy
+from strategies.bounds.joint_weights import joint_strategy
 from strategies.bounds.lower_bound import steps_within
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.bounds.worst_bound import climbable_rows, joint_dual
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 
@@ -20,6 +22,9 @@ LARGEST = 2600
 
 def gaussian_optimal(problem: Problem, search: Search) -> Operator:
     """Return the strategy of least loss for "l2", over the merged cells."""
+    rows = climbable_rows(problem)
+    if rows is not None:
+        return Dense(joint_strategy(rows, joint_dual(problem, rows)))
     factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
@@ -31,6 +36,8 @@ def gaussian_optimal(problem: Problem, search: Search) -> Operator:
 def applies(problem: Problem) -> bool:
     """Tell whether the merged cells are few enough for a spectrum of their Gram."""
     if problem.merging is None:
+        return False
+    if not problem.is_total and climbable_rows(problem) is None:
         return False
     g = problem.merging.n_groups
     return g <= LARGEST and fits((g, g), 32)
@@ -45,4 +52,5 @@ FAMILY = Family(
     share=0.5,
     largest_for_l1=500,
     largest_if_ordered=64,
+    objectives=BOTH_OBJECTIVES,
 )

@@ -6,7 +6,7 @@ objective wherever ``|H_ij| <= min(H_ii, H_jj)`` for ``H = W'ᵀW'``, which hold
 workload, and never above the Identity on the cells themselves.
 """
 
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.operators import Identity, Operator
 from strategies.problem.problem import Problem
 
@@ -18,4 +18,12 @@ def identity(problem: Problem, search: Search) -> Operator:
     return problem.merging.invert(Identity(problem.merging.n_groups))
 
 
-FAMILY = Family("identity", "domain", BOTH_NORMS, lambda problem: True, identity, share=0.0)
+FAMILY = Family(
+    "identity",
+    "domain",
+    BOTH_NORMS,
+    lambda problem: True,
+    identity,
+    share=0.0,
+    objectives=BOTH_OBJECTIVES,
+)

@@ -16,9 +16,10 @@ from itertools import islice, zip_longest
 import numpy as np
 
 from strategies.methods.descents.descent import step_seconds
-from strategies.methods.descents.free_columns_descent import descend_columns
+from strategies.methods.descents.error_norm import TOTAL, ErrorNorm, descended_rows
+from strategies.methods.descents.free_columns_descent import FILL, descend_columns
 from strategies.methods.descents.p_identity_descent import descend, p_identity_matrix
-from strategies.methods.family import Family, Search
+from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
 from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
 from strategies.operators.base.pseudo_inverse import factorised
@@ -40,38 +41,42 @@ NEAR = 1e-3
 
 def polished(problem: Problem, search: Search) -> Operator:
     """Return the best of several starts after descents over all entries, over the merged cells."""
-    factor = problem.factor
-    if factor is None:
+    enumerated = descended_rows(problem)
+    if enumerated is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
-    found = affordable_polishes(polishes_in_order(problem, factor, search.starts), search.work)
+    factor, errors = enumerated
+    ordered = polishes_in_order(problem, factor, errors, search.starts)
+    found = affordable_polishes(ordered, search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
     lowest = float("inf")
     for polish in found:
         matrix = polish.run(search.work / len(found), search.generator)
-        loss = direct_loss(factor, matrix)
+        loss = direct_loss(factor, matrix, errors)
         if loss < lowest:
             best, lowest = Dense(matrix), loss
     return best
 
 
 def polishes_in_order(
-    problem: Problem, factor: Array, starts: tuple[Operator, ...]
+    problem: Problem, factor: Array, errors: ErrorNorm, starts: tuple[Operator, ...]
 ) -> Iterator["Polish"]:
     """Yield what to descend from: the best found so far in turn with structured starts."""
-    known, structured = improvable_starts(factor, starts), from_rows(problem)
+    known, structured = improvable_starts(factor, errors, starts), from_rows(problem)
     for first, second in zip_longest(islice(known, MOST_STARTS), structured):
         for matrix in (first, second):
             if matrix is not None:
-                yield Polish(factor, matrix)
+                yield Polish(factor, matrix, errors)
 
 
-def improvable_starts(factor: Array, starts: tuple[Operator, ...]) -> Iterator[Array]:
+def improvable_starts(
+    factor: Array, errors: ErrorNorm, starts: tuple[Operator, ...]
+) -> Iterator[Array]:
     """Yield the starts, best first, without those that stand at the Identity's local minimum."""
-    whole = float(np.sum(factor**2))
+    whole = errors.value(np.sum(factor**2, axis=1))
     for start in starts:
         if not isinstance(start, Identity):
             matrix = start.to_dense()
-            if abs(direct_loss(factor, matrix) / whole - 1.0) > NEAR:
+            if abs(direct_loss(factor, matrix, errors) / whole - 1.0) > NEAR:
                 yield matrix
 
 
@@ -96,24 +101,45 @@ def affordable_polishes(polishes: Iterator["Polish"], work: float) -> list["Poli
 
 @dataclass(frozen=True, eq=False)
 class Polish:
-    """A start and the workload's factor, both over the merged cells."""
+    """A start and the workload's factor, or its rows, both over the merged cells."""
 
     factor: Array
     start: Array
+    errors: ErrorNorm = TOTAL
 
     def run(self, work: float, generator: np.random.Generator) -> Array:
         """Return a matrix where a descent ends, or the start where it would be too short."""
         steps = min(MOST_STEPS, int(work / self.step_cost))
         if steps < FEWEST_STEPS:
             return self.start
+        rounds = self.errors.rounds
         if self.is_regular:
-            warmup = steps // 3
-            return descend_columns(self.factor, self.start, warmup, steps - warmup, generator)
-        ends = [
-            descend(self.factor, hefty(self.start, heft), steps // len(HEFTS), 0.0, warmup=0)
-            for heft in HEFTS
-        ]
-        return without_identity(self.factor, min(ends, key=lambda end: end.loss).rows)
+            return self.freed_columns(max(steps // len(rounds), FEWEST_STEPS), generator)
+        ends = []
+        for heft in HEFTS:
+            rows = hefty(self.start, heft)
+            for errors in rounds:
+                share = max(1, steps // len(HEFTS) // len(rounds))
+                end = descend(self.factor, rows, share, 0.0, warmup=0, errors=errors)
+                rows = end.rows
+            ends.append(end)
+        best = min(ends, key=lambda end: end.loss).rows
+        return without_identity(self.factor, best, self.errors)
+
+    def freed_columns(self, steps: int, generator: np.random.Generator) -> Array:
+        """Return the best end of descents over all entries, one after another on rising norms."""
+        matrix = best = self.start
+        lowest = float("inf")
+        warmup, fill = steps // 3, FILL
+        for errors in self.errors.rounds:
+            matrix = descend_columns(
+                self.factor, matrix, warmup, steps - warmup, generator, errors, fill
+            )
+            loss = direct_loss(self.factor, matrix, self.errors)
+            if loss < lowest:
+                best, lowest = matrix, loss
+            warmup, fill = 0, 0.0
+        return best
 
     @cached_property
     def is_regular(self) -> bool:
@@ -142,20 +168,21 @@ class Polish:
         return step_seconds(2.0 * g * p * p + p**3 + 6.0 * r * g * p, entries)
 
 
-def without_identity(factor: Array, rows: Array) -> Array:
+def without_identity(factor: Array, rows: Array, errors: ErrorNorm = TOTAL) -> Array:
     """Return the rows alone, columns at most 1, where they determine the workload well enough."""
     whole = p_identity_matrix(rows)
     alone = rows / np.abs(rows).sum(axis=0).max()
-    return alone if direct_loss(factor, alone) < direct_loss(factor, whole) else whole
+    losses = direct_loss(factor, alone, errors), direct_loss(factor, whole, errors)
+    return alone if losses[0] < losses[1] else whole
 
 
-def direct_loss(factor: Array, matrix: Array) -> float:
+def direct_loss(factor: Array, matrix: Array, errors: ErrorNorm = TOTAL) -> float:
     """Return the loss for "l1" by QR, infinite where W is not determined."""
     try:
         solved = factorised(Dense(matrix)).row_errors(factor)
     except RowSpaceError:
         return float("inf")
-    return float(np.abs(matrix).sum(axis=0).max() ** 2 * solved.sum())
+    return float(np.abs(matrix).sum(axis=0).max() ** 2 * errors.value(solved))
 
 
 def applies(problem: Problem) -> bool:
@@ -163,7 +190,9 @@ def applies(problem: Problem) -> bool:
     if problem.merging is None:
         return False
     g = problem.merging.n_groups
-    return 1 < g <= LARGEST and fits((g, g), 64)
+    if not (1 < g <= LARGEST and fits((g, g), 64)):
+        return False
+    return problem.is_total or problem.distinct_rows is not None
 
 
 FAMILY = Family(
@@ -174,4 +203,5 @@ FAMILY = Family(
     polished,
     polishes=True,
     largest_if_ordered=128,
+    objectives=BOTH_OBJECTIVES,
 )

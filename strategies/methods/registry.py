@@ -9,6 +9,8 @@ from strategies.methods import (
     gaussian_optimal,
     identity,
     kronecker_p_identity,
+    kronecker_selections,
+    leaves,
     p_identity,
     polished,
     row_space,
@@ -16,13 +18,17 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals
+from strategies.methods.marginals import marginals, residual_marginals
 from strategies.methods.ordered import ordered_cells
+from strategies.methods.worst import weighted_rows
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
     identity.FAMILY,
     ordered_cells.FAMILY,
+    leaves.FAMILY,
+    residual_marginals.FAMILY,
+    kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
     workload_itself.FAMILY,
     marginals.FAMILY,
@@ -31,6 +37,7 @@ FAMILIES: tuple[Family, ...] = (
     tree_hierarchy.FAMILY,
     row_space.FAMILY,
     p_identity.FAMILY,
+    weighted_rows.FAMILY,
     polished.FAMILY,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.error_norm import descended_rows
 from strategies.methods.descents.row_weights import SHARPNESS, Candidates, weighted_rows
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.operators import (
     Array,
     Dense,
@@ -88,9 +89,10 @@ def node_strategy(workload: Any, nodes: Any, norm: Norm = "l1", work: float = 2.
 
 def weighted_nodes(problem: Problem, nodes: Array, work: float) -> Operator:
     """Return nodes over the merged cells, and the merged cells, with optimised weights."""
-    factor = problem.factor
-    if factor is None:
+    found = descended_rows(problem)
+    if found is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
+    factor, errors = found
     g = factor.shape[1]
     single = np.abs(nodes).astype(bool).sum(axis=1) == 1
     rows = np.concatenate([nodes[~single], np.eye(g)])
@@ -99,7 +101,7 @@ def weighted_nodes(problem: Problem, nodes: Array, work: float) -> Operator:
     m = len(rows)
     price = step_seconds(2.0 * m * g * g + g**3 + 2.0 * len(factor) * g * (g + m), m * g // 4)
     iterations = min(ITERATIONS, max(1, int(work / price / len(SHARPNESS))))
-    candidates = Candidates(rows, factor, problem.norm)
+    candidates = Candidates(rows, factor, problem.norm, errors)
     return Dense(weighted_rows(candidates, start, iterations))
 
 
@@ -147,6 +149,8 @@ def applies(problem: Problem) -> bool:
     """Tell whether paths show behind the workload, over few enough merged cells."""
     if problem.merging is None or problem.merging.n_groups > LARGEST:
         return False
+    if not problem.is_total and problem.distinct_rows is None:
+        return False
     n = problem.workload.shape[1]
     return fits((MOST_NODES, n), 16) and mask_rows(problem.workload) is not None
 
@@ -160,4 +164,5 @@ FAMILY = Family(
     share=0.3,
     largest_for_l1=200,
     largest_if_ordered=64,
+    objectives=BOTH_OBJECTIVES,
 )

@@ -31,10 +31,13 @@ from strategies.operators import (
     Sparse,
 )
 from strategies.operators.masks.packed_masks import unique_rows
+from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.problem import Problem
 
 LARGEST_ROW_GRAM = 3000
 """Distinct rows up to which a domain too large to enumerate is served through row Grams."""
+MOST_ENTRIES = 4 * 10**6
+"""Entries of dense rows that are compared and weighed one by one."""
 SHARPNESS = (4.0, 16.0, 64.0, 256.0)
 """Exponents of the p-norm that stands in for the largest column sum, round by round."""
 
@@ -59,8 +62,9 @@ def workload_itself(problem: Problem, search: Search) -> Operator:
 
 def applies(problem: Problem) -> bool:
     """Tell whether the rows are at hand, and few enough where only row Grams can serve."""
-    if problem.merging is not None:
-        return True
+    merged = problem.merged_workload
+    if merged is not None:
+        return merged.prefers_sparse or merged.entries <= MOST_ENTRIES
     inner = path_rows(problem.workload)
     return inner is not None and inner.unique_rows()[0].shape[0] <= LARGEST_ROW_GRAM
 
@@ -83,15 +87,13 @@ def distinct_rows(problem: Problem) -> DistinctRows:
         return DistinctRows(rows, counts.astype(float))
     if merged.prefers_sparse:
         return _distinct_sparse(merged)
-    dense = merged.to_dense() + 0.0  # the sum turns -0.0 into 0.0, so that equal rows are equal
-    first, _, counts = unique_rows(np.ascontiguousarray(dense).view(np.uint8))
+    dense = merged.to_dense()
+    first, _, counts = unique_rows(dense_keys(dense.T).view(np.uint8))
     kept = dense[first].any(axis=1)
     return DistinctRows(Dense(dense[first][kept]), counts[kept].astype(float))
 
 
 def _distinct_sparse(merged: Operator) -> DistinctRows:
-    from strategies.problem.merging import sparse_keys
-
     form = merged.to_sparse()
     first, _, counts = unique_rows(sparse_keys(form.T.tocsc()).view(np.uint8))
     kept = np.asarray(abs(form[first]).sum(axis=1)) > 0

@@ -4,7 +4,7 @@ from strategies.operator_files.explicit import REAL
 from strategies.operator_files.reader import Node, Reader
 from strategies.operator_files.rule import Rule
 from strategies.operator_files.writer import Writer
-from strategies.operators import Kronecker, Product, RowScaled, Scaled, Stack, Transposed
+from strategies.operators import Kronecker, Partition, Product, RowScaled, Scaled, Stack, Transposed
 
 
 def write_scaled(operator: Scaled, writer: Writer) -> Node:
@@ -37,6 +37,11 @@ def write_stack(operator: Stack, writer: Writer) -> Node:
 def read_stack(data: Node, reader: Reader) -> Stack:
     """Read the blocks in order."""
     return Stack(reader.operators(data["blocks"]))
+
+
+def read_partition(data: Node, reader: Reader) -> Partition:
+    """Read the blocks in order, each of which answers a part by itself."""
+    return Partition(reader.operators(data["blocks"]))
 
 
 def write_kronecker(operator: Kronecker, writer: Writer) -> Node:
@@ -73,6 +78,7 @@ COMPOSED = (
     Rule("scaled", Scaled, write_scaled, read_scaled, ("weight", "inner")),
     Rule("row_scaled", RowScaled, write_row_scaled, read_row_scaled, ("weights", "inner")),
     Rule("stack", Stack, write_stack, read_stack, ("blocks",)),
+    Rule("partition", Partition, write_stack, read_partition, ("blocks",)),
     Rule("kronecker", Kronecker, write_kronecker, read_kronecker, ("factors",)),
     Rule("product", Product, write_product, read_product, ("left", "right")),
     Rule("transposed", Transposed, write_transposed, read_transposed, ("inner",)),

@@ -11,7 +11,7 @@ from strategies.operator_files.disjoint import check_disjoint
 from strategies.operator_files.reader import Node, OperatorFileError, Reader
 from strategies.operator_files.rule import Rule
 from strategies.operator_files.writer import Writer
-from strategies.operators import Marginals, RowKronecker
+from strategies.operators import Marginals, ResidualMarginals, RowKronecker
 
 MAX_SET_MEMBERS = 2**20
 
@@ -57,7 +57,7 @@ def _check_bits(bits: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:
         raise OperatorFileError("row_kronecker: bits: expected none set behind the last code.")
 
 
-def write_marginals(operator: Marginals, writer: Writer) -> Node:
+def write_marginals(operator: Marginals | ResidualMarginals, writer: Writer) -> Node:
     """Write attribute sets and weights; whole weights stay whole."""
     return {
         "sizes": list(operator.domain_sizes),
@@ -67,13 +67,25 @@ def write_marginals(operator: Marginals, writer: Writer) -> Node:
 
 
 def read_marginals(data: Node, reader: Reader) -> Marginals:
-    """Read attribute sets and weights, which the structure checks."""
+    """Read weighted marginals, which the structure checks."""
+    return Marginals(*_weighted_sets(data, reader))
+
+
+def read_residual_marginals(data: Node, reader: Reader) -> ResidualMarginals:
+    """Read weighted residual marginals, which the structure checks."""
+    return ResidualMarginals(*_weighted_sets(data, reader))
+
+
+def _weighted_sets(
+    data: Node, reader: Reader
+) -> tuple[tuple[int, ...], list[list[int]], list[float]]:
+    """Return sizes, attribute sets and weights."""
     sizes = reader.sizes(data["sizes"], "marginals: sizes")
     sets = [_attributes(item, reader) for item in reader.items(data["attribute_sets"], "marginals")]
     if list(accumulate(map(len, sets)))[-1] > MAX_SET_MEMBERS:
         raise OperatorFileError(f"marginals: more than {MAX_SET_MEMBERS} members of sets.")
     weights = [reader.number(item, "marginals") for item in reader.items(data["weights"], "w")]
-    return Marginals(sizes, sets, weights)
+    return sizes, sets, weights
 
 
 def _attributes(data: Any, reader: Reader) -> list[int]:
@@ -95,6 +107,13 @@ PRODUCT_DOMAIN = (
         Marginals,
         write_marginals,
         read_marginals,
+        ("sizes", "attribute_sets", "weights"),
+    ),
+    Rule(
+        "residual_marginals",
+        ResidualMarginals,
+        write_marginals,
+        read_residual_marginals,
         ("sizes", "attribute_sets", "weights"),
     ),
 )

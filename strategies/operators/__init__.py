@@ -18,16 +18,18 @@ from strategies.operators.gram import Gram
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker
-from strategies.operators.marginals import Marginals
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.p_identity import PIdentity
 from strategies.operators.ordered.prefix_sums import PrefixSums
+from strategies.operators.partition import Partition
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
+from strategies.operators.tables.marginals import Marginals
+from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
 
 __all__ = [
@@ -43,8 +45,10 @@ __all__ = [
     "Norm",
     "Operator",
     "PIdentity",
+    "Partition",
     "PrefixSums",
     "Product",
+    "ResidualMarginals",
     "RowKronecker",
     "RowScaled",
     "RowSpaceError",

@@ -10,6 +10,7 @@ from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Operator, explicit
 from strategies.operators.base.validation import Real, checked_sizes, real_array
+from strategies.operators.masks.energies import Energies, line_energies, structure_energies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,3 +72,9 @@ class Dense(Operator):
 
 
 explicit.register(np.ndarray, Dense)
+
+
+@structure_energies.register
+def dense_energies(workload: Dense) -> Energies | None:
+    """Return the energies of the mean column and of the rest, over one attribute."""
+    return line_energies(workload)

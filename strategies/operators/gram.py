@@ -9,6 +9,7 @@ from scipy import linalg
 from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.validation import checked_sizes, real_array
+from strategies.operators.masks.energies import Energies, line_gram_energies, structure_energies
 
 PSD_TOLERANCE = 1e-9
 
@@ -87,3 +88,9 @@ class Gram(Operator):
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column; the L2 norms are the workload's own."""
         return np.sqrt(np.diagonal(self.array)) if norm == "l2" else super().column_norms("l1")
+
+
+@structure_energies.register
+def gram_energies(workload: Gram) -> Energies | None:
+    """Return the energies of the mean column and of the rest, over one attribute."""
+    return line_gram_energies(workload.array, workload.sizes)

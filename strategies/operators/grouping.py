@@ -13,6 +13,7 @@ from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.pseudo_inverse import check_contained
 from strategies.operators.base.validation import checked_sizes, real_array
 from strategies.operators.convert import as_operator
+from strategies.operators.masks.energies import Energies, line_energies, structure_energies
 from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
 
@@ -157,3 +158,9 @@ def over_groups(workload: Operator, grouping: Grouping) -> Operator:
     outside = float((difference * difference).sum())
     check_contained(outside, float((form * form).sum()))
     return as_operator(columns, "workload")
+
+
+@structure_energies.register
+def grouping_energies(workload: Grouping) -> Energies | None:
+    """Return the energies of the mean column and of the rest, over one attribute."""
+    return line_energies(workload)

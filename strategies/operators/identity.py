@@ -10,6 +10,7 @@ from scipy import sparse
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.validation import checked_sizes
+from strategies.operators.masks.energies import LINE, Energies, product_energies, structure_energies
 from strategies.operators.scaled import Scaled
 
 
@@ -100,3 +101,22 @@ class Identity(Operator):
     def row_errors(self, workload: Operator) -> Array:
         """Return the squared norms of the workload's rows, since ``W A⁺ = W``."""
         return workload.row_squares()
+
+
+@structure_energies.register
+def identity_energies(workload: Identity) -> Energies | None:
+    """Return ``p_U / n`` on every component: the product of one identity an attribute."""
+    if workload.n > MOST_CELLS:
+        return None
+    sizes = workload.sizes or (workload.n,)
+    return product_energies([line_identity(size) for size in sizes])
+
+
+def line_identity(size: int) -> Energies:
+    """Return the energies of the identity over one attribute."""
+    values = np.array([1.0, size - 1.0]) / size
+    return Energies((size,), LINE[: 1 + (size > 1)], values[: 1 + (size > 1)], True)
+
+
+MOST_CELLS = 2**1000
+"""Cells whose number a double can hold."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import reduce, singledispatch
 from math import prod
 from typing import Any
 
@@ -15,9 +15,11 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.dense import Dense
+from strategies.operators.masks.energies import Energies, product_energies, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.scaled import Scaled
+from strategies.operators.stack import Stack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,11 +186,18 @@ class Kronecker(Operator):
         return None
 
     def error_trace(self, workload: Operator) -> float | None:
-        """Return the product of the factors' traces, without one entry a row."""
-        if isinstance(workload, Kronecker) and self._columns == workload._columns:
-            pairs = zip(self.factors, workload.factors, strict=True)
-            return prod(error_trace(part, factor) for factor, part in pairs)
-        return super().error_trace(workload)
+        """Return the sum over products of the factors' traces, without one entry a row."""
+        blocks = kronecker_blocks(workload)
+        if blocks is None or any(self._columns != block._columns for _, block in blocks):
+            return super().error_trace(workload)
+        return sum(
+            weight**2
+            * prod(
+                error_trace(part, factor)
+                for factor, part in zip(self.factors, block.factors, strict=True)
+            )
+            for weight, block in blocks
+        )
 
     def _kronecker_errors(self, workload: "Kronecker") -> Array:
 
@@ -202,6 +211,36 @@ class Kronecker(Operator):
             masks, inverse = np.unique(workload.masks(i), axis=0, return_inverse=True)
             errors *= row_errors(Dense(masks.astype(np.int64)), factor)[inverse.ravel()]
         return errors
+
+
+@singledispatch
+def kronecker_blocks(workload: Operator) -> list[tuple[float, Kronecker]] | None:
+    """Read a workload as weighted Kronecker products on top of each other, None where it is not.
+
+    A structure that is one registers its rule beside its class.
+    """
+    return None
+
+
+@kronecker_blocks.register
+def own_block(workload: Kronecker) -> list[tuple[float, Kronecker]]:
+    """Return the product itself."""
+    return [(1.0, workload)]
+
+
+@kronecker_blocks.register
+def scaled_blocks(workload: Scaled) -> list[tuple[float, Kronecker]] | None:
+    """Return the inner products, each times the weight."""
+    inner = kronecker_blocks(workload.inner)
+    return inner and [(workload.weight * weight, block) for weight, block in inner]
+
+
+@kronecker_blocks.register
+def stacked_blocks(workload: Stack) -> list[tuple[float, Kronecker]] | None:
+    """Return the products of all blocks, None where a block is none."""
+    found = [kronecker_blocks(block) for block in workload.blocks]
+    parts = [part for part in found if part is not None]
+    return [one for part in parts for one in part] if len(parts) == len(found) else None
 
 
 def kronecker_product(parts: Sequence[Array]) -> Array:
@@ -241,3 +280,9 @@ def kronecker_rows_product(outer: Kronecker, other: Operator) -> Array | None:
         part = factor.matmat(other.masks(i).T)
         result = (result[:, None, :] * part[None, :, :]).reshape(-1, other.shape[0])
     return result
+
+
+@structure_energies.register
+def kronecker_energies(workload: Kronecker) -> Energies | None:
+    """Return the products of the factors' energies."""
+    return product_energies([structure_energies(factor) for factor in workload.factors])

@@ -20,6 +20,7 @@ from strategies.operators.masks.disjoint_groups import (
     cover_everything,
     numbered_groups,
 )
+from strategies.operators.masks.energies import Energies, row_energies, structure_energies
 from strategies.operators.masks.group_columns import columns_by_group
 from strategies.operators.masks.halves import Halves
 from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
@@ -281,3 +282,9 @@ def row_kronecker_mask_rows(workload: RowKronecker) -> MaskRows:
     masks = tuple(np.asarray(workload.masks(i)) for i in range(len(workload.sizes)))
     groups = None if workload.groups is None else np.asarray(workload.groups, dtype=np.int64)
     return MaskRows(masks, None, groups)
+
+
+@structure_energies.register
+def row_kronecker_energies(workload: RowKronecker) -> Energies | None:
+    """Return the energies where the rows are all cells of some tables."""
+    return row_energies(mask_rows(workload))

@@ -14,6 +14,7 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.validation import Real, real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.energies import Energies, row_energies, structure_energies
 from strategies.operators.row_kronecker import RowKronecker
 
 
@@ -181,3 +182,9 @@ def row_scaled_mask_rows(workload: RowScaled) -> MaskRows | None:
     """Return the inner structure's rows, each times its weight."""
     inner = mask_rows(workload.inner)
     return None if inner is None else inner.scaled(workload.weights)
+
+
+@structure_energies.register
+def row_scaled_energies(workload: RowScaled) -> Energies | None:
+    """Return the energies where the rows are all cells of some tables, evenly weighted."""
+    return row_energies(mask_rows(workload))

@@ -13,6 +13,8 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Norm, Operator
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.energies import Energies, structure_energies
+from strategies.operators.masks.residuals import Residuals, answers_from
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,3 +171,17 @@ def scaled_mask_rows(workload: Scaled) -> MaskRows | None:
     """Return the inner structure's rows, times the weight."""
     inner = mask_rows(workload.inner)
     return None if inner is None else inner.scaled(np.full(workload.shape[0], workload.weight))
+
+
+@structure_energies.register
+def scaled_energies(workload: Scaled) -> Energies | None:
+    """Return the inner structure's energies times the squared weight."""
+    inner = structure_energies(workload.inner)
+    return None if inner is None else inner.scaled(float(workload.weight) ** 2)
+
+
+@answers_from.register
+def scaled_answers(workload: Scaled, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
+    """Return the inner structure's answers times the weight."""
+    inner = answers_from(workload.inner, residuals, sizes)
+    return None if inner is None else workload.weight * inner

@@ -13,6 +13,8 @@ from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Array, Norm, Operator, same_columns
 from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
+from strategies.operators.masks.energies import Energies, structure_energies, summed_energies
+from strategies.operators.masks.residuals import Residuals, answers_from
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,3 +152,17 @@ def stacked_rows_product(outer: Stack, other: Operator) -> Array:
 def stacked_mask_rows(workload: Stack) -> MaskRows | None:
     """Return the rows of all blocks, None where a block shows none."""
     return stacked_rows([mask_rows(block) for block in workload.blocks])
+
+
+@structure_energies.register
+def stacked_energies(workload: Stack) -> Energies | None:
+    """Return the sums of the blocks' energies."""
+    return summed_energies([structure_energies(block) for block in workload.blocks])
+
+
+@answers_from.register
+def stacked_answers(workload: Stack, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
+    """Return the blocks' answers on top of each other, None where a block has none."""
+    known = [answers_from(block, residuals, sizes) for block in workload.blocks]
+    parts = [part for part in known if part is not None]
+    return np.concatenate(parts) if len(parts) == len(known) else None

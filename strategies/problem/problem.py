@@ -1,12 +1,15 @@
 """A selection problem: the workload as given, and over its merged cells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, fits
+from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
+from strategies.problem.distinct_rows import DistinctRows, distinct_rows
 from strategies.problem.merging import Merging, can_merge, merge_columns
+from strategies.problem.objective import Aim, Objective, weighted
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
@@ -19,36 +22,68 @@ class Problem:
     Attributes
     ----------
     workload : Operator of shape (q, n)
-        As given: it may be implicit and huge.
+        As given, times the roots of its rows' weights: it may be implicit and huge.
     norm : {"l1", "l2"}
     merging : Merging or None
         Groups of equal columns; None when the domain is too large to enumerate.
+    aim : Aim
+        What the loss adds up over the rows.
     """
 
     workload: Operator
     norm: Norm
     merging: Merging | None
+    aim: Aim = field(default_factory=Aim)
 
     @classmethod
-    def of(cls, workload: Any, norm: Norm = "l1") -> "Problem":
+    def of(
+        cls,
+        workload: Any,
+        norm: Norm = "l1",
+        objective: Objective = "total",
+        weights: Any = None,
+        groups: Any = None,
+    ) -> "Problem":
         """Check a workload and merge its equal columns where they can be enumerated.
 
         Raises
         ------
         ValueError
-            If the norm is unknown, or the workload is empty, all zeros, or not finite.
+            If the norm or the objective is unknown, or the workload is empty, all zeros, or not
+            finite, or weights or groups do not fit its rows.
         TypeError
-            If the workload does not hold real numbers.
+            If the workload does not hold real numbers, or groups no integers.
         """
         if norm not in NORMS:
             raise ValueError(
                 f"norm={norm!r}: expected 'l1' (Laplace noise) or 'l2' (Gaussian noise)."
             )
         operator = as_operator(workload, "workload")
-        problem = cls(operator, norm, merge_columns(operator) if can_merge(operator) else None)
+        aim = Aim.of(operator, objective, groups)
+        if weights is not None:
+            operator = weighted(operator, weights)
+        merging = merge_columns(operator) if can_merge(operator) else None
+        problem = cls(operator, norm, merging, aim)
         if not problem.merged_total > 0:
             raise ValueError("workload is all zeros: expected at least one query to answer.")
         return problem
+
+    @property
+    def is_total(self) -> bool:
+        """Whether the loss is the sum over all rows: it depends on the workload's Gram alone."""
+        return self.aim.objective == "total"
+
+    def summed(self, weights: Any = None) -> "Problem":
+        """Return the problem of the rows' total error, with weights on top of its own."""
+        workload = self.workload if weights is None else weighted(self.workload, weights)
+        return replace(self, workload=workload, aim=Aim())
+
+    @cached_property
+    def distinct_rows(self) -> DistinctRows | None:
+        """The rows over the merged cells that the objective tells apart, None when too large."""
+        return (
+            None if self.merged_workload is None else distinct_rows(self.merged_workload, self.aim)
+        )
 
     @cached_property
     def merged_workload(self) -> Operator | None:
@@ -69,13 +104,23 @@ class Problem:
         workload = self.workload if self.merged_workload is None else self.merged_workload
         if workload.has_distinct_columns:
             return float((workload.column_norms("l2") ** 2).sum())
+        if self.merged_workload is None and self.energies is not None:
+            return self.energies.total
         return float(workload.row_squares().sum())
 
     @cached_property
+    def energies(self) -> Energies | None:
+        """The workload's energies by its structure, None where that shows none."""
+        return structure_energies(self.workload)
+
+    @cached_property
     def ordered(self) -> OrderedGram | None:
-        """The Gram by two vectors where the merged cells are ordered, None where they are not."""
+        """The Gram by two vectors where the merged cells are ordered, None where they are not.
+
+        None for the worst row or group too: it takes more than a Gram.
+        """
         merged = self.merged_workload
-        if merged is None or merged.shape[1] < 2:
+        if not self.is_total or merged is None or merged.shape[1] < 2:
             return None
         return ordered_gram(merged)
 

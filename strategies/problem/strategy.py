@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, row_errors
+from strategies.problem.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Strategy:
         privacy, where `sensitivity_is_exact` is False.
     loss : float
         ``sensitivity**2 * ||W A⁺||_F²``, total over the workload's rows and per class column,
-        before the noise constant: 2/ε² for Laplace, 1/(2ρ) for Gaussian noise under ρ-zCDP.
+        before the noise constant: 2/ε² for Laplace, 1/(2ρ) for Gaussian noise under ρ-zCDP. With
+        objective "max" the largest share of one row or group of rows; rows times their weights.
     method : str
         The family that found it, "given" for a matrix of the user's.
     certificate : callable
@@ -57,6 +59,8 @@ class Strategy:
         What every family reached, best first.
     truncated : bool
         Whether the wall clock stopped the portfolio before all families had searched.
+    objective : {"total", "max"}
+        What the loss, the lower bound and their ratio speak of.
     """
 
     matrix: Operator
@@ -67,6 +71,7 @@ class Strategy:
     certificate: Callable[[], float] = field(repr=False)
     candidates: tuple[Candidate, ...] = field(default=(), repr=False)
     truncated: bool = False
+    objective: Objective = "total"
 
     @cached_property
     def lower_bound(self) -> float:
@@ -114,7 +119,8 @@ class Strategy:
             if self.lower_bound > 0
             else "no lower bound is known, so it may be far from the optimum"
         )
-        return f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {known}"
+        found = f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {self.matrix!r}"
+        return f"{found}; {known}"
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""
@@ -122,6 +128,8 @@ class Strategy:
 
     def row_errors(self, workload: Any) -> Array:
         """Return ``sensitivity**2 * ||(W A⁺)_r||²`` of every row of a workload, shape (q,).
+
+        Without weights, whatever the objective.
 
         Parameters
         ----------

@@ -19,8 +19,12 @@ NOISE = 4.0
 
 def is_explicit(merged: Operator) -> bool:
     """Tell whether the rows of a merged workload are at hand and few."""
-    rows, cells = merged.shape
-    return not isinstance(merged, Gram) and rows <= TALL * cells and fits((rows, cells), 32)
+    return not isinstance(merged, Gram) and not is_tall(merged.shape) and fits(merged.shape, 32)
+
+
+def is_tall(shape: tuple[int, int]) -> bool:
+    """Tell whether a matrix has so many rows that its Gram is factorised instead."""
+    return shape[0] > TALL * shape[1]
 
 
 def factor_of_rows(rows: Array) -> Array:

@@ -28,14 +28,23 @@ from strategies.operators.dense import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_error import ordered_error
 from strategies.operators.product import Product
+from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
+from strategies.search.worst_error import worst_error
 
 BY_TRIANGLE = 1000
 """Ordered cells from which a dense strategy's error is taken from the inverse of one triangle."""
 
 
-def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:
+def evaluate(
+    workload: Any,
+    matrix: Any,
+    norm: Norm = "l1",
+    objective: Objective = "total",
+    weights: Any = None,
+    groups: Any = None,
+) -> Strategy:
     """Return any matrix as a strategy for a workload: its sensitivity, loss and certificate.
 
     Parameters
@@ -46,6 +55,12 @@ def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:
         What would be measured.
     norm : {"l1", "l2"}, default="l1"
         "l1" for Laplace noise, "l2" for Gaussian noise.
+    objective : {"total", "max"}, default="total"
+        Whether errors are summed over all rows, or the worst row or group of rows counts.
+    weights : array-like of shape (q,), optional
+        Weight of every row's error, 1 when not given; a row of weight 0 needs no answer.
+    groups : array-like of int, shape (q,), optional
+        For "max": a label for every row; errors are summed within a group.
 
     Returns
     -------
@@ -68,7 +83,7 @@ def evaluate(workload: Any, matrix: Any, norm: Norm = "l1") -> Strategy:
     >>> strategy.sensitivity, strategy.loss
     (1.0, 10.0)
     """
-    problem = Problem.of(workload, norm)
+    problem = Problem.of(workload, norm, objective, weights, groups)
     operator = as_operator(matrix, "matrix")
     return assess(problem, operator, "given")
 
@@ -93,11 +108,17 @@ def assess(
         loss=sensitivity**2 * error(problem, matrix),
         method=method,
         certificate=certificate or Certificate(problem),
+        objective=problem.aim.objective,
     )
 
 
 def error(problem: Problem, matrix: Operator) -> float:
-    """Return ``||W A⁺||_F²``, over the merged cells where the matrix is lifted from them."""
+    """Return ``||W A⁺||_F²``, over the merged cells where the matrix is lifted from them.
+
+    For the worst row or group, its share.
+    """
+    if not problem.is_total:
+        return worst_error(problem, matrix)
     merged, merging = problem.merged_workload, problem.merging
     if merged is None or merging is None or matrix.shape[1] != problem.workload.shape[1]:
         return error_trace(problem.workload, matrix)

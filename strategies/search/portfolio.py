@@ -8,36 +8,67 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from strategies.bounds.lower_bound import Certificate
-from strategies.methods.family import Family, Search
-from strategies.methods.registry import shares_of
+from strategies.bounds.lower_bound import Certificate, closed_bound
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
     Dense,
+    Gram,
     MemoryCapError,
     Operator,
     Product,
+    RowKronecker,
     RowSpaceError,
     as_operator,
     fits,
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
+from strategies.search.nearby_total import total_near
 from strategies.search.objective import assess
 from strategies.search.progress import Progress, Report
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
+TRIALS = ("identity", "marginals")
+TRIAL_WORK = 0.1
+"""Families of a trial, and the work of each."""
+MANY_CELLS = 1000
+"""Merged cells above which searches over all of them are worth a trial first."""
+GAIN = 1e-6
+"""Relative gain over the Identity that a trial must show."""
+TIE = 1e-9
+"""Relative difference of losses that is rounding."""
+AS_GOOD = 1e-3
+"""Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
+CLOSED_GAP = 1e-9
+"""The same where the bound has a closed form."""
 OPTIMALITY_GAP = 1e-4
 """Certified distance from optimal at which a search for Gaussian noise ends."""
+WORST_GAP = 6e-4
+"""The same for the worst row or group, where a step of the search costs more."""
 LARGEST_CERTIFIED = 4000
 """Merged cells up to which the bound is worth its price during the search."""
 LARGEST_DENSE = 4000
 """Merged cells up to which a strategy is handled as an explicit matrix."""
+MOST_AVERAGED = 2 * 10**7
+"""Entries of a strategy whose columns are averaged over merged cells."""
 POLISHING_SHARE = 0.5
 POLISHING_SHARE_OF_LARGE = 0.2
 """Shares of the work for the families that only improve on what the others found."""
 QUICKLY_POLISHED = 1000
 """Merged cells up to which those get the larger share."""
+
+
+OWN_ROWS = Family(
+    "workload_itself",
+    "domain",
+    BOTH_NORMS,
+    lambda problem: True,
+    lambda problem, _: problem.workload,
+    objectives=BOTH_OBJECTIVES,
+)
+"""The workload measured as it is: what every result has to be as good as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +85,8 @@ class Portfolio:
         Work in seconds of the reference machine, for all searches together.
     report : callable
         Called with a `Progress` before each search.
+    may_stop_early : bool
+        Whether a short trial may decide that nothing else is tried.
     """
 
     problem: Problem
@@ -61,11 +94,14 @@ class Portfolio:
     generator: np.random.Generator
     limit: float
     report: Report
+    may_stop_early: bool = False
     found: list[Strategy] = field(default_factory=list, init=False)
     tried: list[Candidate] = field(default_factory=list, init=False)
 
     def run(self) -> Strategy:
         """Search with every family in turn, polish, and return the best strategy."""
+        if self.may_stop_early and self.promises_nothing():
+            return replace(min(self.found, key=lambda one: one.loss), candidates=tuple(self.tried))
         deadline = time.monotonic() + PATIENCE * self.limit
         steps = tuple(self.steps())
         truncated = False
@@ -77,17 +113,84 @@ class Portfolio:
             self.attempt(family, work)
             if self.is_optimal():
                 break
+        if self.may_stop_early and self.own_loss() < self.best_loss * (1 - TIE):
+            self.attempt(OWN_ROWS, 0.0)
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
             raise MemoryCapError(f"no family could serve the workload: {notes}")
-        best = min(self.found, key=lambda strategy: strategy.loss)
+        best = self.smallest_of_the_best()
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
+
+    def own_loss(self) -> float:
+        """Return the loss of noise on each row of the workload itself, ``||W||² · rows``.
+
+        For the worst row or group, the rows of the largest group.
+        """
+        workload = self.problem.workload
+        if isinstance(workload, Gram):  # its rows are not known
+            return float("inf")
+        rows = self.problem.aim.most_rows(workload.shape[0])
+        try:
+            return workload.sensitivity(self.problem.norm) ** 2 * float(rows)
+        except MemoryCapError:
+            return float("inf")
+
+    def promises_nothing(self) -> bool:
+        """Tell whether a short trial of marginals shows that paths over many cells end there.
+
+        Rows of plain paths have their local minimum at the Identity, which long searches over
+        many cells leave only where weighted tables leave it at once.
+        """
+        merging = self.problem.merging
+        if self.problem.norm == "l2" or merging is None or merging.n_groups <= MANY_CELLS:
+            return False
+        if not self.problem.is_total or self.problem.ordered is not None:
+            return False  # those have families of their own
+        trials = [family for family in self.families if family.name in TRIALS]
+        if len(trials) < len(TRIALS) or not isinstance(self.problem.workload, RowKronecker):
+            return False
+        for family in trials:
+            self.attempt(family, TRIAL_WORK)
+        if self.best_loss < self.problem.merged_total * (1 - GAIN):
+            self.found.clear()
+            self.tried.clear()
+            return False
+        self.tried.sort(key=lambda candidate: candidate.loss)
+        return True
+
+    def smallest_of_the_best(self) -> Strategy:
+        """Return the strategy of least loss; for Gaussian noise the smallest that is as good.
+
+        Fewer answers take less time and room, and a thousandth of the loss is no price for that.
+        """
+        best = min(self.found, key=lambda strategy: strategy.loss)
+        if self.problem.norm == "l1":
+            return best
+        near = [one for one in self.found if one.loss <= best.loss * (1 + AS_GOOD)]
+        least = min(one.matrix.shape[0] for one in near)
+        return (
+            best
+            if best.matrix.shape[0] == least
+            else min(
+                (one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss
+            )
+        )
 
     @cached_property
     def certificate(self) -> Certificate:
         """The lower bound of the problem, shared by all that is found."""
         return Certificate(self.problem)
+
+    def meets_closed_bound(self, loss: float) -> bool:
+        """Tell whether a bound that costs next to nothing proves a loss optimal."""
+        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
+        return self.closed_bound is not None and loss <= self.closed_bound * (1 + gap)
+
+    @cached_property
+    def closed_bound(self) -> float | None:
+        """The best bound that costs next to nothing, None where there is none."""
+        return closed_bound(self.problem)
 
     @property
     def best_loss(self) -> float:
@@ -95,13 +198,19 @@ class Portfolio:
         return min((strategy.loss for strategy in self.found), default=float("inf"))
 
     def is_optimal(self) -> bool:
-        """Tell whether the best is certified optimal, where that can be: for Gaussian noise."""
+        """Tell whether the best is certified optimal, where that is cheap to ask.
+
+        A bound in closed form serves both norms, a climbed one Gaussian noise.
+        """
         merging = self.problem.merging
+        if self.meets_closed_bound(self.best_loss):
+            return True
         if self.problem.norm == "l1" or merging is None or merging.n_groups > LARGEST_CERTIFIED:
             return False
         if len(self.tried) < 2:  # the cheapest family has no chance worth a certificate
             return False
-        return self.best_loss <= self.certificate() * (1 + OPTIMALITY_GAP)
+        gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
+        return self.best_loss <= self.certificate() * (1 + gap)
 
     def steps(self) -> Iterator[tuple[Family, float]]:
         """Yield every search with its share of the work: those from scratch, then the polishers."""
@@ -123,8 +232,8 @@ class Portfolio:
         """Let one family search; a failure for size or rank becomes a note."""
         began = time.monotonic()
         try:
-            search = Search(self.starts(family), self.generator, work)
-            matrix = as_operator(family.search(self.problem, search), family.name)
+            search = Search(self.starts(family), self.generator, work, self.select_part)
+            matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.assessed(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:
@@ -137,6 +246,24 @@ class Portfolio:
         kept = None if is_dense(strategy.matrix) else strategy.matrix
         self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
 
+    def select_part(self, workload: Operator, work: float) -> Operator:
+        """Return the best strategy found for a part of the workload, such as one factor."""
+        problem = Problem.of(workload, self.problem.norm)
+        able = requested_families("auto", problem)
+        return Portfolio(problem, able, self.generator, work, lambda event: None).run().matrix
+
+    def problem_of(self, family: Family) -> Problem:
+        """Return the problem, or one of total error near it where a family knows no other."""
+        if self.problem.aim.objective in family.objectives:
+            return self.problem
+        near = self.surrogate
+        return near if family.serves(near) else self.problem.summed()  # weights hide structure
+
+    @cached_property
+    def surrogate(self) -> Problem:
+        """The total error of rows weighted so that the worst count most."""
+        return total_near(self.problem)
+
     def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""
         merging = self.problem.merging
@@ -145,7 +272,7 @@ class Portfolio:
         if family.space == "merged":
             return self.strategy(family, merging.invert(matrix)), ""
         whole = self.strategy(family, matrix)
-        if not self.can_average(matrix):
+        if self.meets_closed_bound(whole.loss) or not self.can_average(matrix):
             return whole, ""
         averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):
@@ -173,7 +300,8 @@ class Portfolio:
         merging = self.problem.merging
         if merging is None:
             return False
-        return merging.n_groups <= LARGEST_DENSE and fits((matrix.entries,), 32)
+        few = matrix.entries <= MOST_AVERAGED and fits((matrix.entries,), 32)
+        return few and merging.n_groups <= LARGEST_DENSE
 
 
 def is_dense(matrix: Operator) -> bool:

@@ -13,6 +13,7 @@ from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENS
 from strategies.methods.registry import requested_families
 from strategies.operators import Norm, memory_cap
 from strategies.operators.base.threads import one_thread
+from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
 from strategies.search.portfolio import Portfolio
@@ -33,6 +34,9 @@ def select(
     method: str | Family | Sequence[str | Family] = "auto",
     random_state: int | np.random.Generator | None = None,
     *,
+    objective: Objective = "total",
+    weights: Any = None,
+    groups: Any = None,
     time_limit: float | None = None,
     memory_limit: int | None = None,
     progress: bool | Report | None = None,
@@ -51,6 +55,14 @@ def select(
         ``(*families(), mine)``. "auto" takes the families that are worth their time.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same strategy, however busy the machine is.
+    objective : {"total", "max"}, default="total"
+        "total" makes the sum of all rows' errors small, "max" the largest error of a row.
+    weights : array-like of shape (q,), optional
+        Weight of every row's error, 1 when not given; a row of weight 0 needs no answer. The
+        workload's structure is kept.
+    groups : array-like of int, shape (q,), optional
+        For "max": a label for every row; errors are summed within a group, and the worst group
+        counts.
     time_limit : float, optional
         Seconds to spend, on the reference machine of two cores; 6 by default, more over
         thousands of ordered cells, 4 over domains too large to enumerate. It is turned into fixed
@@ -87,11 +99,11 @@ def select(
     given = None if time_limit is None else checked_time_limit(time_limit)
     generator = checked_generator(random_state)
     with nullcontext() if memory_limit is None else memory_cap(memory_limit):
-        problem = Problem.of(workload, norm)
+        problem = Problem.of(workload, norm, objective, weights, groups)
         able = requested_families(method, problem)
         limit = default_limit(problem) if given is None else given
         with reporting(progress) as report, one_thread():
-            return Portfolio(problem, able, generator, limit, report).run()
+            return Portfolio(problem, able, generator, limit, report, method == "auto").run()
 
 
 def default_limit(problem: Problem) -> float:

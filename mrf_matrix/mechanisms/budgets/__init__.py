@@ -7,6 +7,7 @@ from mrf_matrix.mechanisms.budgets.neighboring import (
     neighboring_factor,
     squared_factor,
 )
+from mrf_matrix.mechanisms.budgets.shares import budget_shares
 
 __all__ = [
     "NEIGHBORING",
@@ -14,6 +15,7 @@ __all__ = [
     "BudgetError",
     "PureDP",
     "as_budget",
+    "budget_shares",
     "neighboring_factor",
     "squared_factor",
 ]

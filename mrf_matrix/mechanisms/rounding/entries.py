@@ -18,6 +18,7 @@ from strategies.operators import (
     Marginals,
     Operator,
     Product,
+    ResidualMarginals,
     RowScaled,
     Scaled,
     Sparse,
@@ -49,6 +50,13 @@ def _(operator: Sparse) -> Iterator[Numbers]:
 @defining_numbers.register
 def _(operator: Marginals) -> Iterator[Numbers]:
     yield np.asarray(operator.weights)
+
+
+@defining_numbers.register
+def _(operator: ResidualMarginals) -> Iterator[Numbers]:
+    yield np.asarray(operator.weights)
+    if any(operator.attribute_sets):
+        yield np.array([-1])  # differences of codes
 
 
 @defining_numbers.register

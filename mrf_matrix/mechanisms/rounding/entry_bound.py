@@ -18,6 +18,7 @@ from strategies.operators import (
     Marginals,
     Operator,
     Product,
+    ResidualMarginals,
     RowScaled,
     Scaled,
     Sparse,
@@ -56,6 +57,11 @@ def _(operator: Sparse) -> int:
 @entry_bound.register
 def _(operator: Marginals) -> int:
     return largest_of(np.asarray(operator.weights))
+
+
+@entry_bound.register
+def _(operator: ResidualMarginals) -> int:
+    return operator.largest_entry()
 
 
 @entry_bound.register

@@ -16,7 +16,9 @@ from strategies.operators import (
     Kronecker,
     Marginals,
     Operator,
+    Partition,
     Product,
+    ResidualMarginals,
     RowScaled,
     Scaled,
     Sparse,
@@ -89,6 +91,14 @@ def _(operator: Marginals, factor: float) -> IntegerForm:
 
 
 @integer_form.register
+def _(operator: ResidualMarginals, factor: float) -> IntegerForm:
+    values, is_exact = rounded(np.asarray(operator.weights), factor)
+    sizes = operator.domain_sizes
+    matrix = ResidualMarginals(sizes, operator.attribute_sets, values.tolist())
+    return IntegerForm(matrix, is_exact, is_lossy=_lost(operator.weights, values))
+
+
+@integer_form.register
 def _(operator: Scaled, factor: float) -> IntegerForm:
     if not is_integral(operator.inner):
         return integer_form(operator.inner, factor * operator.weight)
@@ -111,6 +121,12 @@ def _(operator: RowScaled, factor: float) -> IntegerForm:
 def _(operator: Stack, factor: float) -> IntegerForm:
     forms = [integer_form(block, factor) for block in operator.blocks]
     return _joined(Stack([form.matrix for form in forms]), forms)
+
+
+@integer_form.register
+def _(operator: Partition, factor: float) -> IntegerForm:
+    forms = [integer_form(block, factor) for block in operator.blocks]
+    return _joined(Partition([form.matrix for form in forms]), forms)
 
 
 @integer_form.register

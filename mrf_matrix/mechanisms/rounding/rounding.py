@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms.rounding.integer_form import (
     has_full_column_rank,
     integer_form,
 )
-from strategies.operators import Kronecker, Operator, Scaled
+from strategies.operators import Kronecker, Operator, ResidualMarginals, Scaled
 
 Norm = Literal["l1", "l2"]
 
@@ -31,7 +31,8 @@ SQUARED_BITS = 24
 """The same in the L2 norm, for squares must be summed exactly."""
 
 FACTORED_BITS = 40
-"""The same for Kronecker products, whose factors are rounded one by one and share the bits."""
+"""The same for Kronecker products, whose factors are rounded one by one and share the bits, and
+for residual marginals, whose weights stand beside entries as large as their tables."""
 
 LARGEST_BITS = 62
 """The same for Kronecker products of integers, whose sensitivity is a Python integer."""
@@ -140,6 +141,8 @@ def _bits(matrix: Operator, norm: Norm) -> int:
     if isinstance(matrix, Kronecker):
         real = [part for part in matrix.factors if not is_integral(part)]
         return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
+    if isinstance(matrix, ResidualMarginals):
+        return min(FACTORED_BITS, PRECISION_BITS + matrix.largest_scale().bit_length())
     if norm == "l1":
         return PRECISION_BITS
     return min(SQUARED_BITS, (61 - matrix.shape[0].bit_length()) // 2)

@@ -19,6 +19,7 @@ from strategies.operators import (
     Marginals,
     Operator,
     Product,
+    ResidualMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -103,6 +104,8 @@ def column_entries(matrix: Operator) -> float:
         return sum(column_entries(block) for block in matrix.blocks)
     if isinstance(matrix, Marginals):
         return float(len(matrix.weights))
+    if isinstance(matrix, ResidualMarginals):
+        return float(matrix.shape[0])
     return matrix.entries / matrix.shape[1]
 
 

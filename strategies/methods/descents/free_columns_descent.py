@@ -14,6 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from strategies.methods.descents.descent import minimise_sparse
+from strategies.methods.descents.error_norm import TOTAL, ErrorNorm
 from strategies.methods.descents.p_identity_descent import REFUSED
 from strategies.operators import Array
 
@@ -21,7 +22,9 @@ FILL = 1e-3
 """Zero entries start at this share of their row's largest: from zero itself none ever moves."""
 
 
-def free_columns_value(roots: Array, factor: Array) -> tuple[float, Array]:
+def free_columns_value(
+    roots: Array, factor: Array, errors: ErrorNorm = TOTAL
+) -> tuple[float, Array]:
     """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s.
 
     Parameters
@@ -29,7 +32,9 @@ def free_columns_value(roots: Array, factor: Array) -> tuple[float, Array]:
     roots : ndarray, shape (m, g)
         s, of full column rank as A.
     factor : ndarray, shape (r, g)
-        F with the workload's Gram ``FᵀF = WᵀW``.
+        F with the workload's Gram ``FᵀF = WᵀW``, or the workload's rows.
+    errors : ErrorNorm
+        What is minimised of the errors of F's rows.
     """
     sizes = np.abs(roots)
     norms = np.einsum("ij,ij->j", roots, roots)
@@ -41,13 +46,13 @@ def free_columns_value(roots: Array, factor: Array) -> tuple[float, Array]:
         return REFUSED, np.zeros_like(roots)
     solved = linalg.lapack.dpotrs(triangle, factor.T, lower=True)[0]
     recovery = matrix @ solved
-    loss = float(np.einsum("ij,ij", recovery, recovery))
-    if not np.isfinite(loss) or loss <= 0:
+    squares = np.einsum("ij,ij->j", recovery, recovery)
+    if not np.isfinite(squares).all() or not squares.max(initial=0.0) > 0:
         return REFUSED, np.zeros_like(roots)
-    slope = recovery @ solved.T
+    value, weights = errors.log_value(squares)
+    slope = recovery @ (solved * weights).T
     radial = np.einsum("ij,ij->j", slope, matrix)
-    gradient = (-4.0 / loss) * ((sizes * slope - roots * radial) / norms)
-    return float(np.log(loss)), gradient
+    return value, -4.0 * ((sizes * slope - roots * radial) / norms)
 
 
 def descend_columns(
@@ -56,6 +61,8 @@ def descend_columns(
     warmup: int,
     iterations: int,
     generator: np.random.Generator,
+    errors: ErrorNorm = TOTAL,
+    fill: float = FILL,
 ) -> Array:
     """Return the matrix, of sensitivity 1, where a descent from another ends.
 
@@ -68,13 +75,17 @@ def descend_columns(
         Steps over all entries, and then over those that are not nearly zero.
     generator : numpy.random.Generator
         Draws the signs of the small entries that replace zeros.
+    errors : ErrorNorm
+        What is minimised of the errors of F's rows.
+    fill : float
+        Entries below this share of their row's largest are raised to it.
     """
-    least = FILL * np.abs(matrix).max(axis=1, keepdims=True)
+    least = fill * np.abs(matrix).max(axis=1, keepdims=True)
     signs = generator.choice([-1.0, 1.0], size=matrix.shape)
     filled = np.where(np.abs(matrix) < least, signs * least, matrix)
     filled = filled / np.abs(filled).sum(axis=0)
     roots = np.sign(filled) * np.sqrt(np.abs(filled))
-    value = partial(free_columns_value, factor=factor)
+    value = partial(free_columns_value, factor=factor, errors=errors)
     ended, _ = minimise_sparse(value, roots, warmup, iterations)
     found = ended * np.abs(ended)
     return np.asarray(found / np.abs(found).sum(axis=0))

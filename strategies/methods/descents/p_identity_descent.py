@@ -22,6 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from strategies.methods.descents.descent import minimise, minimise_sparse
+from strategies.methods.descents.error_norm import TOTAL, ErrorNorm
 from strategies.operators import Array
 
 REFUSED = 1e30
@@ -58,7 +59,7 @@ def p_identity_matrix(rows: Array) -> Array:
     return np.concatenate([np.diag(scale), used * scale])
 
 
-def p_identity_value(roots: Array, factor: Array) -> tuple[float, Array]:
+def p_identity_value(roots: Array, factor: Array, errors: ErrorNorm = TOTAL) -> tuple[float, Array]:
     """Return the log of the loss at ``B = s |s|``, and its gradient in s.
 
     Parameters
@@ -66,7 +67,9 @@ def p_identity_value(roots: Array, factor: Array) -> tuple[float, Array]:
     roots : ndarray, shape (p, g)
         s.
     factor : ndarray, shape (r, g)
-        F, any matrix with the workload's Gram ``FᵀF = WᵀW``.
+        F, any matrix with the workload's Gram ``FᵀF = WᵀW``, or the workload's rows.
+    errors : ErrorNorm
+        What is minimised of the errors of F's rows.
     """
     sizes = np.abs(roots)
     rows = roots * sizes
@@ -78,12 +81,13 @@ def p_identity_value(roots: Array, factor: Array) -> tuple[float, Array]:
         return REFUSED, np.zeros_like(roots)
     shares = linalg.lapack.dpotrs(triangle, rows @ stretched.T, lower=True)[0].T
     rest = stretched - shares @ rows
-    loss = float(np.einsum("ij,ij", rest, rest) + np.einsum("ij,ij", shares, shares))
-    if not np.isfinite(loss) or loss <= 0:
+    squares = np.einsum("ij,ij->i", rest, rest) + np.einsum("ij,ij->i", shares, shares)
+    if not np.isfinite(squares).all() or not squares.max(initial=0.0) > 0:
         return REFUSED, np.zeros_like(roots)
+    value, weights = errors.log_value(squares)
+    rest *= weights[:, None]
     pull = np.einsum("ij,ij->j", rest, factor)
-    gradient = (4.0 / loss) * (roots * pull - sizes * (shares.T @ rest))
-    return float(np.log(loss)), gradient
+    return value, 4.0 * (roots * pull - sizes * (shares.T @ rest))
 
 
 def descend(
@@ -92,6 +96,7 @@ def descend(
     iterations: int,
     fill: float = LEAST_SHARE,
     warmup: int | None = None,
+    errors: ErrorNorm = TOTAL,
 ) -> Descent:
     """Descend from B for a number of iterations.
 
@@ -105,11 +110,13 @@ def descend(
         Entries below this share of the largest are raised to it, with their sign.
     warmup : int, optional
         Iterations after which entries that are nearly zero are dropped; by default never.
+    errors : ErrorNorm
+        What is minimised of the errors of F's rows.
     """
     least = fill * float(np.abs(rows).max(initial=0.0))
     filled = np.where(np.abs(rows) < least, np.where(rows < 0, -least, least), rows)
     roots = np.sign(filled) * np.sqrt(np.abs(filled))
-    value = partial(p_identity_value, factor=factor)
+    value = partial(p_identity_value, factor=factor, errors=errors)
     if warmup is None:
         ended, log_loss = minimise(value, roots, iterations)
     else:

@@ -8,7 +8,6 @@ for Gaussian noise. Nothing depends on the number of cells.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,47 +15,30 @@ from scipy import sparse
 
 from strategies.operators import Array, Norm, Operator, check_allocation, fits
 from strategies.operators.masks.components import MAX_FIXED, Bools, components, mask_rows
+from strategies.operators.masks.energies import (
+    Energies,
+    positive_energies,
+    products_over,
+    structure_energies,
+)
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Energies:
-    """A workload's energy on every component that it reaches.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-        Sizes of the attributes.
-    sets : ndarray of bool, shape (u, d)
-        Attribute sets U with positive energy.
-    values : ndarray, shape (u,)
-        ``w_U = tr(WᵀW E_U) / n``.
-    """
-
-    sizes: tuple[int, ...]
-    sets: Bools
-    values: Array
-
-    @cached_property
-    def maximal(self) -> Bools:
-        """The sets that lie in no other: some marginal must contain each of them."""
-        count = self.sets.sum(axis=1)
-        inside = self.sets.astype(np.float32) @ self.sets.T.astype(np.float32)
-        strictly = (inside == count[:, None]) & (count[None, :] > count[:, None])
-        return np.asarray(self.sets[~strictly.any(axis=1)])
 
 
 def workload_energies(workload: Operator) -> Energies | None:
     """Return the energies of a workload, None where its structure offers no way to them.
 
-    Rows of masks (and their combinations) are expanded attribute set by attribute set; any other
-    workload over a product domain goes through its Gram, where that fits the memory cap.
+    Structures have rules of their own. Rows of masks (and their combinations) are expanded
+    attribute set by attribute set; any other workload over a product domain goes through its
+    Gram, where that fits the memory cap.
     """
+    known = structure_energies(workload)
+    if known is not None and (known.is_invariant or workload.sizes is not None):
+        return known
     rows = mask_rows(workload)
     if rows is not None and rows.fixed.sum(axis=1).max(initial=0) <= MAX_FIXED:
         parts = components(rows)
-        return _positive(rows.sizes, parts.sets, parts.totals)
+        return positive_energies(rows.sizes, parts.sets, parts.totals)
     sizes, n = workload.sizes, workload.shape[1]
     if sizes is None or len(sizes) > MAX_FIXED or not fits((n, n), 24):
         return None
@@ -84,12 +66,7 @@ def gram_energies(gram: Array, sizes: tuple[int, ...]) -> Energies:
     flags = np.arange(len(tensor))[:, None] >> np.arange(len(sizes))[::-1] & 1
     values = tensor.ravel() / gram.shape[0]
     values[values < 1e-13 * values.sum()] = 0.0  # rounding of components that are not reached
-    return _positive(sizes, flags.astype(bool), values)
-
-
-def _positive(sizes: tuple[int, ...], sets: Bools, values: Array) -> Energies:
-    kept = values > 0
-    return Energies(sizes, sets[kept], values[kept])
+    return positive_energies(sizes, flags.astype(bool), values)
 
 
 def superset_sum(values: Array, d: int) -> Array:
@@ -236,7 +213,7 @@ def _explicit(contained: Bools, inverse: Array) -> SparseCover:
 
 def set_cells(sets: Bools, sizes: tuple[int, ...]) -> Array:
     """Return ``Π_{i ∈ S} n_i`` of every set, as floats."""
-    return np.asarray(np.exp2(sets @ np.log2(np.asarray(sizes, dtype=np.float64))))
+    return products_over(sets, np.asarray(sizes, dtype=np.float64))
 
 
 def marginals_loss(weights: Array, cover: Cover, energies: Energies, norm: Norm) -> float:

@@ -8,10 +8,11 @@ optimal weights); the ratio ranks the unions that are generated.
 
 import numpy as np
 
-from strategies.methods.marginals.algebra import Energies, set_cells
+from strategies.methods.marginals.algebra import set_cells
 from strategies.operators import Array, current_cap
 from strategies.operators.masks.components import Bools
 from strategies.operators.masks.distinct_rows import unique_rows
+from strategies.operators.masks.energies import Energies
 
 ENUMERATED = 16
 """Attributes up to which every subset is a candidate."""

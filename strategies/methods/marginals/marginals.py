@@ -14,12 +14,14 @@ ResidualPlanner (2023), the same algebra for Gaussian noise.
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, Family, Search
-from strategies.methods.marginals.algebra import Energies, workload_energies
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.marginals.algebra import set_cells, workload_energies
 from strategies.methods.marginals.candidates import candidate_sets, largest_table
 from strategies.methods.marginals.optimiser import Weighted, optimise
+from strategies.methods.marginals.worst import RowEnergies, optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.masks.components import MAX_FIXED, Bools, mask_rows
+from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
 
 MANY_COMPONENTS = 2000
@@ -34,6 +36,10 @@ def marginals(problem: Problem, search: Search) -> Operator:
     ValueError
         If the workload shows no product structure.
     """
+    if not problem.is_total:
+        rows = row_energies(problem)
+        if rows is not None:
+            return worst_marginals(rows, problem, search)
     energies = workload_energies(problem.workload)
     if energies is None:
         raise ValueError(
@@ -45,6 +51,15 @@ def marginals(problem: Problem, search: Search) -> Operator:
     starts = known_starts(search.starts, energies, candidates)
     found = optimise(energies, candidates, problem.norm, search.generator, search.work, starts)
     return as_marginals(found, energies.sizes)
+
+
+def worst_marginals(rows: RowEnergies, problem: Problem, search: Search) -> Operator:
+    """Return the best weighted marginals found for the worst row or group of a workload."""
+    few = len(rows.energies.values) <= MANY_COMPONENTS
+    candidates = candidate_sets(rows.energies, limit=3000 if few else 1000)
+    starts = known_starts(search.starts, rows.energies, candidates)
+    found = optimise_worst(rows, candidates, problem.norm, search.generator, search.work, starts)
+    return as_marginals(found, rows.energies.sizes)
 
 
 def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
@@ -77,6 +92,9 @@ def applies(problem: Problem) -> bool:
     workload = problem.workload
     if workload.sizes is None or len(workload.sizes) < 2:
         return False
+    if problem.energies is not None:
+        known = problem.energies
+        return bool(set_cells(known.sets, known.sizes).max() <= largest_table())
     rows = mask_rows(workload)
     if rows is None:
         n = workload.shape[1]
@@ -88,4 +106,4 @@ def applies(problem: Problem) -> bool:
     return bool((fixed @ logs).max(initial=0.0) <= np.log2(largest_table()))
 
 
-FAMILY = Family("marginals", "domain", BOTH_NORMS, applies, marginals)
+FAMILY = Family("marginals", "domain", BOTH_NORMS, applies, marginals, objectives=BOTH_OBJECTIVES)

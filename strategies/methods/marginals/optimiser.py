@@ -18,7 +18,6 @@ import scipy
 
 from strategies.methods.marginals.algebra import (
     Cover,
-    Energies,
     Ints,
     make_cover,
     marginals_loss,
@@ -26,10 +25,13 @@ from strategies.methods.marginals.algebra import (
 )
 from strategies.operators import Array, Norm
 from strategies.operators.masks.components import Bools
+from strategies.operators.masks.energies import Energies
 
 INFEASIBLE = 1e30
 """Value of the logarithm of the loss where a needed component has no eigenvalue."""
 
+MOST_PAIRS = 1e6
+"""Pairs of an active set and a candidate that a hop looks at for neighbours."""
 DROPPED = (0.05, 0.15, 0.3)
 OFFERED = (0.03, 0.1, 0.3)
 BOOSTS = (0.5, 1.5, 5.0)
@@ -233,7 +235,10 @@ def _hop(
     """Drop some sets of the best solution, offer similar ones, descend again; keep the better."""
     value, weights = best
     active = np.flatnonzero(weights > 1e-7)
-    nearby = neighbours(candidates, active)
+    most = max(1, int(MOST_PAIRS / len(candidates)))
+    around = active if len(active) <= most else generator.choice(active, most, replace=False)
+    nearby = neighbours(candidates, around)
+    meter.used += 4e-9 * len(around) * len(candidates)
     start = np.zeros_like(weights)
     kept = active[generator.uniform(size=len(active)) > generator.choice(DROPPED)]
     start[kept] = weights[kept]

@@ -79,8 +79,9 @@ def gaussian_root(gram: OrderedGram, dual: OrderedDual) -> Array:
 
 
 def applies(problem: Problem) -> bool:
-    """Tell whether the merged cells are ordered."""
-    return problem.ordered is not None
+    """Tell whether the merged cells are ordered; for the worst row, those of the total error."""
+    total = problem if problem.is_total else problem.summed()
+    return total.ordered is not None
 
 
 FAMILY = Family("ordered_cells", "merged", BOTH_NORMS, applies, ordered_cells, share=4.0)

@@ -44,12 +44,24 @@ def error_trace(workload: Operator, matrix: Operator) -> float:
     RowSpaceError
         If a row of the workload lies outside the row space of the matrix.
     MemoryCapError
-        If the structures offer no rule and explicit matrices exceed the memory cap.
+        If the structures offer no rule and explicit matrices exceed the memory cap. For a
+        strategy that is the workload itself the trace is its rank, and a bound on it is
+        returned instead.
     """
     check_columns(workload, matrix)
     value = matrix.error_trace(workload)
     if value is not None:
         return value
+    try:
+        return general_error_trace(workload, matrix)
+    except MemoryCapError:
+        if workload is matrix:  # then W A⁺ is a projection, and its trace the rank
+            return float(min(workload.shape))
+        raise
+
+
+def general_error_trace(workload: Operator, matrix: Operator) -> float:
+    """Return ``||W A⁺||_F²`` where the strategy's structure has no rule for it."""
     q, n = workload.shape
     if q > n and fits((n, n), 16) and is_explicit(matrix):
         return factorised(matrix).gram_trace(workload.gram_dense())

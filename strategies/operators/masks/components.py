@@ -204,7 +204,7 @@ def _expanded(rows: MaskRows) -> Components:
         factors = np.where(subsets, p * (1 - p), p * p)
         values.append(factors.prod(axis=2).ravel())
         row.append(np.repeat(chosen, len(subsets)))
-        tables.append(_as_sets(attributes, subsets, d))
+        tables.append(as_sets(attributes, subsets, d))
     sets = np.concatenate(tables)
     first, number = unique_rows(sets)
     entries = (np.concatenate(values), (np.concatenate(row), number))
@@ -212,7 +212,7 @@ def _expanded(rows: MaskRows) -> Components:
     return Components(sets[first], energies)
 
 
-def _as_sets(attributes: NDArray[np.int64], subsets: Bools, d: int) -> Bools:
+def as_sets(attributes: NDArray[np.int64], subsets: Bools, d: int) -> Bools:
     """Return every subset of every row's attributes as a mask over all d attributes."""
     k, h = attributes.shape
     sets = np.zeros((k, len(subsets), d), dtype=bool)
@@ -254,7 +254,7 @@ def expand(rows: MaskRows) -> tuple[NDArray[np.int32], sparse.csr_array]:
         p = np.take_along_axis(means[chosen], attributes, axis=1)[:, None, :]
         values.append(np.where(subsets, 1.0, p).prod(axis=2).ravel())
         row.append(np.repeat(chosen, len(subsets)))
-        sets = _as_sets(attributes, subsets, len(rows.masks))
+        sets = as_sets(attributes, subsets, len(rows.masks))
         tables.append(np.where(sets, np.repeat(numbers[chosen], len(subsets), axis=0), -1))
     atoms = np.concatenate(tables).astype(np.int32)
     first, number = unique_rows(atoms)

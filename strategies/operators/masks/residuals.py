@@ -5,13 +5,14 @@ and the rows' codes have in numbers, not their product.
 """
 
 from collections.abc import Sequence
+from functools import singledispatch
 from itertools import product
 from math import prod
 
 import numpy as np
 
-from strategies.operators.base.operator import Array
-from strategies.operators.masks.components import MaskRows
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.contraction import DistinctMasks, contracted
 
 Residuals = dict[tuple[bool, ...], Array]
@@ -77,3 +78,28 @@ def answer_rows(rows: MaskRows, residuals: Residuals) -> Array:
         picked = [(masks[i], masks[i].number[chosen]) for i in used]
         answers[chosen] += rest[:, None] * contracted(picked, table)
     return answers if rows.mix is None else np.asarray(rows.mix @ answers)
+
+
+def table_of(chosen: Sequence[int], residuals: Residuals, sizes: Sequence[int]) -> Array:
+    """Return the sum of the components below an attribute set, over the cells of its table."""
+    k = next(iter(residuals.values())).shape[1] if residuals else 1
+    result = np.zeros((*(sizes[i] for i in chosen), k))
+    for flags in product((False, True), repeat=len(chosen)):
+        key = [False] * len(sizes)
+        for i, flag in zip(chosen, flags, strict=True):
+            key[i] = flag
+        table = residuals.get(tuple(key))
+        if table is not None:
+            kept = [sizes[i] if flag else 1 for i, flag in zip(chosen, flags, strict=True)]
+            result += table.reshape(*kept, k)
+    return result.reshape(prod(sizes[i] for i in chosen), k)
+
+
+@singledispatch
+def answers_from(workload: Operator, residuals: Residuals, sizes: tuple[int, ...]) -> Array | None:
+    """Return ``W x`` for ``n x`` given by its components, None where W shows no way to it.
+
+    Rows of masks are answered row by row; other structures register a rule beside their class.
+    """
+    rows = mask_rows(workload)
+    return None if rows is None or rows.sizes != sizes else answer_rows(rows, residuals)

@@ -17,6 +17,7 @@ import numpy as np
 
 from strategies.operators.base.operator import Array, Operator
 from strategies.operators.gram import Gram
+from strategies.operators.masks.energies import Energies, split_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.scaled import Scaled
@@ -176,3 +177,18 @@ def scaled_ordered_gram(workload: Scaled) -> OrderedGram | None:
     if inner is None or workload.weight == 0:
         return None
     return OrderedGram(inner.low, workload.weight**2 * inner.high)
+
+
+@structure_energies.register(PrefixSums)
+@structure_energies.register(AllRanges)
+def ordered_energies(workload: PrefixSums | AllRanges) -> Energies | None:
+    """Return the energies of the mean column and of the rest, from the Gram's two vectors.
+
+    With u / v rising, ``aI + bJ`` is the Gram of at most two cells.
+    """
+    gram = ordered_gram(workload)
+    if gram is None:
+        return None
+    n, whole = gram.n, gram.diagonal
+    mean = float(gram.matmat(np.ones((n, 1))).sum()) / n
+    return split_energies(mean, float(whole.sum()), n, n <= 2 and float(np.ptp(whole)) == 0)

@@ -14,6 +14,7 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Array, Operator
 from strategies.operators.base.validation import Real, checked_sizes, real_array, real_sparse
 from strategies.operators.identity import Identity
+from strategies.operators.masks.energies import Energies, line_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 
@@ -161,6 +162,12 @@ class PIdentity(Operator):
         step = max(1, BAND // gram.n)
         bands = (gram.factor_rows(s, min(s + step, gram.n)) for s in range(0, gram.n, step))
         return float(sum(self.errors_of(band).sum() for band in bands))
+
+
+@structure_energies.register
+def p_identity_energies(workload: PIdentity) -> Energies | None:
+    """Return the energies of the mean column and of the rest, over one attribute."""
+    return line_energies(workload)
 
 
 def row_bands(workload: Operator) -> Iterator[Array]:

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from inspect import isabstract
 
 import numpy as np
 import pytest
@@ -45,8 +46,10 @@ OPERATORS: dict[str, Operator] = {
     "paths": PATHS,
     "tree": TREE,
     "marginals": MARGINALS,
+    "residual marginals": ops.ResidualMarginals(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25]),
     "kronecker": ops.Kronecker([ops.Dense(REAL), ops.Identity(3), GROUPS]),
     "stack": ops.Stack([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS, MARGINALS]),
+    "partition": ops.Partition([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS]),
     "scaled": ops.Scaled(0.1, PATHS),
     "scaled by an integer": ops.Scaled(3, TREE),
     "row scaled": ops.RowScaled(RANDOM.normal(size=11), PATHS),
@@ -70,7 +73,8 @@ def all_structures():
         for structure in queue.pop().__subclasses__():
             found.add(structure)
             queue.append(structure)
-    return {one for one in found if one.__module__.startswith(("strategies.", "mrf_matrix."))}
+    ours = ("strategies.", "mrf_matrix.")
+    return {one for one in found if one.__module__.startswith(ours) and not isabstract(one)}
 
 
 def test_every_structure_has_a_rule_and_a_test():

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from mrf_matrix.mechanisms.measurement.containment import check_determined
 from strategies.operators import Marginals, RowSpaceError, Scaled, Stack, memory_cap
-from strategies.operators import marginals as marginals_module
 from strategies.operators.masks.components import MaskRows, components
 from strategies.operators.masks.contraction import DistinctMasks, contracted
 from strategies.operators.masks.distinct_rows import combinations, unique_rows
 from strategies.operators.row_kronecker import RowKronecker
+from strategies.operators.tables import marginals as marginals_module
 
 WIDE = (200, 10, 7, 5)
 

@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass
 from functools import reduce
+from inspect import isabstract
 
 import numpy as np
 import pytest
@@ -56,6 +57,25 @@ def marginals(sizes: tuple[int, ...], table: dict[tuple[int, ...], float]) -> np
     return np.concatenate(tables)
 
 
+DIFFERENCES = {
+    2: [[1, -1]],
+    3: [[1, -1, 0], [1, 0, -1], [0, 1, -1]],
+    4: [[3, -1, -1, -1], [-1, 3, -1, -1], [-1, -1, 3, -1], [-1, -1, -1, 3]],
+}
+
+
+def residual_marginals(sizes: tuple[int, ...], table: dict[tuple[int, ...], float]) -> np.ndarray:
+    tables = [
+        weight
+        * reduce(
+            np.kron,
+            [DIFFERENCES[n] if i in kept else np.ones((1, n)) for i, n in enumerate(sizes)],
+        )
+        for kept, weight in table.items()
+    ]
+    return np.concatenate(tables)
+
+
 @dataclass(frozen=True)
 class Case:
     operator: Operator
@@ -97,8 +117,16 @@ CASES: dict[str, Callable[[], Case]] = {
         ops.Marginals(SIZES, [(0,), (1, 2)], [0.5, 2.0]),
         marginals(SIZES, {(0,): 0.5, (1, 2): 2.0}),
     ),
+    "residual marginals": lambda: Case(
+        ops.ResidualMarginals(SIZES, [(), (0,), (1, 2)], [0.5, 2.0, 1.0]),
+        residual_marginals(SIZES, {(): 0.5, (0,): 2.0, (1, 2): 1.0}),
+    ),
     "stack": lambda: Case(
         ops.Stack([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]), np.vstack([TALL, HOLES])
+    ),
+    "partition": lambda: Case(
+        ops.Partition([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]),
+        np.vstack([TALL, HOLES]),
     ),
     "stack uniform": lambda: Case(
         ops.Stack([ops.Identity(24, SIZES), ops.Scaled(2, FOREST)]),
@@ -155,7 +183,11 @@ def all_structures() -> set[type[Operator]]:
         for structure in queue.pop().__subclasses__():
             found.add(structure)
             queue.append(structure)
-    return {structure for structure in found if structure.__module__.startswith("strategies.")}
+    return {
+        structure
+        for structure in found
+        if structure.__module__.startswith("strategies.") and not isabstract(structure)
+    }
 
 
 def test_every_structure_is_in_the_table() -> None:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from strategies.operators.base.memory import MemoryCapError, memory_cap
 from strategies.operators.base.pseudo_inverse import RowSpaceError
 from strategies.operators.dense import Dense
-from strategies.operators.marginals import Marginals
 from strategies.operators.masks.components import components, mask_rows
 from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 from strategies.operators.stack import Stack
+from strategies.operators.tables.marginals import Marginals
 
 SIZES = (3, 2, 4)
 CASES = {

@@ -13,19 +13,28 @@ from scipy import sparse
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Array, Norm, Operator
-from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
 from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
-from strategies.operators.marginal_rows import marginal_rows, split_cheaply
-from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
+from strategies.operators.grouping import Grouping
+from strategies.operators.identity import Identity
+from strategies.operators.kronecker import Kronecker, kronecker_blocks
+from strategies.operators.masks.components import Bools, MaskRows, mask_rows
 from strategies.operators.masks.distinct_rows import unique_rows
-from strategies.operators.masks.residuals import Residuals, answer_rows, residual_answers
+from strategies.operators.masks.energies import Energies, structure_energies, table_energies
+from strategies.operators.masks.residuals import (
+    Residuals,
+    answers_from,
+    residual_answers,
+    table_of,
+)
+from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply
+from strategies.operators.tables.product_tables import ProductTables
 
-TOLERANCE = 1e-12
-"""Share of a workload's energy that may lie outside the row space."""
+MOST_BLOCKS = 64
+"""Tables up to which marginals are taken for Kronecker products."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Marginals(Operator):
+class Marginals(ProductTables):
     """``θ_S`` times the marginal table on attribute set S, for each S, on top of each other.
 
     Parameters
@@ -54,6 +63,7 @@ class Marginals(Operator):
 
     attribute_sets: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...]
+    singular, plural = "marginal", "marginals"
 
     def __init__(
         self,
@@ -71,12 +81,6 @@ class Marginals(Operator):
         object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
     @property
-    def domain_sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes (never None here)."""
-        assert self.sizes is not None
-        return self.sizes
-
-    @property
     def cells(self) -> tuple[int, ...]:
         """Number of cells of each marginal, as exact integers."""
         sizes = self.domain_sizes
@@ -88,21 +92,13 @@ class Marginals(Operator):
         return sum(self.cells), prod(self.domain_sizes)
 
     @property
-    def set_table(self) -> Bools:
-        """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
-        table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)
-        for row, chosen in zip(table, self.attribute_sets, strict=True):
-            row[list(chosen)] = True
-        return table
+    def entries(self) -> int:
+        """One for each marginal in every column."""
+        return len(self.weights) * self.shape[1]
 
     @property
     def prefers_sparse(self) -> bool:
         """A column has one entry for each marginal."""
-        return True
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """Least squares cost one pass over the domain and the marginals."""
         return True
 
     # Action ---------------------------------------------------------------------------------
@@ -147,19 +143,6 @@ class Marginals(Operator):
         shape = (self.shape[0], len(codes))
         return sparse.csr_array(sparse.csc_array((values, rows.ravel(), ends), shape=shape))
 
-    def cell_codes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Return cells as rows of codes (N, d), from flat numbers too."""
-        cells = np.asarray(cells)
-        if cells.ndim == 1:
-            return np.stack(np.unravel_index(cells, self.domain_sizes), axis=1).astype(np.int64)
-        sizes = np.asarray(self.domain_sizes)
-        if cells.shape[1:] != sizes.shape or (cells < 0).any() or (cells >= sizes).any():
-            raise ValueError(
-                f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
-                f"{len(sizes)} codes, each from 0 up to the attribute's size {tuple(sizes)} less 1."
-            )
-        return cells.astype(np.int64, copy=False)
-
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form, refused above the memory cap."""
         check_allocation("nonzeros of marginals", (self.shape[1], len(self.weights), 2))
@@ -171,11 +154,6 @@ class Marginals(Operator):
         """Return ``Σ θ`` ("l1") or ``sqrt(Σ θ²)`` ("l2"), the norm of every column."""
         weights = np.asarray(self.weights, dtype=np.float64)
         return float(weights.sum() if norm == "l1" else np.sqrt(weights @ weights))
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, shape (n,), refused above the memory cap."""
-        check_allocation("column norms", self.shape[1:])
-        return np.full(self.shape[1], self.uniform_column_norm(norm))
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row: ``θ_S² Π_{i ∉ S} n_i``."""
@@ -203,12 +181,8 @@ class Marginals(Operator):
 
     def integer_sensitivity(self, norm: Norm) -> int:
         """Return ``Σ θ`` or ``Σ θ²`` of integer weights, exactly, as a Python integer."""
-        if not all(isinstance(weight, int) for weight in self.weights):
-            raise ValueError(
-                f"weights={self.weights!r}: expected integers. Round the marginals first."
-            )
         power = 1 if norm == "l1" else 2
-        return int(sum(weight**power for weight in self.weights))
+        return int(sum(weight**power for weight in self.integer_weights()))
 
     # Inverses -------------------------------------------------------------------------------
 
@@ -228,45 +202,6 @@ class Marginals(Operator):
         values = self.eigenvalues(sets)
         return {key: raw[key] / value for key, value in zip(raw, values, strict=True) if value > 0}
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
-        """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
-        answers = np.asarray(answers, dtype=np.float64)
-        n, k = self.shape[1], answers.reshape(len(answers), -1).shape[1]
-        check_allocation("the estimate of every cell", (n, k))
-        result = np.zeros((*self.domain_sizes, k))
-        for key, table in self.residuals(answers).items():
-            kept = [size if used else 1 for used, size in zip(key, self.domain_sizes, strict=True)]
-            result += table.reshape(*kept, k)
-        return result.reshape(n, k)[:, 0] / n if answers.ndim == 1 else result.reshape(n, k) / n
-
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return ``W A⁺ @ answers`` for rows of masks, in numbers of marginal cells."""
-        rows = mask_rows(workload)
-        if rows is None or rows.sizes != self.domain_sizes:
-            return None
-        self._check_masks(rows)
-        answers = np.asarray(answers, dtype=np.float64)
-        result = answer_rows(rows, self.residuals(answers))
-        return result[:, 0] if answers.ndim == 1 else result
-
-    def row_errors(self, workload: Operator) -> Array | None:
-        """Return ``||(W A⁺)_r||² = Σ_U ||w_r E_U||² / λ_U`` for rows of masks."""
-        rows = mask_rows(workload)
-        if rows is None or rows.sizes != self.domain_sizes:
-            return None
-        parts = components(rows)
-        values = self._spanned(parts)
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-        return np.asarray(parts.energies @ inverse, dtype=np.float64)
-
-    def check_rows(self, workload: Operator) -> bool:
-        """Refuse rows of masks outside the row space, by the attributes that they restrict."""
-        rows = mask_rows(workload)
-        if rows is None or rows.sizes != self.domain_sizes:
-            return False
-        self._check_masks(rows)
-        return True
-
     def _check_masks(self, rows: MaskRows) -> None:
         """Refuse rows outside the row space: no marginal measured holds all they restrict.
 
@@ -276,25 +211,7 @@ class Marginals(Operator):
         """
         fixed = rows.fixed
         if not (self.eigenvalues(fixed[unique_rows(fixed)[0]]) > 0).all():
-            self._spanned(components(rows))
-
-    def _spanned(self, parts: Components) -> Array:
-        """Return the eigenvalues on the components, refusing a row outside the row space."""
-        values = self.eigenvalues(parts.sets)
-        total = np.asarray(parts.energies.sum(axis=1)).ravel()
-        outside = np.asarray(parts.energies @ (values <= 0).astype(np.float64)).ravel()
-        lost = np.flatnonzero(outside > TOLERANCE * total)
-        if len(lost):
-            raise RowSpaceError(
-                f"{len(lost)} of the workload's {len(total)} rows ({numbered(lost)}) lie outside "
-                f"the row space of the marginals on {_few(self.attribute_sets)}. Add a marginal "
-                f"that contains every attribute those rows restrict."
-            )
-        return values
-
-
-def _few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
-    return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")
+            super()._check_masks(rows)
 
 
 @rows_product.register
@@ -310,3 +227,47 @@ def marginals_mask_rows(workload: Marginals) -> MaskRows | None:
     """Return the cells of all marginals as rows of masks, where those are few."""
     cheap = split_cheaply(workload.domain_sizes, workload.attribute_sets)
     return mask_rows(workload.by_rows()) if cheap else None
+
+
+@structure_energies.register
+def marginals_energies(workload: Marginals) -> Energies | None:
+    """Return the energies from the subsets of the attribute sets: no row is listed."""
+    squares = np.asarray(workload.weights, dtype=np.float64) ** 2
+    return table_energies(workload.domain_sizes, workload.set_table, squares)
+
+
+@kronecker_blocks.register
+def marginals_blocks(workload: Marginals) -> list[tuple[float, Kronecker]] | None:
+    """Return one product of identities and totals for each table, where they are few."""
+    if len(workload.weights) > MOST_BLOCKS:
+        return None
+    sizes = workload.domain_sizes
+    return [
+        (
+            float(weight),
+            Kronecker(
+                [
+                    Identity(size) if i in chosen else Grouping(np.zeros(size, dtype=np.int64))
+                    for i, size in enumerate(sizes)
+                ]
+            ),
+        )
+        for chosen, weight in zip(workload.attribute_sets, workload.weights, strict=True)
+    ]
+
+
+@answers_from.register
+def marginals_answers(
+    workload: Marginals, residuals: Residuals, sizes: tuple[int, ...]
+) -> Array | None:
+    """Return the tables themselves: each is the sum of the components below its set."""
+    if workload.domain_sizes != sizes:
+        return None
+    return np.concatenate(
+        [
+            float(weight) / cells * table_of(chosen, residuals, sizes)
+            for chosen, weight, cells in zip(
+                workload.attribute_sets, workload.weights, workload.cells, strict=True
+            )
+        ]
+    )

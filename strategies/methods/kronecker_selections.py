@@ -1,0 +1,150 @@
+"""Kronecker products and their unions, put together from selections for the parts.
+
+For one product ``W = W_1 ⊗ ... ⊗ W_d`` the losses of ``A_1 ⊗ ... ⊗ A_d`` multiply, and so do lower
+bounds. For a union of products there are two ways:
+
+- *one product for all*: with all but one factor fixed, the loss is that of one attribute's
+  workload with Gram ``Σ_j c_j G_ij``, where ``c_j`` is the product of the other factors' errors
+  on block j. The attributes take turns.
+- *a part of the budget each*: block j gets a strategy of loss L_j and sensitivity 1, weighted by
+  ``L_j^(1/3)`` for Laplace and ``L_j^(1/4)`` for Gaussian noise, with loss ``(Σ_j L_j^(1/3))³`` or
+  ``(Σ_j L_j^(1/2))²``.
+
+References
+----------
+McKenna, Miklau, Hay, Machanavajjhala: Optimizing error of high-dimensional statistical queries
+under differential privacy (HDMM, 2018), sections 6.2 and 6.3. Written from the formulas.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.operators import (
+    Array,
+    Gram,
+    Identity,
+    Kronecker,
+    Norm,
+    Operator,
+    Partition,
+    Scaled,
+    Stack,
+    error_trace,
+    fits,
+)
+from strategies.operators.kronecker import kronecker_blocks
+from strategies.problem.problem import Problem
+
+ROUNDS = 2
+"""Turns that every attribute takes where one product serves several blocks."""
+MOST_PARTED = 40
+"""Blocks up to which each may get a part of the budget."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Selections for parts of a workload, each made once.
+
+    Attributes
+    ----------
+    search : Search
+    work : float
+        Allowance of one selection.
+    """
+
+    search: Search
+    work: float
+    known: dict[bytes, Operator] = field(default_factory=dict, init=False)
+
+    def best(self, gram: Array, workload: Operator) -> Operator:
+        """Return the strategy for a part with a Gram ``WᵀW``."""
+        key = gram.tobytes()
+        if key not in self.known:
+            self.known[key] = self.search.select(workload, self.work)
+        return self.known[key]
+
+
+def kronecker_selections(problem: Problem, search: Search) -> Operator:
+    """Return the best strategy that selections for factors, or for blocks, make together.
+
+    Raises
+    ------
+    ValueError
+        If the workload is no union of Kronecker products over the same factors.
+    """
+    blocks = kronecker_blocks(problem.workload)
+    if blocks is None:
+        raise ValueError(
+            f"workload {problem.workload!r} is no union of Kronecker products: expected a "
+            f"Kronecker, or a Stack of them."
+        )
+    if len(blocks) == 1:
+        return product_of_selections(blocks[0][1], search)
+    one = product_for_all(blocks, search)
+    if not isinstance(problem.workload, Stack) or len(blocks) > MOST_PARTED:
+        return one
+    parted, loss = parted_budget(problem.workload, problem.norm, search)
+    whole = one.sensitivity(problem.norm) ** 2 * error_trace(problem.workload, one)
+    return one if whole <= loss else parted
+
+
+def product_of_selections(workload: Kronecker, search: Search) -> Kronecker:
+    """Return the product of the factors' own selections."""
+    grams = [factor.gram_dense() for factor in workload.factors]
+    different = len({gram.tobytes() for gram in grams})
+    parts = Parts(search, search.work / different)
+    pairs = zip(grams, workload.factors, strict=True)
+    return Kronecker([parts.best(gram, factor) for gram, factor in pairs])
+
+
+def product_for_all(blocks: list[tuple[float, Kronecker]], search: Search) -> Kronecker:
+    """Return one product for several blocks, each attribute selected in turn."""
+    sizes = [factor.shape[1] for factor in blocks[0][1].factors]
+    parts = Parts(search, search.work / (2 * ROUNDS * len(sizes)))
+    grams = [[factor.gram_dense() for factor in block.factors] for _, block in blocks]
+    squares = np.array([weight**2 for weight, _ in blocks])
+    chosen: list[Operator] = [Identity(size) for size in sizes]
+    errors = np.array([[np.trace(gram) for gram in row] for row in grams])
+    for _ in range(ROUNDS):
+        for i in range(len(sizes)):
+            others = squares * np.delete(errors, i, axis=1).prod(axis=1)
+            whole = np.sum([c * row[i] for c, row in zip(others, grams, strict=True)], axis=0)
+            gram = Gram(whole / np.trace(whole))
+            chosen[i] = found = parts.best(gram.array, gram)
+            errors[:, i] = [error_trace(block.factors[i], found) for _, block in blocks]
+    return Kronecker(chosen)
+
+
+def parted_budget(workload: Stack, norm: Norm, search: Search) -> tuple[Partition, float]:
+    """Return a strategy for each block by itself, with the best parts of the budget, and its loss.
+
+    The loss is a bound where all rows together answer better.
+    """
+    work = search.work / (2 * len(workload.blocks))
+    found = [search.select(block, work) for block in workload.blocks]
+    pairs = zip(workload.blocks, found, strict=True)
+    errors = np.array([error_trace(block, matrix) for block, matrix in pairs])
+    sizes = np.array([matrix.sensitivity(norm) for matrix in found])
+    losses = sizes**2 * errors
+    weights = losses ** (1 / 3 if norm == "l1" else 1 / 4) / sizes
+    blocks = [Scaled(float(w), matrix) for w, matrix in zip(weights, found, strict=True)]
+    root = np.cbrt(losses).sum() ** 3 if norm == "l1" else np.sqrt(losses).sum() ** 2
+    return Partition(blocks), float(root)
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the workload is a union of Kronecker products over the same small factors."""
+    blocks = kronecker_blocks(problem.workload)
+    known = problem.energies
+    if not blocks or (known is not None and known.is_invariant):
+        return False  # marginals have a closed form
+    widths = {tuple(factor.shape[1] for factor in block.factors) for _, block in blocks}
+    several = len(widths) == 1 and len(blocks[0][1].factors) > 1
+    return several and all(fits((n, n), 64) for n in max(widths))
+
+
+FAMILY = Family(
+    "kronecker_selections", "domain", BOTH_NORMS, applies, kronecker_selections, share=4.0
+)

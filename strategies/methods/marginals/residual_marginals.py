@@ -1,0 +1,78 @@
+"""Residual marginals: every component measured by itself, with weights in closed form.
+
+With the energies ``w_U = tr(WᵀW E_U)/n`` and ranks ``p_U`` of the components, a strategy with
+``AᵀA = n Σ_U λ_U E_U`` has squared L2 column norm ``Σ_U λ_U p_U`` and error ``Σ_U w_U/λ_U``. So
+``λ_U ∝ sqrt(w_U/p_U)`` is best, with loss ``(Σ_U sqrt(w_U p_U))²``. Where ``WᵀW`` lies in the
+marginals algebra no strategy at all is better for Gaussian noise: with y uniform, the nuclear norm
+bound is the same number.
+
+For Laplace noise a set of weight θ costs ``θ s_U`` and has ``λ_U = θ² κ_U``; the best weights are
+``θ ∝ (w_U/(κ_U s_U))^(1/3)``, with loss ``(Σ_U (w_U s_U²/κ_U)^(1/3))³``.
+
+References
+----------
+Xiao, He, Zhang, Kifer: An optimal and scalable matrix mechanism for noisy marginals under convex
+loss functions (ResidualPlanner, 2023). Written from the formulas.
+"""
+
+import numpy as np
+
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.marginals.algebra import set_cells, workload_energies
+from strategies.methods.marginals.candidates import largest_table
+from strategies.methods.marginals.marginals import applies
+from strategies.operators import Array, Norm, Operator, ResidualMarginals
+from strategies.operators.masks.energies import Energies, products_over
+from strategies.operators.tables.residual_marginals import difference_norm, residual_scales
+from strategies.problem.problem import Problem
+
+
+def residual_marginals(problem: Problem, search: Search) -> Operator:
+    """Return every component that the workload reaches, with the best weights.
+
+    Raises
+    ------
+    ValueError
+        If the workload shows no product structure.
+    """
+    energies = workload_energies(problem.workload)
+    if energies is None:
+        raise ValueError(
+            f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
+            f"operator with sizes."
+        )
+    weights = best_weights(energies, problem.norm)
+    sets = [tuple(map(int, np.flatnonzero(row))) for row in energies.sets]
+    return ResidualMarginals(energies.sizes, sets, weights.tolist())
+
+
+def best_weights(energies: Energies, norm: Norm) -> Array:
+    """Return the weights θ of least loss, for sensitivity 1."""
+    scales = residual_scales(energies.sizes, energies.sets)
+    if norm == "l2":
+        values = np.sqrt(energies.values / energies.ranks)
+        return np.asarray(np.sqrt(values / scales / (values @ energies.ranks)))
+    costs = column_costs(energies)
+    weights = np.cbrt(energies.values / (scales * costs))
+    return np.asarray(weights / (weights @ costs))
+
+
+def column_costs(energies: Energies) -> Array:
+    """Return the L1 norm of a column of every set at weight one, shape (u,)."""
+    single = [float(difference_norm(size, "l1")) for size in energies.sizes]
+    return products_over(energies.sets, np.array(single))
+
+
+def is_served(problem: Problem) -> bool:
+    """Tell whether the workload's components are known, and their tables fit in memory."""
+    known = problem.energies
+    if known is None:
+        return (problem.norm == "l2" or problem.merging is None) and applies(problem)
+    if problem.workload.sizes is None and not known.is_invariant:
+        return False
+    return bool(set_cells(known.sets, known.sizes).sum() <= largest_table())
+
+
+FAMILY = Family(
+    "residual_marginals", "domain", BOTH_NORMS, is_served, residual_marginals, share=0.0
+)

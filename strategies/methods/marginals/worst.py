@@ -1,0 +1,156 @@
+"""Weights of marginals for the smallest largest error of a row, or of a group of rows.
+
+Row i has the error ``Σ_U ||w_i E_U||²/(n λ_U)``, and rows of one table have the same, so the
+problem has as many unknowns as attribute sets and as many errors as kinds of rows, over domains
+of any size. The largest error is descended on as a rising p-norm: for "l2" it is convex in
+``t = θ²`` and one descent finds it, for "l1" several start from weights drawn at random.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from strategies.methods.descents.error_norm import POWERS, ErrorNorm
+from strategies.methods.marginals.algebra import Cover, make_cover
+from strategies.methods.marginals.optimiser import INFEASIBLE, Meter, Weighted
+from strategies.operators import Array, Marginals, Norm, fits
+from strategies.operators.masks.components import Bools, components, mask_rows
+from strategies.operators.masks.energies import Energies
+from strategies.operators.masks.table_components import table_components
+from strategies.problem.problem import Problem
+
+MOST_STARTS = 20
+ITERATIONS = 120
+DIGITS = 12
+"""Digits to which energies of rows are compared: rounding tells equal ones apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowEnergies:
+    """Energies of every kind of sum that is compared.
+
+    Attributes
+    ----------
+    energies : Energies
+        Of all rows together.
+    table : ndarray, shape (K, u)
+        ``Σ_{i in G_k} ||w_i E_U||²/n``, distinct rows.
+    """
+
+    energies: Energies
+    table: Array
+
+
+def row_energies(problem: Problem) -> RowEnergies | None:
+    """Return the distinct energies of the rows or groups of a problem; None without masks."""
+    workload, groups = problem.workload, problem.aim.groups
+    rows = mask_rows(workload)
+    if rows is not None:
+        parts, sizes = components(rows), rows.sizes
+    elif isinstance(workload, Marginals) and groups is None:
+        sizes = workload.domain_sizes
+        parts = table_components(sizes, workload.attribute_sets, workload.weights)
+    else:
+        return None
+    form = parts.energies
+    if groups is not None:
+        ones = (np.ones(len(groups)), (groups, np.arange(len(groups))))
+        form = scipy.sparse.csr_array(scipy.sparse.csr_array(ones) @ form)
+    if not fits(form.shape, 32):
+        return None
+    table = form.toarray()
+    unit = table.max()
+    table = np.unique((table / unit).round(DIGITS), axis=0) * unit
+    used = table.max(axis=0) > 0
+    totals = parts.totals[used]
+    return RowEnergies(Energies(sizes, parts.sets[used], totals), table[:, used])
+
+
+def optimise_worst(
+    rows: RowEnergies,
+    candidates: Bools,
+    norm: Norm,
+    generator: np.random.Generator,
+    work: float,
+    starts: tuple[Array, ...] = (),
+) -> Weighted:
+    """Return weights on candidate sets for the smallest largest error.
+
+    Parameters
+    ----------
+    rows : RowEnergies
+    candidates : ndarray of bool, shape (K, d)
+        Attribute sets that may be measured; together they must contain every component.
+    norm : {"l1", "l2"}
+    generator : numpy.random.Generator
+    work : float
+        Seconds of the reference machine.
+    starts : tuple of ndarray of shape (K,)
+        Weights θ to start from besides the even and the random ones.
+    """
+    cover, meter = make_cover(rows.energies, candidates), Meter(work)
+    count = len(candidates)
+    power = 1 if norm == "l1" else 2
+    given = [np.full(count, 1.0 / count), *(start**power for start in starts)]
+    best, lowest = given[0], largest_error(given[0], cover, rows.table, norm)
+    for turn in range(1 if norm == "l2" else MOST_STARTS + len(given)):
+        if turn > 0 and meter.spent:
+            break
+        start = given[turn] if turn < len(given) else generator.exponential(size=count) ** 2
+        found = descend_worst(start, cover, rows.table, norm, meter)
+        value = largest_error(found, cover, rows.table, norm)
+        if value < lowest:
+            best, lowest = found, value
+    best = best / best.sum()
+    return Weighted(candidates, best if norm == "l1" else np.sqrt(best), lowest)
+
+
+def descend_worst(start: Array, cover: Cover, table: Array, norm: Norm, meter: Meter) -> Array:
+    """Descend on rising norms from weights θ ("l1") or θ² ("l2"), the best of the rounds."""
+    weights, best = start / start.sum(), start
+    lowest = largest_error(start, cover, table, norm)
+    for power in POWERS:
+        errors = ErrorNorm(np.arange(len(table)), power)
+        result = scipy.optimize.minimize(
+            worst_log_loss,
+            weights,
+            args=(cover, table, norm, errors),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * len(weights),
+            options={"maxiter": ITERATIONS, "ftol": 1e-10, "gtol": 1e-12},
+        )
+        meter.charge(cover, int(result.nfev), len(weights))
+        meter.used += 2e-9 * table.size * int(result.nfev)
+        weights = result.x / result.x.sum()
+        value = largest_error(weights, cover, table, norm)
+        if value < lowest:
+            best, lowest = weights, value
+        weights = weights + 1e-5 / len(weights)  # a set that has left may return
+    return best
+
+
+def worst_log_loss(
+    weights: Array, cover: Cover, table: Array, norm: Norm, errors: ErrorNorm
+) -> tuple[float, Array]:
+    """Return the log of the norm of all errors and its gradient in θ ("l1") or θ² ("l2")."""
+    squares = weights * weights if norm == "l1" else weights
+    eigenvalues = cover.eigenvalues(squares)
+    if not (eigenvalues > 0).all():
+        return INFEASIBLE, np.zeros_like(weights)
+    value, slopes = errors.log_value(table @ (1.0 / eigenvalues))
+    slope = -cover.pull((slopes @ table) / eigenvalues**2)
+    cost = weights.sum()
+    if norm == "l1":
+        return float(2 * np.log(cost) + value), 2 / cost + 2 * weights * slope
+    return float(np.log(cost) + value), 1 / cost + slope
+
+
+def largest_error(weights: Array, cover: Cover, table: Array, norm: Norm) -> float:
+    """Return the largest error at weights θ ("l1") or θ² ("l2"); infinite where none is known."""
+    eigenvalues = cover.eigenvalues(weights**2 if norm == "l1" else weights)
+    if not (eigenvalues > 0).all():
+        return float("inf")
+    cost = weights.sum() ** 2 if norm == "l1" else weights.sum()
+    return float(cost * (table @ (1.0 / eigenvalues)).max())

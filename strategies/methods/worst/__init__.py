@@ -1,0 +1,1 @@
+"""What only the worst row or group of rows asks for."""

@@ -1,0 +1,74 @@
+"""The workload's own rows and the cells, weighed for the smallest largest error.
+
+On hierarchies this finds weights of levels. The problem has many local minima in which other
+levels are left out, so descents start from several weights of rows by their length.
+"""
+
+import numpy as np
+
+from strategies.methods.descents.descent import step_seconds
+from strategies.methods.descents.error_norm import descended_rows
+from strategies.methods.descents.row_weights import (
+    SHARPNESS,
+    Candidates,
+    descended_weights,
+    matrix_loss,
+)
+from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.operators import Array, Dense, Operator
+from strategies.problem.problem import Problem
+
+LARGEST = 500
+"""Merged cells up to which the family is worth its systems."""
+MOST_ROWS = 1500
+MOST_STARTS = 12
+ITERATIONS = 60
+TRIAL = 15
+
+
+def own_weighted_rows(problem: Problem, search: Search) -> Operator:
+    """Return the best weighted rows and cells found, over the merged cells."""
+    found = descended_rows(problem)
+    if found is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    rows, errors = found
+    g = rows.shape[1]
+    several = rows[(rows != 0).sum(axis=1) > 1]
+    scaled = several / np.abs(several).max(axis=1, keepdims=True)
+    candidates = Candidates(np.concatenate([scaled, np.eye(g)]), rows, problem.norm, errors)
+    m, k = len(candidates.rows), len(rows)
+    price = step_seconds(2.0 * m * g * g + g**3 + 2.0 * k * g * (g + m), m * g // 4)
+    count = int(search.work / (price * len(SHARPNESS) * TRIAL))
+    trials = [
+        descended_weights(candidates, start, TRIAL)
+        for start in starts(candidates.rows, search.generator, min(MOST_STARTS, max(1, count // 2)))
+    ]
+    best = min(trials, key=lambda trial: matrix_loss(candidates, trial.matrix))
+    steps = min(ITERATIONS, int(0.5 * search.work / (price * len(SHARPNESS))))
+    last = descended_weights(candidates, best.weights, steps) if steps > 0 else best
+    return Dense(min((best, last), key=lambda one: matrix_loss(candidates, one.matrix)).matrix)
+
+
+def starts(rows: Array, generator: np.random.Generator, count: int) -> list[Array]:
+    """Return weights of rows to start from: alike, then drawn for each length of rows."""
+    lengths = np.unique(np.abs(rows).sum(axis=1).round(9), return_inverse=True)[1]
+    drawn = [np.exp(generator.normal(0.0, 2.0, lengths.max() + 1))[lengths] for _ in range(count)]
+    return [np.ones(len(rows)), *drawn[1:]]
+
+
+def applies(problem: Problem) -> bool:
+    """Tell whether the rows and the merged cells are few enough."""
+    if problem.merging is None or problem.merging.n_groups > LARGEST:
+        return False
+    rows = problem.distinct_rows
+    return rows is not None and len(rows.rows) <= MOST_ROWS
+
+
+FAMILY = Family(
+    "weighted_rows",
+    "merged",
+    BOTH_NORMS,
+    applies,
+    own_weighted_rows,
+    objectives=frozenset({"max"}),
+)

@@ -1,0 +1,238 @@
+"""A workload's energy on the component of every attribute set, without its rows.
+
+The projections ``E_U = ⊗ (I - J/n_i for i in U, J/n_i elsewhere)`` split a product domain. With
+``w_U = tr(WᵀW E_U) / n``, energies of a Kronecker product are the products of its factors'
+energies, and those of a stack are sums. Where ``WᵀW`` is a combination of the projections
+themselves (it lies in the *marginals algebra*: tables of marginals, identities, totals, and their
+products and stacks), its eigenvalue on the component of U is ``n w_U / p_U``, with the rank
+``p_U = Π_{i in U} (n_i - 1)``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, singledispatch
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operators.base.operator import Array, Operator
+from strategies.operators.masks.components import Bools, MaskRows, as_sets
+from strategies.operators.masks.distinct_rows import unique_rows
+
+MOST_FLAGS = 2**28
+"""Sets times attributes that may be listed."""
+NEGLIGIBLE = 1e-14
+"""Share of all energy below which the rounding of a difference counts as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Energies:
+    """A workload's energy on every component that it reaches.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Sizes of the attributes.
+    sets : ndarray of bool, shape (u, d)
+        Attribute sets U with positive energy.
+    values : ndarray, shape (u,)
+        ``w_U = tr(WᵀW E_U) / n``.
+    is_invariant : bool
+        Whether the structure proves that ``WᵀW`` is a combination of the projections E_U.
+    """
+
+    sizes: tuple[int, ...]
+    sets: Bools
+    values: Array
+    is_invariant: bool = False
+
+    @cached_property
+    def maximal(self) -> Bools:
+        """The sets that lie in no other: some marginal must contain each of them."""
+        count = self.sets.sum(axis=1)
+        inside = self.sets.astype(np.float32) @ self.sets.T.astype(np.float32)
+        strictly = (inside == count[:, None]) & (count[None, :] > count[:, None])
+        return np.asarray(self.sets[~strictly.any(axis=1)])
+
+    @cached_property
+    def ranks(self) -> Array:
+        """Dimension ``p_U`` of every component, shape (u,)."""
+        return products_over(self.sets, np.asarray(self.sizes, dtype=np.float64) - 1.0)
+
+    @property
+    def total(self) -> float:
+        """``||W||_F²``."""
+        return float(prod(self.sizes)) * float(self.values.sum())
+
+    def scaled(self, square: float) -> "Energies":
+        """Return the energies of a workload times a number, given its square."""
+        return positive_energies(self.sizes, self.sets, square * self.values, self.is_invariant)
+
+
+@singledispatch
+def structure_energies(workload: Operator) -> Energies | None:
+    """Return the energies of a workload by its structure, None where that shows no way.
+
+    The rule of a structure stands beside its class.
+    """
+    return None
+
+
+def positive_energies(
+    sizes: tuple[int, ...], sets: Bools, values: Array, is_invariant: bool = False
+) -> Energies:
+    """Return energies with the sets left out that have none."""
+    kept = values > 0
+    return Energies(sizes, sets[kept], values[kept], is_invariant)
+
+
+def products_over(sets: Bools, factors: Array) -> Array:
+    """Return ``Π_{i in U} factors_i`` of every set, shape (u,)."""
+    result = np.ones(len(sets))
+    for column, factor in zip(sets.T, factors, strict=True):
+        result[column] *= factor
+    return result
+
+
+def table_energies(sizes: tuple[int, ...], sets: Bools, squares: Array) -> Energies | None:
+    """Return the energies of marginals with squared weights, from subsets of their sets.
+
+    ``w_U = p_U Σ_{S ⊇ U} θ_S² / Π_{i in S} n_i``. None where the subsets are too many to list.
+    """
+    counts, d = sets.sum(axis=1), len(sizes)
+    if float((2.0**counts).sum()) * d > MOST_FLAGS:
+        return None
+    exact = np.asarray(sizes, dtype=np.float64)
+    shares = squares / products_over(sets, exact)
+    below, owners = [], []
+    for h in np.unique(counts):
+        chosen = np.flatnonzero(counts == h)
+        attributes = np.nonzero(sets[chosen])[1].reshape(len(chosen), h)
+        subsets = (np.arange(1 << h)[:, None] >> np.arange(h) & 1).astype(bool)
+        below.append(as_sets(attributes, subsets, d))
+        owners.append(np.repeat(shares[chosen], len(subsets)))
+    table = np.concatenate(below)
+    first, number = unique_rows(table)
+    distinct = table[first]
+    values = np.bincount(number, weights=np.concatenate(owners), minlength=len(first))
+    return positive_energies(sizes, distinct, values * products_over(distinct, exact - 1), True)
+
+
+def row_energies(rows: MaskRows | None) -> Energies | None:
+    """Return the energies of rows of masks that are all cells of some tables, else None.
+
+    A table is all rows that fix single codes of the same attributes, with every cell weighing
+    the same.
+    """
+    if rows is None or (rows.mix is not None and np.diff(rows.mix.indptr).max(initial=0) > 1):
+        return None
+    squares = np.ones(len(rows.masks[0]))
+    if rows.mix is not None:
+        squares = np.asarray(rows.mix.multiply(rows.mix).sum(axis=0)).ravel()
+    fixed = rows.fixed
+    counts = np.stack([mask.sum(axis=1) for mask in rows.masks], axis=1)
+    if (counts[fixed] != 1).any():
+        return None
+    sets, number = _grouped(fixed)
+    cells = products_over(sets, np.asarray(rows.sizes, dtype=np.float64))
+    if cells.sum() > len(fixed):
+        return None
+    codes = np.stack([mask.argmax(axis=1) for mask in rows.masks], axis=1)
+    weights = np.empty(len(sets))
+    for j, chosen in enumerate(sets):
+        members = np.flatnonzero(number == j)
+        used = np.flatnonzero(chosen)
+        place = np.zeros(len(members), dtype=np.int64)
+        for i in used:
+            place = place * rows.sizes[i] + codes[members, i]
+        sums = np.bincount(place, weights=squares[members], minlength=int(cells[j]))
+        if (sums != sums[0]).any():
+            return None
+        weights[j] = sums[0]
+    return table_energies(rows.sizes, sets, weights)
+
+
+def _grouped(sets: Bools) -> tuple[Bools, NDArray[np.int64]]:
+    first, number = unique_rows(sets)
+    return sets[first], number
+
+
+def line_energies(form: Operator) -> Energies | None:
+    """Return the energies of an explicit matrix whose columns are the codes of one attribute.
+
+    They are those of its mean column and of the rest. ``WᵀW = aI + bJ`` is looked for where the
+    entries are integers, so that equality means what it says.
+    """
+    if form.sizes is not None and len(form.sizes) > 1:
+        return None
+    n = form.shape[1]
+    sums = form.matmat(np.ones(n))
+    mean, whole = float(sums @ sums) / n, float(form.row_squares().sum())
+    return split_energies(mean, whole, n, _is_even(form))
+
+
+def line_gram_energies(gram: Array, sizes: tuple[int, ...] | None) -> Energies | None:
+    """Return the same from the Gram ``WᵀW`` itself, whose entries then tell whether it is even."""
+    if sizes is not None and len(sizes) > 1:
+        return None
+    n = len(gram)
+    even = np.where(np.eye(n, dtype=bool), gram[0, 0], gram[0, -1])
+    return split_energies(
+        float(gram.sum()) / n, float(np.trace(gram)), n, bool((gram == even).all())
+    )
+
+
+def split_energies(mean: float, whole: float, n: int, is_even: bool) -> Energies:
+    """Return the energies of one attribute from those of the mean column and of all."""
+    rest = whole - mean
+    values = np.array([mean, rest if rest > NEGLIGIBLE * whole else 0.0]) / n
+    return positive_energies((n,), LINE, values, is_even)
+
+
+LINE: Bools = np.array([[False], [True]])
+"""The two components of one attribute."""
+
+
+def _is_even(form: Operator) -> bool:
+    """Tell whether ``WᵀW`` is certainly ``aI + bJ``."""
+    n = form.shape[1]
+    unit = np.zeros(n)
+    unit[0] = 1.0
+    first = form.rmatmat(form.matmat(unit))
+    if np.ptp(first[1:]) if n > 1 else False:
+        return False
+    compact = form.compact()
+    entries = compact if isinstance(compact, np.ndarray) else compact.data
+    if not np.array_equal(entries, np.rint(entries)):
+        return False
+    gram = form.gram_dense()
+    return bool((gram == np.where(np.eye(n, dtype=bool), first[0], first[-1])).all())
+
+
+def product_energies(parts: Sequence[Energies | None]) -> Energies | None:
+    """Return the energies of a Kronecker product of workloads."""
+    known = [part for part in parts if part is not None]
+    count, width = prod(len(p.values) for p in known), sum(len(p.sizes) for p in known)
+    if len(known) < len(parts) or count * width > MOST_FLAGS:
+        return None
+    sets, values = np.zeros((1, 0), dtype=bool), np.ones(1)
+    for part in known:
+        left = np.repeat(sets, len(part.sets), axis=0)
+        sets = np.concatenate([left, np.tile(part.sets, (len(sets), 1))], axis=1)
+        values = np.outer(values, part.values).ravel()
+    sizes = tuple(size for part in known for size in part.sizes)
+    return positive_energies(sizes, sets, values, all(part.is_invariant for part in known))
+
+
+def summed_energies(parts: Sequence[Energies | None]) -> Energies | None:
+    """Return the energies of workloads on top of each other."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or len({part.sizes for part in known}) > 1:
+        return None
+    table = np.concatenate([part.sets for part in known])
+    first, number = unique_rows(table)
+    every = np.concatenate([part.values for part in known])
+    values = np.bincount(number, weights=every).astype(np.float64)
+    whole = all(part.is_invariant for part in known)
+    return replace(known[0], sets=table[first], values=values, is_invariant=whole)

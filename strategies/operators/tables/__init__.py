@@ -1,0 +1,1 @@
+"""Tables over attributes of a product domain: marginals, and what they add to each other."""

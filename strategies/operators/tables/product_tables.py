@@ -1,0 +1,174 @@
+"""What all strategies have in common that are diagonal on the components of a product domain.
+
+``AᵀA = Σ_U λ_U E_U`` over attribute sets U. Pseudo-inverses and errors then need one number for
+each set, and whatever n is, nothing of its length is built.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.operators.base.memory import check_allocation
+from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
+from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
+from strategies.operators.masks.energies import structure_energies
+from strategies.operators.masks.residuals import Residuals, answers_from
+
+TOLERANCE = 1e-12
+"""Share of a workload's energy that may lie outside the row space."""
+
+
+class ProductTables(Operator):
+    """Weighted tables over attribute sets, with columns that all have the same norm.
+
+    Subclasses are frozen dataclasses with `sizes`, `attribute_sets` and `weights`.
+    """
+
+    attribute_sets: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+
+    @abstractmethod
+    def eigenvalues(self, sets: Bools) -> Array:
+        """Return ``λ_U / n`` for attribute sets (u, d)."""
+
+    @abstractmethod
+    def residuals(self, answers: NDArray[Any]) -> Residuals:
+        """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
+
+    @property
+    def domain_sizes(self) -> tuple[int, ...]:
+        """Sizes of the attributes (never None here)."""
+        assert self.sizes is not None
+        return self.sizes
+
+    @property
+    def set_table(self) -> Bools:
+        """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
+        table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)
+        for row, chosen in zip(table, self.attribute_sets, strict=True):
+            row[list(chosen)] = True
+        return table
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """Least squares cost one pass over the domain and the tables."""
+        return True
+
+    def cell_codes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Return cells as rows of codes (N, d), from flat numbers too."""
+        cells = np.asarray(cells)
+        if cells.ndim == 1:
+            return np.stack(np.unravel_index(cells, self.domain_sizes), axis=1).astype(np.int64)
+        sizes = np.asarray(self.domain_sizes)
+        if cells.shape[1:] != sizes.shape or (cells < 0).any() or (cells >= sizes).any():
+            raise ValueError(
+                f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
+                f"{len(sizes)} codes, each from 0 up to the attribute's size {tuple(sizes)} less 1."
+            )
+        return cells.astype(np.int64, copy=False)
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column, shape (n,), refused above the memory cap."""
+        check_allocation("column norms", self.shape[1:])
+        return np.full(self.shape[1], self.sensitivity(norm))
+
+    def integer_weights(self) -> list[int]:
+        """Return the weights as Python integers, or refuse."""
+        if not all(isinstance(weight, int) for weight in self.weights):
+            raise ValueError(
+                f"weights={self.weights!r}: expected integers. Round the {self.plural} first."
+            )
+        return [int(weight) for weight in self.weights]
+
+    def least_squares(self, answers: NDArray[Any]) -> Array:
+        """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
+        answers = np.asarray(answers, dtype=np.float64)
+        n, k = self.shape[1], answers.reshape(len(answers), -1).shape[1]
+        check_allocation("the estimate of every cell", (n, k))
+        result = np.zeros((*self.domain_sizes, k))
+        for key, table in self.residuals(answers).items():
+            kept = [size if used else 1 for used, size in zip(key, self.domain_sizes, strict=True)]
+            result += table.reshape(*kept, k)
+        return result.reshape(n, k)[:, 0] / n if answers.ndim == 1 else result.reshape(n, k) / n
+
+    def estimate(self, workload: Operator, answers: Array) -> Array | None:
+        """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
+        answers = self.checked_answers(answers)
+        if not self.check_rows(workload):  # row by row where rows are at hand, else together
+            known = structure_energies(workload)
+            if known is None or known.sizes != self.domain_sizes:
+                return None
+            self._check_energies(known.sets, known.values)
+        result = answers_from(workload, self.residuals(answers), self.domain_sizes)
+        if result is None:
+            return None
+        return result[:, 0] if answers.ndim == 1 else result
+
+    def check_rows(self, workload: Operator) -> bool:
+        """Refuse rows of masks outside the row space, by the attributes that they restrict."""
+        rows = mask_rows(workload)
+        if rows is None or rows.sizes != self.domain_sizes:
+            return False
+        self._check_masks(rows)
+        return True
+
+    def _check_masks(self, rows: MaskRows) -> None:
+        """Refuse rows outside the row space, by their energies."""
+        self._spanned(components(rows))
+
+    def error_trace(self, workload: Operator) -> float | None:
+        """Return ``||W A⁺||_F² = Σ_U tr(WᵀW E_U) / λ_U``, without the workload's rows."""
+        known = structure_energies(workload)
+        if known is None or known.sizes != self.domain_sizes:
+            return super().error_trace(workload)
+        values = self._check_energies(known.sets, known.values)
+        inside = values > 0
+        return float(np.sum(known.values[inside] / values[inside]))
+
+    def _check_energies(self, sets: Bools, energies: Array) -> Array:
+        values = self.eigenvalues(sets)
+        if float(energies[values <= 0].sum()) > TOLERANCE * float(energies.sum()):
+            raise RowSpaceError(
+                f"the workload lies outside the row space of {self!r} on "
+                f"{few(self.attribute_sets)}. Add a table that contains every attribute its rows "
+                f"restrict."
+            )
+        return values
+
+    def row_errors(self, workload: Operator) -> Array | None:
+        """Return ``||(W A⁺)_r||² = Σ_U ||w_r E_U||² / λ_U`` for rows of masks."""
+        rows = mask_rows(workload)
+        if rows is None or rows.sizes != self.domain_sizes:
+            return None
+        return self.errors_of(components(rows))
+
+    def errors_of(self, parts: Components) -> Array:
+        """Return ``||(W A⁺)_r||²`` of rows known by their energies on the components."""
+        values = self._spanned(parts)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+        return np.asarray(parts.energies @ inverse, dtype=np.float64)
+
+    def _spanned(self, parts: Components) -> Array:
+        """Return the eigenvalues on the components, refusing a row outside the row space."""
+        values = self.eigenvalues(parts.sets)
+        total = np.asarray(parts.energies.sum(axis=1)).ravel()
+        outside = np.asarray(parts.energies @ (values <= 0).astype(np.float64)).ravel()
+        lost = np.flatnonzero(outside > TOLERANCE * total)
+        if len(lost):
+            raise RowSpaceError(
+                f"{len(lost)} of the workload's {len(total)} rows ({numbered(lost)}) lie outside "
+                f"the row space of the {self.plural} on {few(self.attribute_sets)}. Add a "
+                f"{self.singular} that contains every attribute those rows restrict."
+            )
+        return values
+
+    singular, plural = "table", "tables"
+    """What a message calls them."""
+
+
+def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:
+    """Write attribute sets for people, the first few of them."""
+    return ", ".join(map(str, sets[:most])) + (", ..." if len(sets) > most else "")

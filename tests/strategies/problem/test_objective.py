@@ -1,0 +1,93 @@
+"""Objectives, weights and groups: what is refused, and what keeps its structure."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import strategies
+from strategies import examples
+from strategies.operators import Gram, Marginals, RowScaled, as_operator
+from strategies.operators.masks.components import mask_rows
+from strategies.problem.distinct_rows import distinct_rows
+from strategies.problem.objective import Aim, weighted
+from strategies.problem.problem import Problem
+
+NONSENSE = [
+    ({"objective": "mean"}, "objective='mean'"),
+    ({"objective": "max", "weights": [1.0, -1.0, 1.0]}, "negative"),
+    ({"objective": "total", "weights": [1.0, float("nan"), 1.0]}, "weights contains NaN"),
+    ({"objective": "total", "weights": [1.0, float("inf"), 1.0]}, "weights contains NaN"),
+    ({"objective": "total", "weights": [0.0, 0.0, 0.0]}, "all zero"),
+    ({"objective": "total", "weights": [1.0, 1.0]}, "2 entries: expected one for each of the 3"),
+    ({"objective": "total", "weights": 2.0}, "weights has 0 dimensions"),
+    ({"objective": "max", "groups": [0, 1]}, "groups has shape"),
+    ({"objective": "total", "groups": [0, 1, 1]}, "groups given with objective='total'"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), NONSENSE)
+@pytest.mark.parametrize("ask", ["select", "evaluate"])
+def test_nonsense_is_refused_by_name(given: dict, said: str, ask: str) -> None:
+    matrix = {} if ask == "select" else {"matrix": np.eye(3)}
+    with pytest.raises(ValueError, match=said):
+        getattr(strategies, ask)(np.tri(3), **matrix, **given)
+
+
+def test_labels_that_are_no_integers_are_refused() -> None:
+    with pytest.raises(TypeError, match="groups has dtype"):
+        strategies.evaluate(np.tri(3), np.eye(3), objective="max", groups=["a", "b", "b"])
+
+
+@pytest.mark.parametrize("given", [{"objective": "max"}, {"weights": np.ones(4)}])
+def test_a_gram_has_no_rows(given: dict) -> None:
+    with pytest.raises(ValueError, match="workload is a Gram"):
+        strategies.evaluate(Gram(examples.all_ranges(4).gram_dense()), np.eye(4), **given)
+
+
+def test_weights_of_tables_stay_weights_of_tables() -> None:
+    workload = examples.marginals((2, 3, 4), 2)
+    cells = workload.cells
+    found = weighted(workload, np.repeat([4.0, 9.0, 0.25], cells))
+    assert isinstance(found, Marginals)
+    assert found.weights == (2.0, 3.0, 0.5)
+
+
+def test_other_weights_keep_the_rows_of_masks() -> None:
+    workload = examples.marginals((2, 3), 1)
+    weights = np.arange(1.0, 6.0)
+    found = weighted(workload, weights)
+    assert isinstance(found, RowScaled)
+    assert mask_rows(found) is not None
+    expected = np.sqrt(weights)[:, None] * workload.to_dense()
+    np.testing.assert_allclose(found.to_dense(), expected)
+
+
+def test_weights_of_one_change_nothing() -> None:
+    workload = as_operator(np.tri(3))
+    assert weighted(workload, np.ones(3)) is workload
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_distinct_rows_have_the_errors_of_all(form) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 2, (5, 4)).astype(float)
+    rows = table[rng.integers(0, 5, 30)]
+    rows[[3, 8]] = 0.0
+    groups = rng.integers(-2, 3, 30)
+    for given in (None, groups):
+        aim = Aim.of(as_operator(rows), "max", given)
+        found = distinct_rows(as_operator(form(rows)), aim)
+        assert found.value((found.rows**2).sum(axis=1)) == pytest.approx(
+            aim.value((rows**2).sum(axis=1))
+        )
+        np.testing.assert_allclose(found.coordinates @ found.factor, found.rows, atol=1e-12)
+        assert (found.origin >= 0).tolist() == rows.any(axis=1).tolist()
+        assert len(found.rows) < len(rows)
+
+
+def test_a_problem_summed_is_one_of_total_error() -> None:
+    problem = Problem.of(np.tri(4), "l1", "max", groups=[0, 0, 1, 1])
+    assert not problem.is_total
+    total = problem.summed([1.0, 2.0, 3.0, 4.0])
+    assert total.is_total
+    assert total.merged_total == pytest.approx(1 * 1 + 2 * 2 + 3 * 3 + 4 * 4)

@@ -1,0 +1,183 @@
+"""Losses, bounds and strategies of every objective, with weights and groups."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies import evaluate, examples, select
+from strategies.operators import (
+    AllRanges,
+    Dense,
+    Identity,
+    Kronecker,
+    Marginals,
+    PrefixSums,
+    RowKronecker,
+    Stack,
+    as_operator,
+)
+
+NORM_ORDER = {"l1": 1, "l2": 2}
+
+
+def brute_force(workload, matrix, norm, objective, weights, groups) -> float:
+    size = np.linalg.norm(matrix, NORM_ORDER[norm], axis=0).max() ** 2
+    errors = weights * ((workload @ np.linalg.pinv(matrix)) ** 2).sum(axis=1) * size
+    if objective == "total":
+        return errors.sum()
+    return max(errors[groups == label].sum() for label in np.unique(groups))
+
+
+@st.composite
+def questions(draw):
+    """Draw a workload with a norm, an objective, weights and groups."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    q, n = draw(st.integers(1, 7)), draw(st.integers(1, 6))
+    kind = draw(st.sampled_from(["binary", "integer", "real", "deficient"]))
+    if kind == "binary":
+        workload = rng.integers(0, 2, (q, n)).astype(float)
+    elif kind == "integer":
+        workload = rng.integers(-2, 3, (q, n)).astype(float)
+    elif kind == "real":
+        workload = rng.normal(size=(q, n)) * 10.0 ** rng.integers(-3, 4)
+    else:
+        workload = np.outer(rng.normal(size=q), rng.normal(size=n))
+    workload[rng.integers(q), rng.integers(n)] += 1.0
+    if not workload.any():
+        workload[0, 0] = 1.0
+    weights = draw(st.sampled_from([None, "uniform", "wide"]))
+    factors = {"uniform": rng.uniform(0.5, 2, q), "wide": 10.0 ** rng.uniform(-4, 4, q)}
+    objective = draw(st.sampled_from(["total", "max", "groups"]))
+    groups = rng.integers(-1, 2, q) if objective == "groups" else None
+    norm = draw(st.sampled_from(["l1", "l2"]))
+    asked = "total" if objective == "total" else "max"
+    return workload, norm, asked, factors.get(weights), groups, rng
+
+
+@settings(max_examples=60, deadline=None)
+@given(questions())
+def test_a_loss_is_what_it_says_and_never_below_its_bound(question) -> None:
+    workload, norm, objective, weights, groups, rng = question
+    q, n = workload.shape
+    own = np.ones(q) if weights is None else weights
+    labels = np.arange(q) if groups is None else groups
+    for matrix in (np.eye(n), np.concatenate([np.eye(n), rng.normal(size=(2, n))])):
+        found = evaluate(workload, matrix, norm, objective, weights, groups)
+        expected = brute_force(workload, matrix, norm, objective, own, labels)
+        assert found.loss == pytest.approx(expected, rel=1e-7)
+        assert found.lower_bound <= found.loss
+        assert found.objective == objective
+
+
+@settings(max_examples=8, deadline=None)
+@given(questions())
+def test_what_is_selected_is_no_worse_than_the_identity(question) -> None:
+    workload, norm, objective, weights, groups, _ = question
+    asked = {"objective": objective, "weights": weights, "groups": groups}
+    found = select(workload, norm, random_state=0, time_limit=0.02, **asked)
+    identity = evaluate(workload, np.eye(workload.shape[1]), norm, **asked)
+    assert found.lower_bound <= found.loss * (1 + 1e-12)
+    assert found.loss <= identity.loss * (1 + 1e-9)
+    if norm == "l2" and objective == "max":
+        assert found.certified_ratio < 1.01
+
+
+def test_the_max_of_one_group_is_the_total() -> None:
+    matrix = np.concatenate([np.eye(5), np.ones((1, 5))])
+    total = evaluate(np.tri(5), matrix)
+    grouped = evaluate(np.tri(5), matrix, objective="max", groups=np.full(5, 7))
+    assert grouped.loss == pytest.approx(total.loss)
+    assert grouped.lower_bound == pytest.approx(total.lower_bound, rel=1e-3)
+
+
+def test_weights_scale_errors_and_not_what_rows_say() -> None:
+    weights = np.array([1.0, 4.0, 0.0, 0.25])
+    plain = evaluate(np.tri(4), np.eye(4))
+    found = evaluate(np.tri(4), np.eye(4), weights=weights)
+    assert found.loss == pytest.approx(weights @ plain.row_errors(np.tri(4)))
+    np.testing.assert_allclose(found.row_errors(np.tri(4)), plain.row_errors(np.tri(4)))
+
+
+def test_a_row_of_weight_zero_needs_no_answer() -> None:
+    workload = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    for objective in ("total", "max"):
+        found = evaluate(workload, [[1.0, 1.0, 0.0]], "l2", objective, weights=[1.0, 0.0])
+        assert found.loss == pytest.approx(1.0)
+
+
+def test_repeated_rows_do_not_change_the_worst_error() -> None:
+    once = select(np.tri(6), "l2", objective="max", random_state=0)
+    often = select(np.repeat(np.tri(6), [1, 5, 1, 1, 9, 1], axis=0), "l2", objective="max")
+    assert once.loss == pytest.approx(often.loss, rel=1e-3)
+
+
+LAPLACE_TARGETS = [(examples.prefix_sums(64), 15.4), (examples.binary_tree(64), 15.4)]
+
+
+@pytest.mark.parametrize(("workload", "target"), LAPLACE_TARGETS)
+def test_the_worst_row_under_laplace_noise(workload, target: float) -> None:
+    found = select(workload, "l1", objective="max", random_state=0, time_limit=4.0)
+    assert found.loss <= target
+    assert found.loss < 0.8 * select(workload, "l1", "identity", objective="max").loss
+
+
+def test_marginals_serve_the_worst_row_beyond_enumeration() -> None:
+    """A domain of 10^40 cells: the worst table of ResidualPlanner's problem, and its bound."""
+    workload = examples.marginals((10,) * 40, 1)
+    found = select(workload, "l2", "marginals", objective="max", random_state=0)
+    errors = found.row_errors(workload)
+    assert found.loss == pytest.approx(errors.max())
+    assert found.loss == pytest.approx(1 + 39 * 0.9, rel=1e-4)  # the tables alone, all alike
+    small = select(examples.marginals((10,) * 6, 1), "l2", "marginals", objective="max")
+    assert small.loss == pytest.approx(1 + 5 * 0.9, rel=1e-4)
+    assert 1.0 <= small.lower_bound <= small.loss
+
+
+def test_tables_too_many_to_list_have_the_errors_of_their_rows(monkeypatch) -> None:
+    workload = examples.marginals((3, 4, 5), 2)
+    matrix = Marginals((3, 4, 5), [(0, 1), (1, 2), (0, 1, 2)], [0.2, 0.3, 0.5])
+    listed = evaluate(workload, matrix, objective="max")
+    monkeypatch.setattr("strategies.operators.tables.marginal_rows.MOST_PARTS", 0)
+    hidden = evaluate(workload, matrix, objective="max")
+    assert hidden.loss == pytest.approx(listed.loss)
+
+
+def test_families_of_the_total_start_from_structured_rows() -> None:
+    masks = [np.repeat(np.eye(3, dtype=bool), 16, axis=0), np.tile(np.tri(16, dtype=bool), (3, 1))]
+    workload = RowKronecker.from_masks(masks)
+    groups = np.arange(48) // 16
+    found = select(workload, "l1", objective="max", groups=groups, random_state=0, time_limit=0.5)
+    identity = evaluate(workload, np.eye(48), objective="max", groups=groups)
+    assert found.loss < identity.loss
+    errors = found.row_errors(as_operator(workload))
+    assert found.loss == pytest.approx(np.bincount(groups, errors).max())
+
+
+STRUCTURED = {
+    "product": Kronecker([PrefixSums(4), AllRanges(3)]),
+    "union": Stack(
+        [Kronecker([PrefixSums(4), Identity(3)]), Kronecker([Dense(np.ones((1, 4))), AllRanges(3)])]
+    ),
+    "tables": Marginals((3, 2, 4), [(0, 1), (2,)], [1.0, 2.0]),
+    "ordered": AllRanges(8),
+}
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.parametrize("asked", ["rows", "weights", "groups"])
+def test_families_of_structures_serve_the_worst_row(name: str, norm: str, asked: str) -> None:
+    workload = STRUCTURED[name]
+    rng, q = np.random.default_rng(0), workload.shape[0]
+    weights = rng.uniform(0.5, 2.0, q) if asked == "weights" else None
+    groups = rng.integers(0, 3, q) if asked == "groups" else None
+    given = {"weights": weights, "groups": groups}
+    found = select(workload, norm, objective="max", random_state=0, time_limit=0.1, **given)
+    each = np.ones(q) if weights is None else weights
+    labels = np.arange(q) if groups is None else groups
+    dense = workload.to_dense(), found.matrix.to_dense()
+    assert found.loss == pytest.approx(brute_force(*dense, norm, "max", each, labels))
+    assert found.lower_bound <= found.loss
+    assert all(np.isfinite(one.loss) for one in found.candidates)
