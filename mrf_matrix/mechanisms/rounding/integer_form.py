@@ -92,7 +92,7 @@ def _(operator: Marginals, factor: float) -> IntegerForm:
 
 @integer_form.register
 def _(operator: ResidualMarginals, factor: float) -> IntegerForm:
-    values, is_exact = rounded(np.asarray(operator.weights), factor)
+    values, is_exact = rounded_product(np.asarray(operator.weights), factor)
     sizes = operator.domain_sizes
     matrix = ResidualMarginals(sizes, operator.attribute_sets, values.tolist())
     return IntegerForm(matrix, is_exact, is_lossy=_lost(operator.weights, values))
