@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.estimators.shared.sklearn_checks import validated_data
-from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.forests.learned.comparison_trees import ComparisonTrees
+from mrf_matrix.planning.plans.structure import structure_generator
 
 
 class ComparisonForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -1,6 +1,5 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,31 +10,32 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.disjoint import record_coins
-from mrf_matrix.estimators.shared.ensembles import structure_generator as structure_generator
 from mrf_matrix.estimators.shared.schema import (
     encode,
     encode_queries,
     resolve_domain,
     with_provenance,
 )
-from mrf_matrix.estimators.shared.spending import Bill, budget_shares_of, noise_stream
-from mrf_matrix.estimators.training.allocation import Training, allocate, checked_allocation
+from mrf_matrix.estimators.shared.spending import Bill, noise_stream
 from mrf_matrix.estimators.training.auto_forest import (
     AUTO,
     auto_design,
     check_left_alone,
     with_choice,
 )
-from mrf_matrix.estimators.training.auto_measurement import checked_share
 from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.training.only_ensemble import OnlyEnsemble
+from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.estimators.training.training_report import training_report
-from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import count_cells
+from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.planning.blocks.automatic_tables import checked_share
+from mrf_matrix.planning.kinds.coins import record_coins
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.leaf_noise import check_shrinkage
-from mrf_matrix.voting.voting import check_noise_aware_voting
-from strategies.search.select import checked_time_limit
 
 
 class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
@@ -113,6 +113,8 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         The domain in use.
     classes_ : ndarray of shape (k,)
         The public classes, sorted.
+    plan_ : Plan
+        What was measured, decided without data: the plan that `plan` gives for the same arguments.
     ensembles_ : tuple of TrainedEnsemble
         Attributes, forest, strategy, release and leaf values of each ensemble: all that was
         learned from the records.
@@ -220,12 +222,12 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
-        check_noise_aware_voting(self.voting)
+        kind = kind_of("training", self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
-        checked_allocation(self.allocation)
         checked_share(self.class_share)
-        checked_time_limit(self.time_limit)
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
+        measuring = self._measuring(budget_or_default(self.epsilon, self.rho))
+        measuring.check()
         bill = self._bill()
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
@@ -234,13 +236,14 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
             return self._fit_auto(bill, domain, X, y, structure, records)
         for left in ("choice_", "_release_"):
             self.__dict__.pop(left, None)
-        private = not bill.budget.is_infinite
-        ensembles = self._design().grow(domain, structure, use="release" if private else "study")
-        trainings = self._train(ensembles, structure)
+        plan = plan_of(
+            kind, domain, self._design(), measuring, structure, n_records=records,
+            use="study" if bill.budget.is_infinite else "release",
+        )  # fmt: skip
         codes, labels = encode(domain, X, y)
         bill.charge()
         stream = noise_stream(self.noise, bill.noise_state)
-        self._release(trainings, domain, codes, labels, structure, stream)
+        self._release(plan, codes, labels, structure, stream)
         return self
 
     def _fit_auto(
@@ -273,48 +276,35 @@ class MatrixForestClassifier(OnlyEnsemble, NoiseAwareForest):
         release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
         with self._keeping(release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            training, trained, self.choice_ = design.chosen(release, order, structure)
-            report = training_report([training], [trained])
+            self.plan_, trained, self.choice_ = design.chosen(release, order, structure)
+            report = training_report(self.plan_.kind, self.plan_.parts, [release])
             self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
             self.ensembles_ = (trained,)
         return self
 
     def _release(
         self,
-        trainings: Sequence[Training],
-        domain: Domain,
+        plan: Plan,
         codes: NDArray[np.int32],
         labels: NDArray[np.int32],
-        coins: np.random.Generator,
+        structure: np.random.Generator,
         noise_state: Any,
     ) -> None:
         """Measure the records with every ensemble's share of the budget; keep what comes out."""
-        self.domain_ = domain
+        domain = plan.domain
+        self.plan_, self.domain_ = plan, domain
         self.classes_, order = sorted_classes(domain)
         ensembles = []
-        seeds = coins.integers(2**63, size=len(trainings))  # whatever the records
-        for training, seed in zip(trainings, seeds, strict=True):
-            coin = record_coins(self.noise, training.answering.mechanism.budget, seed)
-            table = training.table(codes, labels, domain.n_classes, coin)
-            release, values = training.answering.release(
-                table, noise=self.noise, noise_state=noise_state
-            )
+        seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
+        for part, seed in zip(plan.parts, seeds, strict=True):
+            coins = record_coins(self.noise, part.mechanism.budget, seed)
+            table = plan.kind.table(part.ensemble, codes, labels, domain.n_classes, coins)
+            release = part.release(table, noise=self.noise, noise_state=noise_state)
             release = with_provenance(release, self.domain)
-            ensembles.append(training.trained(release, values[:, order]))
+            ensembles.append(TrainedEnsemble.of(part, release, part.answers(release)[:, order]))
         self.ensembles_ = tuple(ensembles)
-        self.privacy_report_ = training_report(trainings, ensembles)
-
-    def _train(self, ensembles: Sequence[Ensemble], structure: Any) -> tuple[Training, ...]:
-        return allocate(
-            ensembles,
-            self.allocation,
-            budget_shares_of(self._bill().budget, self.budget_shares, len(ensembles)),
-            structure,
-            strategy=self.strategy,
-            neighboring=self.neighboring,
-            time_limit=self.time_limit,
-            n_jobs=self.n_jobs,
-        )
+        releases = [one.release for one in ensembles]
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "ensembles_")

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.ensembles import structure_generator
 from mrf_matrix.estimators.shared.kept_release import keeping
 from mrf_matrix.estimators.shared.schema import (
     encode,
@@ -18,14 +18,18 @@ from mrf_matrix.estimators.shared.schema import (
 )
 from mrf_matrix.estimators.shared.spending import noise_stream
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
-from mrf_matrix.mechanisms import count_cells, measure
-from mrf_matrix.planning.blocks.block_measurement import planned_measurement, tables_of
+from mrf_matrix.mechanisms import count_cells
+from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.reports.posterior_report import posterior_report
 
 FITTED = (
     "domain_",
     "classes_",
+    "plan_",
     "design_",
     "forest_",
     "measurement_",
@@ -87,8 +91,10 @@ class PosteriorForestClassifier(PosteriorVotes):
         Blocks that were measured.
     forest_ : Forest
         Their trees, and the tree of class totals.
-    measurement_ : BlockMeasurement
-        Their weights and the mechanism.
+    plan_ : Plan
+        What was measured, decided without data: the plan that `plan` gives for the same arguments.
+    measurement_ : BlockPart
+        Its part: blocks, weights and the mechanism.
     release_ : Release
         The noisy measurement: all that was learned from the records.
     posterior_ : ProductPosterior
@@ -171,30 +177,33 @@ class PosteriorForestClassifier(PosteriorVotes):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
+        records = None if self.n_records is None else whole_number("n_records", self.n_records)
         bill = self._bill()
+        measuring = self._measuring(bill.budget)
+        measuring.check()
         bill.check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
-        plan = planned_measurement(
+        plan = plan_of(
+            kind_of("posterior"),
             domain,
-            bill.budget,
+            BlockChoice(self.n_blocks, self.blocks),
+            measuring,
             structure_generator(self.random_state),
-            n_classes=domain.n_classes,
-            n_records=self.n_records,
-            n_blocks=self.n_blocks,
-            blocks=self.blocks,
-            neighboring=self.neighboring,
+            n_records=records,
         )
+        part = only_blocks(plan.parts)
         codes, labels = encode(domain, X, y)
         counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        release = measure(plan.mechanism, counts, noise=self.noise, random_state=stream)
+        release = part.release(counts, noise=self.noise, noise_state=stream)
         release = with_provenance(release, self.domain)
         with keeping(self, "release_", release, FITTED, forest="forest_"):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.design_, self.forest_, self.measurement_ = plan.design, plan.forest, plan
-            report = posterior_report(plan, release, self._chosen_for)
-            tables, totals = tables_of(plan, release, order)
+            self.plan_, self.design_ = plan, part.design
+            self.forest_, self.measurement_ = part.forest, part
+            report = posterior_report(part, release, self._chosen_for)
+            tables, totals = tables_of(part, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
         return self

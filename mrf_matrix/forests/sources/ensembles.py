@@ -112,8 +112,7 @@ class EnsembleDesign:
         for subset, source in zip(subsets, sources, strict=True):
             whole = subset == tuple(range(domain.n_attributes))
             part = domain if whole else domain.select(subset)
-            if use == "plan":
-                _check_asks_no_records(source)
+            _check_asks_no_records(source)
             forest = source if isinstance(source, Forest) else source.grow(part, structure)
             _check_fits(forest, part)
             if use != "study":

@@ -57,7 +57,7 @@ def train_auto(codes, labels, **privacy):
 
 def answer(kind, codes, labels, *, asked=CELLS, **privacy):
     model = kind(DOMAIN, **PUBLIC, **privacy).fit(codes, labels)
-    answerings = model.plan(asked).answerings
+    answerings = model.plan(asked).parts
     return [(one.mechanism, t) for one, t in zip(answerings, model._fitted.tables, strict=True)]
 
 

@@ -7,6 +7,7 @@ from threading import Barrier, Event
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from mrf_matrix.estimators.prediction.vote_plan import VotePlan
 
 from mrf_matrix import (
     BatchPredictionClassifier,
@@ -16,7 +17,6 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators.prediction import private_prediction
-from mrf_matrix.estimators.prediction.vote_plan import VotePlan
 from mrf_matrix.mechanisms import BudgetError
 
 DOMAIN = Domain.from_sizes([8, 3], n_classes=2)

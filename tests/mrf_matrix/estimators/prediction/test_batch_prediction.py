@@ -165,7 +165,7 @@ def test_duplicates_in_a_batch_are_weights(records, queries):
     assert plan.multiplicity.sum() == len(doubled)
     every = np.concatenate([np.repeat(q[None], m, 0) for q, m in zip(*asked(plan), strict=True)])
     forest = model.ensembles_[0].forest
-    workload = private_prediction.weighted(plan.answerings[0].workload, plan.multiplicity)
+    workload = private_prediction.weighted(plan.parts[0].workload, plan.multiplicity)
     repeated = answering_workload(forest, every)
     np.testing.assert_allclose(workload.gram_dense(), repeated.T @ repeated)
 
@@ -188,11 +188,9 @@ def test_expected_vote_error_is_the_simulated(records, queries, budget, neighbor
     before = model.plan(queries)
     model.fit(*records)
     plan = model.plan(np.unique(queries, axis=0))
-    assert model.plan(queries).expected_rms_per_vote == pytest.approx(
-        before.expected_rms_per_vote, rel=1e-9
-    )
+    assert model.plan(queries).rms_per_vote == pytest.approx(before.rms_per_vote, rel=1e-9)
     errors = simulated(plan, [one.forest.domain.sizes for one in model.ensembles_])
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(plan.expected_rms_per_vote, rel=0.03)
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(plan.rms_per_vote, rel=0.03)
     spread = np.sqrt(plan.row_variances)
     np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=1)), spread, rtol=0.08)
     np.testing.assert_array_less(np.abs(errors.mean(axis=1)), 5 * spread / np.sqrt(DRAWS))
@@ -213,7 +211,7 @@ def test_the_plan_needs_no_records_and_reports_the_error(records, queries):
     assert "VotePlan" in repr(plan)
     model.fit(*records).predict(queries)
     report = model.privacy_report_
-    assert report.expected_rms_per_vote == pytest.approx(plan.expected_rms_per_vote)
+    assert report.expected_rms_per_vote == pytest.approx(plan.rms_per_vote)
     assert report.expected_rms_per_leaf is None
     assert "records" in str(report)
 
@@ -241,7 +239,7 @@ def test_pickling_and_copying_are_refused_unless_asked_for(records, queries):
 def test_budget_shares_divide_the_batch_budget(records, queries):
     model = small(n_ensembles=2, max_features=2, budget_shares=[1, 3], epsilon=1).fit(*records)
     plan = model.plan(queries)
-    assert [one.mechanism.budget for one in plan.answerings] == [PureDP(0.25), PureDP(0.75)]
+    assert [one.mechanism.budget for one in plan.parts] == [PureDP(0.25), PureDP(0.75)]
     assert plan.budget == PureDP(1)
 
 

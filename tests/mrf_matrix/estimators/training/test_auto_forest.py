@@ -17,8 +17,8 @@ from mrf_matrix import (
 from mrf_matrix.choosing import forest_contest
 from mrf_matrix.estimators import from_release
 from mrf_matrix.estimators.training import auto_forest
-from mrf_matrix.estimators.training.auto_measurement import Measured, planned_tables
 from mrf_matrix.mechanisms import ZCDP
+from mrf_matrix.planning.blocks.automatic_tables import Measured, planned_tables
 from mrf_matrix.voting import leaf_noise
 from strategies.operators import MemoryCapError, memory_cap
 

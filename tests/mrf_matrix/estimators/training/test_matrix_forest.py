@@ -11,10 +11,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
-from mrf_matrix.estimators.shared.disjoint import one_leaf_each
-from mrf_matrix.estimators.shared.ensembles import structure_generator
 from mrf_matrix.estimators.training import allocation
+from mrf_matrix.planning.kinds.coins import one_leaf_each
 from mrf_matrix.planning.plans import answering
+from mrf_matrix.planning.plans.structure import structure_generator
 
 INFINITE = float("inf")
 

@@ -23,7 +23,7 @@ from mrf_matrix.estimators import PrivateNaiveBayesClassifier, from_release
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
-from mrf_matrix.planning.blocks.block_measurement import planned_measurement, tables_of
+from mrf_matrix.planning.blocks.block_part import planned_measurement, tables_of
 from mrf_matrix.posterior import ProductPosterior, main_effects
 
 INFINITE = float("inf")

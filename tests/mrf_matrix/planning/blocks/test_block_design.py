@@ -20,7 +20,7 @@ from mrf_matrix.planning.blocks.block_design import (
     row_weights,
     variances,
 )
-from mrf_matrix.planning.blocks.block_measurement import planned_measurement
+from mrf_matrix.planning.blocks.block_part import planned_measurement
 
 CAR = [4, 4, 4, 3, 3, 3]
 

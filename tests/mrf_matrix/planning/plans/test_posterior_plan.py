@@ -11,7 +11,7 @@ from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning import ClusterPrior, ExpectedLoss, TargetPrior, plan, tune
 from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData
 from mrf_matrix.planning.accuracy.imagined_posterior import posterior_probabilities
-from mrf_matrix.planning.blocks.block_measurement import tables_of
+from mrf_matrix.planning.blocks.block_part import tables_of
 
 DATA = load_dataset("monks_1")
 SIZES = [3, 2, 4, 2]
