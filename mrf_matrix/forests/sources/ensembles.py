@@ -112,7 +112,8 @@ class EnsembleDesign:
         for subset, source in zip(subsets, sources, strict=True):
             whole = subset == tuple(range(domain.n_attributes))
             part = domain if whole else domain.select(subset)
-            _check_asks_no_records(source)
+            if use == "plan":
+                _check_asks_no_records(source)
             forest = source if isinstance(source, Forest) else source.grow(part, structure)
             _check_fits(forest, part)
             if use != "study":

@@ -26,13 +26,14 @@ from mrf_matrix.planning.blocks.block_design import (
 )
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.posterior import BlockTable
+from mrf_matrix.voting.naive_bayes import naive_bayes_forest
 from strategies.operators import Operator, RowScaled, check_allocation
 
 Array = NDArray[np.float64]
 
 
 EQUAL = (1, 1)
-"""Weights of tables and class totals that have equal shares of the budget."""
+"""Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
 
 
 @dataclass(frozen=True)
@@ -176,14 +177,14 @@ def block_part(
     return replace(part, design=design)
 
 
-def single_attributes(
-    domain: Domain, budget: PureDP | ZCDP, *, n_classes: int, neighboring: str
-) -> BlockPart:
+def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:
     """Return a block for each attribute with two codes, all weights equal: naive Bayes."""
     blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
-    return weighted_blocks(
-        domain, budget, blocks, EQUAL, n_classes=n_classes, neighboring=neighboring
-    )
+    forest = naive_bayes_forest(domain)
+    workload = path_matrix(forest)
+    mechanism = calibrate(workload, budget, neighboring=neighboring)
+    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
+    return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
 
 
 def _given(domain: Domain, blocks: Any, n_blocks: Any) -> tuple[Block, ...]:
@@ -241,8 +242,7 @@ def weighted_blocks(
     rows = np.full(forest.n_leaves, weights[0], dtype=np.float64)
     rows[-1] = weights[1]
     workload = path_matrix(forest)
-    measured = workload if weights == EQUAL else RowScaled(rows, workload)
-    mechanism = calibrate(measured, budget, neighboring=neighboring)
+    mechanism = calibrate(RowScaled(rows, workload), budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, tuple(blocks), weights)
 

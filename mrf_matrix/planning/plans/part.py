@@ -1,6 +1,6 @@
 """How one ensemble's workload is answered: workload, strategy, noise. No data is in it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -210,4 +210,5 @@ def at_budget(parts: Sequence[PlanPart], budget: Budget) -> tuple[PlanPart, ...]
         budgets = budget.split(len(parts))
     else:
         budgets = budget.split([part.mechanism.budget.exact for part in parts])
-    return tuple(part.at(share) for part, share in zip(parts, budgets, strict=True))
+    pairs: Iterable[tuple[PlanPart, Budget]] = zip(parts, budgets, strict=True)
+    return tuple(part.at(share) for part, share in pairs)

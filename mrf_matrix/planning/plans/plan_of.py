@@ -35,6 +35,9 @@ from mrf_matrix.planning.plans.strategy_choice import (
 from strategies.search.select import checked_time_limit
 
 Budget = PureDP | ZCDP
+AUTO = "auto"
+"""What is left to the kind of plan."""
+
 Design = EnsembleDesign | BlockChoice
 
 
@@ -51,8 +54,8 @@ class Measuring:
         Of the ensembles; equal where None.
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
-    time_limit : float or None
-        Seconds of the search for each strategy; None for what the kind usually takes.
+    time_limit : float or "auto", default="auto"
+        Seconds of the search for each strategy; "auto" for what the kind usually takes.
     n_jobs : int, optional
         Processes that search.
     """
@@ -61,7 +64,7 @@ class Measuring:
     neighboring: Any = "add_remove"
     budget_shares: Any = None
     strategy: Any = "auto"
-    time_limit: Any = None
+    time_limit: Any = AUTO
     n_jobs: int | None = None
 
     def check(self) -> None:
@@ -73,7 +76,7 @@ class Measuring:
             It names the parameter.
         """
         checked_neighboring(self.neighboring)
-        if self.time_limit is not None:
+        if self.time_limit != AUTO:
             checked_time_limit(self.time_limit)
         check_strategy_names(self.strategy)
 
@@ -186,7 +189,7 @@ class PublicForests:
                     strict=True,
                 )
             )
-        limit = kind.time_limit if measuring.time_limit is None else measuring.time_limit
+        limit = kind.time_limit if measuring.time_limit == AUTO else measuring.time_limit
         asked = [kind.weighed(workload, often) for workload in workloads]
         strategy = one_strategy_each(measuring.strategy, len(asked))
         if kind.answers_queries:
@@ -271,7 +274,7 @@ def plan_of(
     started = perf_counter()
     budget, relation = measuring.budget, measuring.neighboring
     if isinstance(kind, NaiveBayes):
-        part = single_attributes(domain, budget, n_classes=classes, neighboring=relation)
+        part = single_attributes(domain, budget, relation)
     else:
         part = block_part(
             domain, budget, structure, design, n_classes=classes, n_records=n_records,

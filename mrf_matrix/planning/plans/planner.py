@@ -14,7 +14,7 @@ from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import Design, Measuring, plan_of
+from mrf_matrix.planning.plans.plan_of import AUTO, Design, Measuring, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
 
 
@@ -25,7 +25,7 @@ def plan(
     epsilon: Any = None,
     rho: Any = None,
     neighboring: str = "add_remove",
-    n_trees: int | None = None,
+    n_trees: int | str = "auto",
     max_depth: int = 4,
     splits: Any = "multiway",
     forest: Any = None,
@@ -41,7 +41,7 @@ def plan(
     queries: Any = None,
     n_classes: int | None = None,
     n_records: int | None = None,
-    time_limit: float | None = None,
+    time_limit: float | str = "auto",
     random_state: Any = None,
 ) -> Plan:
     """Plan a private forest without data: what it costs in error, memory and time.
@@ -59,7 +59,7 @@ default="training"
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it. With the same integer `random_state` it is the
-        same forest as theirs. ``n_trees`` of None is what the classifier takes.
+        same forest as theirs. ``n_trees="auto"`` is what the classifier takes.
     n_blocks, blocks
         The design of a posterior forest, as its classifier takes it. All other parameters of the
         design stay at their defaults in that mode.
@@ -76,9 +76,9 @@ default="training"
         Number of classes, where the domain has no target; 2 then.
     n_records : int, optional
         The *public* number of records: adds signal-to-noise and flip probabilities as shares.
-    time_limit : float, optional
-        Seconds of the search for each strategy; as the classifier unless told, 8 in training and
-        1 for queries.
+    time_limit : float or "auto", default="auto"
+        Seconds of the search for each strategy; "auto" as the classifier, 8 in training and 1 for
+        queries.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the public structure.
 
@@ -112,7 +112,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     budget = budget_or_default(epsilon, rho)
     measuring = Measuring(budget, neighboring, budget_shares, strategy, time_limit)
     measuring.check()
-    trees = kind.n_trees if n_trees is None else n_trees
+    trees = kind.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
     design = _design(
         kind,
         EnsembleDesign(

@@ -165,7 +165,7 @@ def test_duplicates_in_a_batch_are_weights(records, queries):
     assert plan.multiplicity.sum() == len(doubled)
     every = np.concatenate([np.repeat(q[None], m, 0) for q, m in zip(*asked(plan), strict=True)])
     forest = model.ensembles_[0].forest
-    workload = private_prediction.weighted(plan.parts[0].workload, plan.multiplicity)
+    workload = plan.kind.weighed(plan.parts[0].workload, plan.multiplicity)
     repeated = answering_workload(forest, every)
     np.testing.assert_allclose(workload.gram_dense(), repeated.T @ repeated)
 
@@ -202,13 +202,14 @@ def simulated(plan, sizes):
     tables = [
         CellCounts(np.zeros((1, len(size)), int), np.zeros((1, DRAWS), int), size) for size in sizes
     ]
-    return plan.release(tables, noise="research", noise_state=np.random.default_rng(0))[1]
+    releases = plan.release(tables, noise="research", noise_state=np.random.default_rng(0))
+    return plan.answers(releases)
 
 
 def test_the_plan_needs_no_records_and_reports_the_error(records, queries):
     model = small()
     plan = model.plan(queries)
-    assert "VotePlan" in repr(plan)
+    assert "prediction" in repr(plan)
     model.fit(*records).predict(queries)
     report = model.privacy_report_
     assert report.expected_rms_per_vote == pytest.approx(plan.rms_per_vote)

@@ -243,7 +243,8 @@ def test_expected_vote_error_is_the_simulated(queries, voting, allocation, budge
     wide = dataclasses.replace(plan, n_classes=DRAWS, multiplicity=ones)
     widths = [one.mechanism.rounded.matrix.shape[1] for one in plan.parts]
     tables = [CellCounts(np.zeros((1, 1), int), np.zeros((1, DRAWS), int), (n,)) for n in widths]
-    errors = wide.release(tables, noise="research", noise_state=np.random.default_rng(0))[1]
+    releases = wide.release(tables, noise="research", noise_state=np.random.default_rng(0))
+    errors = wide.answers(releases)
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(wide.rms_per_vote, rel=0.03)
 
 

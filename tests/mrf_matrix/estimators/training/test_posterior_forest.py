@@ -23,7 +23,7 @@ from mrf_matrix.estimators import PrivateNaiveBayesClassifier, from_release
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
-from mrf_matrix.planning.blocks.block_part import planned_measurement, tables_of
+from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, tables_of
 from mrf_matrix.posterior import ProductPosterior, main_effects
 
 INFINITE = float("inf")
@@ -53,13 +53,13 @@ def research(data, **changes):
 
 
 def a_plan(sizes, k, budget, neighboring="add_remove", n_blocks="auto"):
-    return planned_measurement(
+    return block_part(
         Domain.from_sizes(sizes, n_classes=k),
         budget,
         np.random.default_rng(1),
+        BlockChoice(n_blocks),
         n_classes=k,
         n_records=50,
-        n_blocks=n_blocks,
         neighboring=neighboring,
     )
 
@@ -94,13 +94,13 @@ def test_tables_of_a_release_without_noise_are_the_contingency_tables():
     codes = rng.integers(0, domain.sizes, size=(80, 4)).astype(np.int32)
     labels = rng.integers(0, 3, size=80)
     for n_blocks in (1, 2, 3):
-        plan = planned_measurement(
+        plan = block_part(
             domain,
             PureDP(INFINITE),
             np.random.default_rng(n_blocks),
+            BlockChoice(n_blocks),
             n_classes=4,
             n_records=80,
-            n_blocks=n_blocks,
             neighboring="add_remove",
         )
         release = measure(plan.mechanism, count_cells(codes, labels, domain.sizes, 4))
