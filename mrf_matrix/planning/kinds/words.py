@@ -14,6 +14,9 @@ KINDS: tuple[type[Kind], ...] = (
 )  # fmt: skip
 """Every kind of plan; the first of a name is that of its usual allocation."""
 
+UNSAID: Any = object()
+"""What stands for a word that was not said."""
+
 MODES = tuple(dict.fromkeys(kind.name for kind in KINDS))
 
 
@@ -31,8 +34,8 @@ def kinds_named(mode: Any) -> tuple[type[Kind], ...]:
     return found
 
 
-def kind_of(mode: Any, allocation: Any = "matrix", voting: Any = None) -> Kind:
-    """Return the kind that a user's words name; None for voting is the kind's usual rule.
+def kind_of(mode: Any, allocation: Any = "matrix", voting: Any = UNSAID) -> Kind:
+    """Return the kind that a user's words name, of its usual voting where none is said.
 
     Raises
     ------
@@ -52,7 +55,7 @@ def kind_of(mode: Any, allocation: Any = "matrix", voting: Any = None) -> Kind:
             f"{', '.join(map(repr, kinds))}."
         )
     votings = able[0].votings
-    rule = votings[0] if voting is None else voting
+    rule = votings[0] if voting is UNSAID else voting
     if not isinstance(rule, str) or rule not in votings:
         raise ValueError(
             f"voting={shown(voting)} in mode={shown(mode)}: expected "

@@ -12,7 +12,7 @@ from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import AUTO, Design, Measuring, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
@@ -107,7 +107,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     >>> made.flip_probabilities(margin=10, rows=[0]).round(3)
     array([0.003])
     """
-    kind = kind_of(mode, allocation, voting)
+    kind = kind_of(mode, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
     budget = budget_or_default(epsilon, rho)
     measuring = Measuring(budget, neighboring, budget_shares, strategy, time_limit)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan
 from mrf_matrix.planning.search.objectives import Objective
@@ -57,8 +57,9 @@ class DesignTrials:
         for design in group:
             if trials and self.clock.is_over:
                 return trials
+            said = UNSAID if design.get("voting") is None else design["voting"]
             try:
-                kind = kind_of(mode, design.get("allocation", "matrix"), design.get("voting"))
+                kind = kind_of(mode, design.get("allocation", "matrix"), said)
             except ValueError as impossible:
                 trials.append(_refused(design, str(impossible), self.clock.now() - started))
                 continue

@@ -83,7 +83,7 @@ def test_it_stores_nothing_private_and_is_saved(tmp_path):
     learned = set(vars(model)) - set(model.get_params(deep=False))
     assert learned == {
         "domain_", "classes_", "ensembles_", "privacy_report_", "choice_", "n_features_in_",
-        "feature_names_in_", "_claim_record",
+        "feature_names_in_", "_claim_record", "plan_",
     }  # fmt: skip
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(MONKS.X), model.predict(MONKS.X))

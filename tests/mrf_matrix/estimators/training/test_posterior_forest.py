@@ -24,6 +24,7 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
 from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, tables_of
+from mrf_matrix.planning.plans import part
 from mrf_matrix.posterior import ProductPosterior, main_effects
 
 INFINITE = float("inf")
@@ -191,6 +192,7 @@ def test_no_record_seed_or_count_is_stored(car):
         "design_",
         "forest_",
         "measurement_",
+        "plan_",
         "release_",
         "posterior_",
         "privacy_report_",
@@ -284,8 +286,8 @@ def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(car, monkey
 def test_a_measurement_that_fails_leaves_the_fit_before_whole(car, monkeypatch):
     model = research(car).fit(car.X, car.y)
     before = model.release_, model.predict_proba(car.X)
-    for name in ("count_cells", "measure"):
-        monkeypatch.setattr(posterior_forest, name, failing)
+    for module, name in ((posterior_forest, "count_cells"), (part, "measure")):
+        monkeypatch.setattr(module, name, failing)
         with pytest.raises(np.linalg.LinAlgError):
             model.fit(car.X, car.y)
         monkeypatch.undo()
