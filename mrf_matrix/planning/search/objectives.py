@@ -89,8 +89,9 @@ class ExpectedLoss:
         able = plan.kind.imagined_votings
         if plan.voting not in able:
             raise ValueError(
-                f"objective {self.name!r} judges voting={' or '.join(map(repr, able))} in "
-                f"mode={plan.mode!r}, not {plan.voting!r}: expected another voting or objective."
+                f"objective {self.name!r} cannot judge voting={plan.voting!r} in "
+                f"mode={plan.mode!r}, but {' or '.join(map(repr, able)) or 'none'}: expected "
+                f"another voting, mode or objective."
             )
         losses = []
         for number, prior in enumerate(self.priors):
