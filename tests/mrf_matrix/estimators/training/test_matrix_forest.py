@@ -222,6 +222,7 @@ def test_no_seed_count_or_record_is_stored(car):
         "domain_",
         "classes_",
         "ensembles_",
+        "plan_",
         "privacy_report_",
         "n_features_in_",
         "feature_names_in_",
