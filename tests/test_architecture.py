@@ -17,18 +17,8 @@ MOST_FILES = 16
 """Files in one folder, beside its folders."""
 
 # exceptions of today, each to be removed with its cause
-CROWDED = {"mrf_matrix/cli", "mrf_matrix/planning/plans", "mrf_matrix/reconstruction"}
+CROWDED = {"mrf_matrix/cli", "mrf_matrix/reconstruction"}
 KNOWN_CIRCLES = (
-    {
-        "mrf_matrix.planning.plans.array_sizes",
-        "mrf_matrix.planning.plans.bounds",
-        "mrf_matrix.planning.plans.cost",
-        "mrf_matrix.planning.plans.flips",
-        "mrf_matrix.planning.plans.plan",
-        "mrf_matrix.planning.plans.plan_flips",
-        "mrf_matrix.planning.plans.record",
-        "mrf_matrix.planning.plans.signal",
-    },
     {
         "mrf_matrix.forests.boxes",
         "mrf_matrix.forests.forest",

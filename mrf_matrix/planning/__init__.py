@@ -2,8 +2,8 @@
 
 from mrf_matrix.planning.accuracy.cluster_prior import ClusterPrior
 from mrf_matrix.planning.accuracy.target_prior import TargetPrior
+from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
 from mrf_matrix.planning.plans.planner import plan
 from mrf_matrix.planning.public_domain import public_domain, public_records
 from mrf_matrix.planning.residuals.law import residual_budget
@@ -32,7 +32,7 @@ __all__ = [
     "LipschitzBound",
     "PairSteps",
     "Plan",
-    "PlannedAnswers",
+    "PlanPart",
     "RelativeError",
     "ResidualPlan",
     "ResidualSettings",
