@@ -5,15 +5,17 @@ from typing import Any
 from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.planning import Plan, Trial, Tuning
-from mrf_matrix.planning.plans.planned_blocks import PlannedBlocks
+from mrf_matrix.planning.blocks.block_part import BlockPart
 
 CLASSIFIERS: dict[str, Any] = {
     "training": MatrixForestClassifier,
     "prediction": BatchPredictionClassifier,
     "subsample": SubsampleAggregateClassifier,
     "posterior": PosteriorForestClassifier,
+    "naive_bayes": PrivateNaiveBayesClassifier,
 }
 
 
@@ -73,7 +75,9 @@ def _settings(plan: Plan) -> dict[str, Any]:
         "epsilon": None, budget.parameter: budget.amount, "neighboring": plan.neighboring
     }  # fmt: skip
     first = plan.parts[0]
-    if isinstance(first, PlannedBlocks):
+    if not (plan.kind.grows_trees or plan.kind.chooses_blocks):
+        return shared
+    if isinstance(first, BlockPart):
         return {**shared, "blocks": [list(block) for block in first.blocks]}
     several = len(plan.parts) > 1
     settings: dict[str, Any] = {
@@ -84,8 +88,8 @@ def _settings(plan: Plan) -> dict[str, Any]:
         settings["feature_subsets"] = [list(part.ensemble.features) for part in plan.parts]
     if several and not budget.is_infinite:
         settings["budget_shares"] = [part.mechanism.budget.exact for part in plan.parts]
-    if plan.mode != "prediction":
+    if "voting" in plan.kind.parameters:
         settings |= {"allocation": plan.allocation, "voting": plan.voting}
-    if plan.mode == "training" and plan.allocation == "matrix":
+    if plan.kind.chooses_strategies and not plan.kind.answers_queries:
         settings["strategy"] = [part.strategy for part in plan.parts]
     return settings

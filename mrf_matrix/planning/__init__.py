@@ -7,8 +7,8 @@ from mrf_matrix.base.front_door import front_door
 if TYPE_CHECKING:
     from mrf_matrix.planning.accuracy.cluster_prior import ClusterPrior as ClusterPrior
     from mrf_matrix.planning.accuracy.target_prior import TargetPrior as TargetPrior
+    from mrf_matrix.planning.plans.part import PlanPart as PlanPart
     from mrf_matrix.planning.plans.plan import Plan as Plan
-    from mrf_matrix.planning.plans.planned_answers import PlannedAnswers as PlannedAnswers
     from mrf_matrix.planning.plans.planner import plan as plan
     from mrf_matrix.planning.residuals.law import residual_budget as residual_budget
     from mrf_matrix.planning.residuals.sequence import PairSteps as PairSteps
@@ -34,8 +34,8 @@ __getattr__, __dir__, __all__ = front_door(
     {
         "accuracy.cluster_prior": ("ClusterPrior",),
         "accuracy.target_prior": ("TargetPrior",),
+        "plans.part": ("PlanPart",),
         "plans.plan": ("Plan",),
-        "plans.planned_answers": ("PlannedAnswers",),
         "plans.planner": ("plan",),
         "residuals.law": ("residual_budget",),
         "residuals.sequence": (

@@ -77,7 +77,7 @@ class CellSensitivityDisplay:
             fontsize=9,
         )
         norm_name = "L1" if self.plan.parts[0].mechanism.rounded.norm == "l1" else "L2"
-        table = "cells" if self.plan.mode != "subsample" else "leaves"
+        table = self.plan.kind.table_rows
         ax.set_xlabel(f"{table}, largest first (% of all {table})")
         ax.set_ylabel(f"{norm_name} norm of the strategy's column (per record)")
         ax.set_ylim(0, 1.15 * top)

@@ -74,7 +74,7 @@ class MatrixDisplay:
         axes = list(np.ravel(np.asarray(ax, dtype=object)))
         if len(axes) != len(WHICH):
             raise ValueError(f"ax holds {len(axes)} axes: expected {len(WHICH)}.")
-        cell = "leaf" if self.plan.mode == "subsample" else "cell"
+        cell = "leaf" if self.plan.kind.answers_queries and self.plan.kind.is_disjoint else "cell"
         workload = {"prediction": "W = Q Tᵀ T: query", "subsample": "W = Q Tᵀ: query"}
         rows = workload.get(self.plan.mode, "T: leaf")
         labels = {"T": (rows, cell), "A": ("A: measurement", cell), "A+": (cell, "measurement")}

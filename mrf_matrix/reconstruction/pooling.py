@@ -7,6 +7,7 @@ before (Aitken, 1935).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -21,7 +22,7 @@ from strategies.problem.merging import can_merge, merge_columns
 FARTHEST = 1e6
 """Ratio of the deviations of two releases that rounding still lets one weigh."""
 KEPT_STACKS = 4
-"""Stacks of a matrix with others that are kept while it lives."""
+"""Stacks of matrices of several releases that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
         return Pooled(first[0], means[0], variances[0], sizes, noise)
     units = np.array([sensitivity_of(given[same[0]]) for same in groups])
     roots = _roots(np.sqrt(variances), units)
-    matrix = _stacked(first, roots)
+    matrix = _stacked(tuple(first), roots)
     scaled = np.concatenate([root * mean for root, mean in zip(roots, means, strict=True)])
     return Pooled(matrix, scaled, 1.0 if any(variances) else 0.0, sizes, noise)
 
@@ -122,35 +123,14 @@ def _of_one_matrix(matrices: Sequence[Operator]) -> list[list[int]]:
     return list(groups.values())
 
 
-@dataclass(frozen=True, eq=False)
-class _Stacked:
-    """A stack, with the very matrices that it was made of: an id alone may be another's later."""
+@lru_cache(maxsize=KEPT_STACKS)
+def _stacked(blocks: tuple[Operator, ...], roots: tuple[float, ...]) -> Operator:
+    """Stack matrices, of which the last few stacks are kept, for their factors.
 
-    blocks: tuple[Operator, ...]
-    roots: tuple[float, ...]
-    matrix: Operator
-
-    def is_of(self, blocks: Sequence[Operator], roots: tuple[float, ...]) -> bool:
-        return (
-            roots == self.roots
-            and len(blocks) == len(self.blocks)
-            and all(one is other for one, other in zip(blocks, self.blocks, strict=True))
-        )
-
-
-def _stacked(blocks: Sequence[Operator], roots: tuple[float, ...]) -> Operator:
-    """Stack matrices, keeping the last few stacks with the first matrix, for their factors.
-
-    A study draws noise many times for the same strategies.
+    A study draws noise many times for the same strategies. Matrices are told apart as objects.
     """
-    kept: tuple[_Stacked, ...] = vars(blocks[0]).get("_stacked", ())
-    for entry in kept:
-        if entry.is_of(blocks, roots):
-            return entry.matrix
     scaled = [Scaled(root, block) for root, block in zip(roots, blocks, strict=True)]
-    entry = _Stacked(tuple(blocks), roots, over_merged_cells(Stack(scaled)))
-    vars(blocks[0])["_stacked"] = (entry, *kept)[:KEPT_STACKS]
-    return entry.matrix
+    return over_merged_cells(Stack(scaled))
 
 
 def noise_of(releases: Sequence[Release]) -> Noise:

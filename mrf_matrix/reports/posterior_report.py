@@ -3,16 +3,16 @@
 from math import sqrt
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.blocks.block_measurement import BlockMeasurement
+from mrf_matrix.planning.blocks.block_part import BlockPart
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 
 
-def posterior_report(plan: BlockMeasurement, release: Release, chosen: str) -> PrivacyReport:
+def posterior_report(plan: BlockPart, release: Release, chosen: str) -> PrivacyReport:
     """Return the report of the release; every figure comes from the release itself.
 
     Parameters
     ----------
-    plan : BlockMeasurement
+    plan : BlockPart
     release : Release
     chosen : str
         How the blocks were chosen, in words.

@@ -240,7 +240,7 @@ def strategy_of_queries(
         See `BatchPredictionClassifier`.
     """
     model = QUERYING[key](setting).set_params(strategy=strategy, time_limit=time_limit)
-    chosen: Strategy = model.plan(queries).answerings[0].strategy
+    chosen: Strategy = model.plan(queries).parts[0].strategy
     return chosen
 
 

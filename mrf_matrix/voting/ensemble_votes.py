@@ -15,13 +15,14 @@ ancestors' and the root's toward equal classes, by how much of them can be noise
 signal says what its parent says, and adds nothing to the odds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.voting.leaf_evidence import class_prior, evidence_scale, odds_logs, product_logs
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
@@ -29,7 +30,6 @@ from mrf_matrix.voting.naive_bayes import posterior_shares
 from mrf_matrix.voting.voting import NoiseAwareVoting, forest_votes, leaf_votes, vote_shares
 
 Array = NDArray[np.float64]
-IN_LOGS = ("product", "posterior")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,48 @@ class LeafSays:
     totals: Array
 
 
+LeafTable = Callable[[Forest, Array, Array, Array], Array]
+"""From a forest, its leaf values, class shares and class totals: what each leaf adds, (o, k)."""
+
+
+@dataclass(frozen=True)
+class VotingRule:
+    """One row of the table above.
+
+    Attributes
+    ----------
+    leaf_table : callable
+    in_logs : bool
+        Whether sums are logs of odds, to which the classes' prior is added.
+    always_shrunk : bool
+        Whether leaves are shrunk where no shrinkage is asked for.
+    """
+
+    leaf_table: LeafTable
+    in_logs: bool = False
+    always_shrunk: bool = False
+
+
+def _hard(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
+    told = values.sum(axis=1, keepdims=True) > 0  # shares tell where a leaf has no records at all
+    return leaf_votes(np.where(told, values, shares), "hard")
+
+
+def _posterior(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
+    return odds_logs(shares, class_prior(totals, noisy=True))
+
+
+RULES: Mapping[str, VotingRule] = {
+    "hard": VotingRule(_hard),
+    "weight": VotingRule(lambda forest, values, shares, totals: values),
+    "product": VotingRule(
+        lambda forest, values, shares, totals: product_logs(forest, values), in_logs=True
+    ),
+    "shares": VotingRule(lambda forest, values, shares, totals: shares, always_shrunk=True),
+    "posterior": VotingRule(_posterior, in_logs=True, always_shrunk=True),
+}
+
+
 def what_leaves_say(
     leaves: NoisyLeaves, voting: NoiseAwareVoting, shrinkage: Shrinkage
 ) -> LeafSays:
@@ -61,8 +103,8 @@ def what_leaves_say(
         "none" leaves values as they are; "shares" and "posterior", which cannot do without, take
         "votes" then.
     """
-    forest = leaves.forest
-    if shrinkage == "none" and voting in ("shares", "posterior"):
+    forest, rule = leaves.forest, RULES[voting]
+    if shrinkage == "none" and rule.always_shrunk:
         shrinkage = "votes"
     if shrinkage == "none":
         values = shares = leaves.values
@@ -70,15 +112,7 @@ def what_leaves_say(
         shrunk = leaves.shrunk(shrinkage)
         values, shares = shrunk.values, shrunk.shares
     totals = values.sum(axis=0) / forest.n_trees
-    if voting == "shares":
-        return LeafSays(shares, totals)
-    if voting == "posterior":
-        return LeafSays(odds_logs(shares, class_prior(totals, noisy=True)), totals)
-    if voting == "product":
-        return LeafSays(product_logs(forest, values), totals)
-    if voting == "hard":  # shares tell where a leaf has no records at all
-        values = np.where(values.sum(axis=1, keepdims=True) > 0, values, shares)
-    return LeafSays(leaf_votes(values, voting), totals)
+    return LeafSays(rule.leaf_table(forest, values, shares, totals), totals)
 
 
 def ensemble_votes(
@@ -103,7 +137,9 @@ def ensemble_votes(
     for (features, leaves), words in zip(parts, said, strict=True):
         seen = Ensemble(features, leaves.forest).view(codes)
         votes += forest_votes(leaves.forest, seen, words.table)
-    if voting not in IN_LOGS:  # sums are ready; the others ask how noisy they are, which takes time
+    if not RULES[
+        voting
+    ].in_logs:  # sums are ready; the others ask how noisy they are, which takes time
         return votes
     scale = evidence_scale([(features, leaves.forest) for features, leaves in parts])
     return with_prior(votes, said, voting, scale, noisy=any(one.is_noisy for _, one in parts))
@@ -113,7 +149,7 @@ def with_prior(
     summed: Array, said: Sequence[LeafSays], voting: NoiseAwareVoting, scale: float, *, noisy: bool
 ) -> Array:
     """Return a record's votes from the sum of its leaves' words: ready, but where they are logs."""
-    if voting not in IN_LOGS:
+    if not RULES[voting].in_logs:
         return summed
     prior = class_prior(np.mean([words.totals for words in said], axis=0), noisy=noisy)
     with np.errstate(divide="ignore"):  # a class without records, where nothing is noisy
@@ -122,4 +158,4 @@ def with_prior(
 
 def shares_of_votes(votes: Array, voting: Any) -> Array:
     """Return class shares from votes: posteriors where votes are logs, shares of votes else."""
-    return posterior_shares(votes) if voting in IN_LOGS else vote_shares(votes)
+    return posterior_shares(votes) if RULES[voting].in_logs else vote_shares(votes)

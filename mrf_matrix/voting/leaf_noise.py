@@ -75,11 +75,14 @@ class NoisyLeaves:
         The noise, or what it follows from when it is first asked for: the release that answered
         the leaves by least squares, or the variance of leaves that were measured themselves. None
         where it is not known.
+    known_parts : ndarray, optional
+        Nodes as parts of their parents, where they were worked out before for the same trees.
     """
 
     forest: Forest
     values: Array
     origin: LeafNoise | Release | float | None
+    known_parts: Array | None = None
 
     def __post_init__(self) -> None:
         # one layout, so that sums have one order and files predict the same to the last digit
@@ -118,13 +121,11 @@ class NoisyLeaves:
 
     @cached_property
     def _parts(self) -> Array:
-        return parts_of_parents(self.forest)
+        return parts_of_parents(self.forest) if self.known_parts is None else self.known_parts
 
     def with_values(self, values: Array, noise: LeafNoise) -> "NoisyLeaves":
         """Return other values of the same leaves; what is known of the trees is kept."""
-        other = NoisyLeaves(self.forest, values, noise)
-        other.__dict__["_parts"] = self._parts
-        return other
+        return NoisyLeaves(self.forest, values, noise, self._parts)
 
     def shrunk(self, shrinkage: Shrinkage) -> ShrunkLeaves:
         """Return the leaves shrunk toward their ancestors: for "leaves", or for "votes" only.

@@ -100,7 +100,7 @@ class PlannedOnce(ClassifierMixin, BaseEstimator):
         if key not in self.chosen:
             self.chosen.clear()
             plan = self.model.plan(X)
-            self.chosen[key] = [answering.strategy for answering in plan.answerings]
+            self.chosen[key] = [answering.strategy for answering in plan.parts]
         self.model.set_params(strategy=self.chosen[key])
         return np.asarray(self.model.predict_proba(X))
 

@@ -23,8 +23,8 @@ from mrf_matrix import (
     PureDP,
     load_dataset,
 )
-from mrf_matrix.estimators.training.auto_measurement import planned_tables
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
+from mrf_matrix.planning.blocks.automatic_tables import planned_tables
 
 SETS = ("car", "balance_scale", "iris", "tic_tac_toe", "mushroom")
 HELD_OUT = ("monks_1", "monks_3", "hayes_roth", "wine")

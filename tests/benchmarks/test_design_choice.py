@@ -21,7 +21,7 @@ import pytest
 from mrf_matrix import Domain, load_dataset
 from mrf_matrix.mechanisms import CellCounts, count_cells, measure, reconstruct
 from mrf_matrix.planning import ExpectedLoss, default_space, plan
-from mrf_matrix.planning.blocks.block_measurement import tables_of
+from mrf_matrix.planning.blocks.block_part import tables_of
 from mrf_matrix.planning.search.search_space import designs_of, structures_of
 from mrf_matrix.posterior import product_posterior
 

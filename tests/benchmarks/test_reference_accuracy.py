@@ -80,9 +80,7 @@ def study(make: Any, codes: list[Any]) -> tuple[list[float], str]:
             model = make(noise="research", random_state=0, **seeds).set_params(**chosen)
             scores.append(float(model.fit(X, y).score(queries, truth)))
             parts = (
-                model.batches_[0].plan.answerings
-                if hasattr(model, "batches_")
-                else (model.ensembles_)
+                model.batches_[0].plan.parts if hasattr(model, "batches_") else (model.ensembles_)
             )
             found = [one.strategy for one in parts]
             if found[0] is not None:

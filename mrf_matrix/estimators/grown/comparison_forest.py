@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.estimators.shared.needs_records import NeedsRecords
 from mrf_matrix.estimators.shared.sklearn_checks import validated_data
-from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.forests.learned.comparison_trees import ComparisonTrees
+from mrf_matrix.planning.plans.structure import structure_generator
 
 
 class ComparisonForestClassifier(NeedsRecords, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

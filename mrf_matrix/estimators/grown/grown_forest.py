@@ -15,9 +15,9 @@ from mrf_matrix.estimators.shared.fixed_claim import FixedClaim
 from mrf_matrix.estimators.shared.needs_records import NeedsRecords
 from mrf_matrix.estimators.shared.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.estimators.shared.sklearn_checks import validated_data
-from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests import Forest, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.label_votes import count_label_votes, winners
 
 Codes = NDArray[np.int32]

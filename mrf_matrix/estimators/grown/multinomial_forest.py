@@ -8,13 +8,13 @@ from mrf_matrix.estimators.grown.grown_forest import GrownForestClassifier
 from mrf_matrix.estimators.grown.growth_memory import check_growth_memory
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.spending import bill_of, check_no_ledger
-from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.private.scores import SCORES
 from mrf_matrix.mechanisms import BudgetError, PureDP
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import choice_report
 
 INFINITY = float("inf")

@@ -1,19 +1,17 @@
 """Multinomial structure grown privately, leaf counts by the matrix mechanism."""
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix.compilation import path_matrix
-from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.growth_memory import check_growth_memory
 from mrf_matrix.estimators.grown.kept_structure import keeping_structure
 from mrf_matrix.estimators.grown.multinomial_forest import check_structure_score
 from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
 from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.estimators.shared.kept_release import keeping
 from mrf_matrix.estimators.shared.schema import (
     encode,
@@ -22,18 +20,21 @@ from mrf_matrix.estimators.shared.schema import (
     with_provenance,
 )
 from mrf_matrix.estimators.shared.spending import bill_of
-from mrf_matrix.estimators.training.matrix_forest import structure_generator
-from mrf_matrix.forests import Forest, PrivateMultinomialTrees
+from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
-from mrf_matrix.mechanisms import PureDP, Release, calibrate, count_cells, measure, reconstruct
-from mrf_matrix.planning.plans.answering import check_strategy_names, choose_strategies
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan_of import PublicForests
+from mrf_matrix.planning.plans.queries import public_queries
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import two_stage_report
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
-from strategies import Strategy
-from strategies.search.select import checked_time_limit
 
-FITTED = ("strategy_", "release_", "leaf_values_", "privacy_report_", "domain_", "classes_")
+FITTED = (
+    "leaf_plan_", "strategy_", "release_", "leaf_values_", "privacy_report_", "domain_", "classes_"
+)  # fmt: skip
 """What a fit leaves besides the structure."""
 
 
@@ -67,6 +68,9 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
     Attributes
     ----------
     plan_ : TwoStagePlan
+        The shares, decided before any record is read.
+    leaf_plan_ : Plan
+        Stage 2, planned against the forest that stage 1 released.
     privacy_report_ : TwoStageReport
     forest_ : Forest
         The structure, grown privately. Kept where stage 2 fails, for it was paid for.
@@ -139,12 +143,12 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         stage 2 fails, the structure is kept as ``forest_``, and the error notes what was spent
         and how to go on from it.
         """
-        check_voting(self.voting)
-        check_strategy_names(self.strategy)
-        checked_time_limit(self.time_limit)
+        kind = kind_of("training", voting=check_voting(self.voting))
         check_structure_score(self.structure_score)
         structure = structure_generator(self.random_state)
         plan = TwoStagePlan.of(PureDP(self.epsilon), self.parts, self.structure_share)
+        measuring = self._measuring(plan.counts)
+        measuring.check()
         trees = self._structure(plan)
         bill = bill_of(self, plan.total)
         bill.check()
@@ -157,37 +161,23 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         bill.charge()
         seen, measured = plan.assign(len(codes), bits)
         forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
+        whole = Ensemble(tuple(range(domain.n_attributes)), forest)
         with keeping_structure(self, plan, forest, FITTED):
-            release, self.strategy_ = self._measure(
-                forest, domain, codes[measured], labels[measured], plan, structure, count_noise
+            leaves = PublicForests(kind, domain, (whole,), structure).plan(
+                measuring, public_queries(domain, None), n_classes=domain.n_classes
             )
+            leaves.check_memory()
+            (part,) = leaves.parts
+            records = EncodedRecords(domain, codes[measured], labels[measured])
+            table = kind.table(whole, records, structure)
+            release = part.release(table, noise=self.noise, noise_state=count_noise)
+            release = with_provenance(release, self.domain)
+            self.leaf_plan_, self.strategy_ = leaves, part.strategy
         with keeping(self, "release_", release, (), forest="forest_"):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
-            self.leaf_values_ = reconstruct(release, path_matrix(forest))[:, order]
+            self.leaf_values_ = part.answers(release)[:, order]
         return self
-
-    def _measure(
-        self,
-        forest: Forest,
-        domain: Domain,
-        codes: NDArray[np.int32],
-        labels: NDArray[np.int32],
-        plan: TwoStagePlan,
-        structure: np.random.Generator,
-        noise_state: Any,
-    ) -> tuple[Release, Strategy]:
-        """Select a strategy for the leaves, and measure stage 2's records once."""
-        workload = path_matrix(forest)
-        calibrated = partial(
-            calibrate, budget=plan.counts, neighboring=self.neighboring, workload=workload
-        )
-        ((strategy, mechanism),) = choose_strategies(
-            [workload], self.strategy, [calibrated], "l1", structure, time_limit=self.time_limit
-        )
-        counts = count_cells(codes, labels, domain.sizes, domain.n_classes)
-        release = measure(mechanism, counts, noise=self.noise, random_state=noise_state)
-        return with_provenance(release, self.domain), strategy
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "leaf_values_")

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
-from mrf_matrix.estimators.shared.ensembles import structure_generator
 from mrf_matrix.estimators.shared.schema import encode, encode_queries, resolve_domain
 from mrf_matrix.forests import Forest, PureTrees, SimplifiedBreimanTrees
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 
 Codes = NDArray[np.int32]

@@ -6,16 +6,16 @@ from typing import Any, Self
 import numpy as np
 
 from mrf_matrix.estimators.grown.grown_forest import GrownForestClassifier
-from mrf_matrix.estimators.shared.disjoint import leaves_in_trees
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.spending import bill_of, check_no_ledger
-from mrf_matrix.estimators.training.matrix_forest import structure_generator
 from mrf_matrix.forests import GrownTrees, RandomTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
 from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.planning.kinds.coins import leaves_in_trees
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import claim
 from strategies.operators import check_allocation
 

@@ -5,8 +5,7 @@ ensemble. So the margins have intervals as in `margin_widths`, under weight and 
 what noise is added to are the votes themselves.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.prediction.prediction_terms import FittedPrediction
-from mrf_matrix.estimators.prediction.vote_book import VoteBatch
-from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.plans.answering import Answering
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.queries import query_keys
 from mrf_matrix.voting.intervals import checked_level
 from mrf_matrix.voting.margin_widths import half_widths
 from mrf_matrix.voting.vote_draws import vote_terms
@@ -33,29 +32,31 @@ class AnsweredEnsemble:
 
     Attributes
     ----------
-    workload : callable
-        From queries to their votes as a workload over the ensemble's private table.
-    answering : Answering
+    kind : Kind
+        Whose votes are asked.
+    part : PlanPart
         How the batch was answered.
     release : Release
         The noisy measurement.
     """
 
-    workload: Callable[[Codes], Operator]
-    answering: Answering
+    kind: Kind
+    part: PlanPart
     release: Release
 
     def vote_variances(self, codes: Codes) -> Array:
         """Return the expected squared error of every query's votes, per class, (b,)."""
-        planned = self.answering
-        return Answering(self.workload(codes), planned.strategy, planned.mechanism).row_variances
+        return replace(self.part, workload=self._votes_asked(codes)).row_variances
 
     def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every query's votes, if they can be afforded."""
-        if self.answering.strategy is None:  # every query was measured itself
+        if self.part.strategy is None:  # every query was measured itself
             one = np.array([1 / float(self.release.scale)])
             return [NoiseTerm.of(one, self.release.law)] * len(codes)
-        return vote_terms(self.workload, self.release, codes)
+        return vote_terms(self._votes_asked, self.release, codes)
+
+    def _votes_asked(self, codes: Codes) -> Operator:
+        return self.kind.vote_workload(self.part.ensemble, codes)
 
 
 class AnsweredIntervals:
@@ -69,9 +70,6 @@ class AnsweredIntervals:
 
     def _votes_of(self, fitted: FittedPrediction, codes: Codes) -> Array:
         """Return the released votes of queries."""
-        raise NotImplementedError
-
-    def _workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         raise NotImplementedError
 
     def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
@@ -126,27 +124,15 @@ class AnsweredIntervals:
         if votes.shape[1] == 1:
             return votes, np.full(len(votes), np.inf), np.zeros(len(votes))
         book = fitted.book
-        numbers = book.batch_numbers(fitted.parts.keys(codes))
+        numbers = book.batch_numbers(query_keys(fitted.forests.ensembles, codes))
         widths = np.zeros(len(votes))
         for number in np.unique(numbers).tolist():
             mine = numbers == number
-            parts = self._parts_of(fitted.parts.ensembles, book.batches[number])
+            batch = book.batches[number]
+            parts = [
+                AnsweredEnsemble(batch.plan.kind, part, release)
+                for part, release in zip(batch.plan.parts, batch.releases, strict=True)
+            ]
             widths[mine] = half_widths(parts, codes[mine], level, votes.shape[1])
         leading = np.sort(votes, axis=1)
         return votes, leading[:, -1] - leading[:, -2], widths
-
-    def _parts_of(
-        self, ensembles: Sequence[Ensemble], batch: VoteBatch
-    ) -> Sequence[AnsweredEnsemble]:
-        return [
-            AnsweredEnsemble(_of(self._workload, ensemble), answering, release)
-            for ensemble, answering, release in zip(
-                ensembles, batch.plan.answerings, batch.releases, strict=True
-            )
-        ]
-
-
-def _of(
-    workload: Callable[[Ensemble, Codes], Operator], ensemble: Ensemble
-) -> Callable[[Codes], Operator]:
-    return lambda codes: workload(ensemble, codes)

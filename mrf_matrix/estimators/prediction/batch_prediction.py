@@ -2,18 +2,10 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.shared.given_data import TableSource, counts_of_cells
-from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import CellCounts
-from strategies.operators import Operator
-
-Codes = NDArray[np.int32]
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.words import kind_of
 
 
 class BatchPredictionClassifier(PrivatePredictionClassifier):
@@ -152,11 +144,5 @@ class BatchPredictionClassifier(PrivatePredictionClassifier):
         self.keep_records_in_pickle = keep_records_in_pickle
         self.random_state = random_state
 
-    def _table(
-        self, ensemble: Ensemble, tables: TableSource, coins: np.random.Generator
-    ) -> CellCounts:
-        return counts_of_cells(tables, ensemble.features)
-
-    def _workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        forest = ensemble.forest
-        return prediction_workload(forest, query_matrix(ensemble.view(queries), forest.domain))
+    def _kind(self) -> Kind:
+        return kind_of("prediction")

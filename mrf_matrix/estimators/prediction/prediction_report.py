@@ -2,7 +2,7 @@
 
 from mrf_matrix.estimators.prediction.prediction_terms import FittedPrediction
 from mrf_matrix.estimators.shared.ensembles import structure_notes
-from mrf_matrix.planning.plans.answering import Answering
+from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import (
     Measurement,
     PrivacyReport,
@@ -47,17 +47,17 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
         neighboring=common_neighboring(releases),
         noise=worst_noise(releases),
         measurements=tuple(
-            Measurement.of(release, _measured(answering))
+            Measurement.of(release, _measured(part))
             for batch in answered
-            for answering, release in zip(batch.plan.answerings, batch.releases, strict=True)
+            for part, release in zip(batch.plan.parts, batch.releases, strict=True)
         ),
         expected_rms_per_vote=root_mean(squares, count),
-        notes=(*notes, *structure_notes(fitted.parts.ensembles)),
+        notes=(*notes, *structure_notes(fitted.forests.ensembles)),
     )
     return report.of_releases(releases)
 
 
-def _measured(answering: Answering) -> str:
-    if answering.strategy is None:
+def _measured(part: PlanPart) -> str:
+    if part.strategy is None:
         return "every query"
-    return f"votes by strategy {answering.strategy.method!r}"
+    return f"votes by strategy {part.strategy.method!r}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mrf_matrix.mechanisms import CellCounts, PrivateDataError
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivateDataError
 
 
 class PrivateTables:
@@ -38,6 +38,22 @@ class PrivateTables:
                 "file like the records themselves."
             )
         return _rebuilt, (tuple((t.codes, t.counts, t.sizes) for t in self._tables),)
+
+
+def counts_of_cells(counts: CellCounts | LeafCounts) -> CellCounts:
+    """Return the counts over cells; refuse those of leaves, which answer no queries.
+
+    Raises
+    ------
+    ValueError
+        If leaves were counted.
+    """
+    if not isinstance(counts, CellCounts):
+        raise ValueError(
+            "counts are those of a forest's leaves, and cells are asked for: expected counts of "
+            "cells, from count_stream."
+        )
+    return counts
 
 
 def _rebuilt(parts: Sequence[tuple[Any, Any, tuple[int, ...]]]) -> PrivateTables:

@@ -1,29 +1,11 @@
 """Subsample-and-aggregate: disjoint data per tree, votes released under privacy."""
 
-from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mrf_matrix.base.shown import shown
-from mrf_matrix.compilation import leaf_incidence, query_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
-from mrf_matrix.estimators.prediction.prediction_terms import PredictionTerms
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
-from mrf_matrix.estimators.shared.given_data import TableSource
-from mrf_matrix.estimators.shared.spending import Budget
-from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
-from mrf_matrix.voting.hard_votes import leaf_labels
-from mrf_matrix.voting.voting import check_voting
-from strategies import Strategy
-from strategies.operators import Operator, Sparse
-
-Codes = NDArray[np.int32]
-Sharing = Literal["matrix", "per_query"]
-SHARINGS: tuple[str, ...] = get_args(Sharing)
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.words import kind_of
 
 
 class SubsampleAggregateClassifier(PrivatePredictionClassifier):
@@ -85,7 +67,7 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     >>> model = SubsampleAggregateClassifier(
     ...     car.domain, n_trees=16, max_depth=3, voting="hard", random_state=0
     ... ).fit(car.X, car.y)
-    >>> model.plan(car.X).answerings[0].mechanism.squared_factor  # of a factor of two
+    >>> model.plan(car.X).parts[0].mechanism.squared_factor  # of a factor of two
     4
     """
 
@@ -142,48 +124,10 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
         self.keep_records_in_pickle = keep_records_in_pickle
         self.random_state = random_state
 
-    def _check(self) -> None:
-        check_voting(self.voting)
-        if self.allocation not in SHARINGS:
-            raise ValueError(
-                f"allocation={shown(self.allocation)}: expected one of "
-                f"{', '.join(map(repr, SHARINGS))}."
-            )
+    def _kind(self) -> Kind:
+        return kind_of("subsample", self.allocation, self.voting)
 
-    def _table(
-        self, ensemble: Ensemble, tables: TableSource, coins: np.random.Generator
-    ) -> CellCounts:
-        forest = ensemble.forest
-        shape = (forest.n_leaves, tables.n_classes)
-        preference = coins.random(shape)  # before the coins: whatever the records
-        counts = tables.disjoint_leaves(ensemble, coins)
-        return leaf_labels(counts, preference) if self.voting == "hard" else counts
-
-    def _workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        forest = ensemble.forest
-        asked = query_matrix(ensemble.view(queries), forest.domain)
-        return Sparse(leaf_incidence(forest, asked))
-
-    def _needs_records(self) -> bool:
-        return True
-
-    def _terms(self) -> PredictionTerms:
-        hard, each = self.voting == "hard", self.allocation == "per_query"
-        return replace(super()._terms(), hard_votes=hard, each_query=each)
-
-    def _mechanism(
-        self,
-        strategy: Strategy | None,
-        workload: Operator,
-        budget: Budget,
-        terms: PredictionTerms,
-    ) -> Mechanism:
-        if strategy is None:
-            measured = calibrate(workload, budget, neighboring=terms.bill.neighboring)
-            return one_query_at_a_time(measured, hard=terms.hard_votes)
-        mechanism = super()._mechanism(strategy, workload, budget, terms)
-        return with_hard_votes(mechanism) if terms.hard_votes else mechanism
-
-    def _note(self, terms: PredictionTerms) -> str:
-        voting = "hard" if terms.hard_votes else "weight"
-        return f"the queries are public; {voting} voting; the fitted object holds private counts"
+    def _note(self, kind: Kind) -> str:
+        return (
+            f"the queries are public; {kind.voting} voting; the fitted object holds private counts"
+        )

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.estimators.prediction.vote_plan import VotePlan
 from mrf_matrix.estimators.shared.call_lock import CallLock
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, Release
-from mrf_matrix.planning.plans.answering import total_budget
+from mrf_matrix.planning.plans.part import total_budget
+from mrf_matrix.planning.plans.plan import Plan
 
 Array = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ class VoteBatch:
 
     Attributes
     ----------
-    plan : VotePlan
+    plan : Plan
         What was planned before the records were read.
     releases : tuple of Release
         The noisy measurements, one for each ensemble.
@@ -30,7 +30,7 @@ class VoteBatch:
         Noisy votes of the batch's distinct queries.
     """
 
-    plan: VotePlan
+    plan: Plan
     releases: tuple[Release, ...]
     votes: Array
 

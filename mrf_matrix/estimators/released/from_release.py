@@ -14,10 +14,11 @@ from mrf_matrix.estimators.released.released_forest import (
     ReleasedForestClassifier,
 )
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.ensembles import structure_generator, structure_notes
+from mrf_matrix.estimators.shared.ensembles import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.voting.leaf_noise import check_shrinkage
 from mrf_matrix.voting.voting import check_noise_aware_voting

@@ -11,7 +11,7 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.blocks.block_measurement import BlockMeasurement, tables_of
+from mrf_matrix.planning.blocks.block_part import BlockPart, tables_of
 from mrf_matrix.posterior import ProductPosterior, product_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
@@ -25,7 +25,7 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
 
     Parameters
     ----------
-    measurement : BlockMeasurement
+    measurement : BlockPart
         Blocks, trees and strategy.
     release : Release
         The noisy answers of that strategy.
@@ -51,7 +51,7 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
 
     def __init__(
         self,
-        measurement: BlockMeasurement,
+        measurement: BlockPart,
         release: Release,
         domain: Domain,
         report: PrivacyReport,
@@ -63,7 +63,7 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
         self._fix_claim()
 
     @property
-    def measurement_(self) -> BlockMeasurement:
+    def measurement_(self) -> BlockPart:
         """Blocks, trees and strategy."""
         return self.measurement
 

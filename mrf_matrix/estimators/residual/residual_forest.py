@@ -15,7 +15,6 @@ from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.ensembles import structure_generator
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
 from mrf_matrix.estimators.shared.schema import (
     encode,
@@ -27,6 +26,7 @@ from mrf_matrix.estimators.shared.spending import Budget, noise_stream
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
 from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
+from mrf_matrix.planning.plans.structure import structure_generator
 
 FITTED = (
     "domain_",

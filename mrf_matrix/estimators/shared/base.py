@@ -6,14 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.needs_records import NeedsRecords
 from mrf_matrix.estimators.shared.spending import Bill, Budget, bill_of
-from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.planning.plans.plan_of import Measuring
 from mrf_matrix.voting.voting import vote_shares
 
 Array = NDArray[np.float64]
@@ -72,9 +71,14 @@ class ForestClassifier(FixedClaim, NeedsRecords, ClassifierMixin, BaseEstimator)
 
     def _design(self) -> EnsembleDesign:
         """Return the design of the ensembles from the estimator's parameters of these names."""
-        _check_forests(getattr(self, "forest", None))
         names = EnsembleDesign.__dataclass_fields__
         return EnsembleDesign(**{name: getattr(self, name) for name in names})
+
+    def _measuring(self, budget: Budget) -> Measuring:
+        """Return how a plan of this budget is measured, from the parameters of these names."""
+        names = ("neighboring", "budget_shares", "strategy", "time_limit", "n_jobs")
+        held = vars(self)
+        return Measuring(budget, **{name: held[name] for name in names if name in held})
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that records may be text: the domain encodes them."""
@@ -82,18 +86,6 @@ class ForestClassifier(FixedClaim, NeedsRecords, ClassifierMixin, BaseEstimator)
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _check_forests(forest: Any) -> None:
-    """Refuse what can neither be taken as trees nor grow any."""
-    if forest is None:
-        return
-    for one in forest if isinstance(forest, list | tuple) else [forest]:
-        if not isinstance(one, Forest) and not hasattr(one, "grow"):
-            raise TypeError(
-                f"forest={shown(one)} is of type {type(one).__name__}: expected a Forest, a path "
-                f"source such as RandomTrees, or a list of one for each ensemble."
-            )
 
 
 def sorted_classes(domain: Domain) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.shared.disjoint import one_leaf_each
 from mrf_matrix.estimators.shared.needs_records import needs_records
 from mrf_matrix.estimators.shared.schema import encode, resolve_domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, count_cells
 from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
+from mrf_matrix.planning.kinds.coins import one_leaf_each
+from mrf_matrix.planning.kinds.table_source import Features, TableSource
 from mrf_matrix.streams import count_leaves, count_tables
 from mrf_matrix.streams.blocks import Progress
 from strategies.operators import Operator
 
 Codes = NDArray[np.int32]
-Features = tuple[int, ...]
 
 
 class PrivateData(Protocol):
@@ -38,7 +38,7 @@ class PrivateData(Protocol):
     def check_records(self, what: str) -> None:
         """Refuse what needs every record by itself, where there are counts alone."""
 
-    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> "TableSource":
+    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> TableSource:
         """Return what the tables over the asked attributes are taken from.
 
         Parameters
@@ -48,23 +48,6 @@ class PrivateData(Protocol):
         leaves : Forest, optional
             A public forest over the whole domain whose leaves are all that is measured.
         """
-
-
-class TableSource(Protocol):
-    """Private data that can be counted."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-
-    def cells(self, features: Features) -> CellCounts | LeafCounts:
-        """Return the counts over the cells of some attributes."""
-
-    def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
-        """Return the counts of leaves when each record counts in one tree, drawn by its coin."""
-
-    def check(self, measured: Operator) -> None:
-        """Refuse, before budget is spent, a strategy that these tables have no answers to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,23 +130,6 @@ class CountedTables:
         for counts in self.counted.values():
             if isinstance(counts, LeafCounts):
                 counts.check_measured(measured)
-
-
-def counts_of_cells(tables: TableSource, features: Features) -> CellCounts:
-    """Return the counts over the cells of some attributes; refuse those of leaves.
-
-    Raises
-    ------
-    ValueError
-        If leaves were counted.
-    """
-    counts = tables.cells(features)
-    if not isinstance(counts, CellCounts):
-        raise ValueError(
-            "counts are those of a forest's leaves, and cells are asked for: expected counts of "
-            "cells, from count_stream."
-        )
-    return counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.base.shown import shown
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
@@ -154,25 +154,3 @@ def noise_stream(noise: Any, noise_state: Any, batch: int = 0) -> Any:
     if batch and isinstance(noise_state, int | np.integer):
         return np.random.default_rng([int(noise_state), batch])
     return np.random.default_rng(noise_state)
-
-
-def budget_shares_of(budget: Budget, budget_shares: Any, count: int) -> tuple[Budget, ...]:
-    """Return the budget of each ensemble: equal parts, or in proportion to given shares.
-
-    Raises
-    ------
-    ValueError
-        If there is not one share for each ensemble, or one is not positive.
-    """
-    if budget_shares is None:
-        return budget.split(count)
-    if isinstance(budget_shares, str) or np.ndim(budget_shares) != 1:
-        raise ValueError(
-            f"budget_shares={shown(budget_shares)}: expected one positive number for each ensemble."
-        )
-    if len(budget_shares) != count:
-        raise BudgetError(
-            f"budget_shares holds {len(budget_shares)} for {count} ensembles: expected one "
-            f"positive number for each."
-        )
-    return budget.split(list(budget_shares))

@@ -1,7 +1,7 @@
 """A forest that is chosen after the measurement: ``max_depth="auto"``.
 
 What is measured, and with it whether there is anything left to choose, is planned without data
-(`mrf_matrix.estimators.training.auto_measurement`). Where cells are measured, depth, voting and
+(`mrf_matrix.planning.blocks.automatic_tables`). Where cells are measured, depth, voting and
 shrinkage are chosen from the release alone (`choose_forest`); where one-way tables are, a tree for
 each attribute votes by product, which is naive Bayes. All that can be worked out before the budget
 is spent is: `auto_design` either has a design that can be carried through, or refuses.
@@ -17,12 +17,9 @@ from mrf_matrix.choosing.cell_recovery import CellRecovery, blank_release
 from mrf_matrix.choosing.choose_forest import MAX_DEPTH, default_contest, splittable_count
 from mrf_matrix.choosing.forest_choice import ForestChoice, planned_choice
 from mrf_matrix.choosing.forest_contest import ForestContest
-from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.training.allocation import TrainedEnsemble, Training
-from mrf_matrix.estimators.training.auto_measurement import Measured, planned_tables
+from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.forests import BlockTrees, Forest, RandomTrees
-from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import (
     ZCDP,
     CellCounts,
@@ -30,13 +27,14 @@ from mrf_matrix.mechanisms import (
     Mechanism,
     PureDP,
     Release,
-    calibrate,
     measure,
 )
-from mrf_matrix.planning.plans.answering import Answering
+from mrf_matrix.planning.blocks.automatic_tables import Measured, part_of_forest, planned_tables
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import plan_of_part
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, noise_of_release
-from strategies import evaluate
 from strategies.operators import check_allocation
 
 AUTO = "auto"
@@ -61,7 +59,7 @@ class AutoDesign:
     measured : Measured
     mechanism : Mechanism
         The same, calibrated.
-    trainings : tuple of Training
+    plans : tuple of Plan
         One for each forest: its strategy and expected errors.
     contest : ForestContest or NoisyLeaves
         What scores them; or the leaves of the only one, still without values.
@@ -71,7 +69,7 @@ class AutoDesign:
 
     measured: Measured
     mechanism: Mechanism
-    trainings: tuple[Training, ...]
+    plans: tuple[Plan, ...]
     contest: ForestContest | NoisyLeaves
     n_records: int | None
 
@@ -81,7 +79,7 @@ class AutoDesign:
 
     def chosen(
         self, release: Release, order: NDArray[np.intp], coins: np.random.Generator
-    ) -> tuple[Training, TrainedEnsemble, ForestChoice]:
+    ) -> tuple[Plan, TrainedEnsemble, ForestChoice]:
         """Choose from the release, and train: post-processing.
 
         Parameters
@@ -96,15 +94,14 @@ class AutoDesign:
             choice, leaves = self._planned(self.contest, release)
         else:
             choice, leaves = self.contest.held(release, coins, n_records=self.n_records)
-        training = self.trainings[choice.best.forest]
+        plan = self.plans[choice.best.forest]
         ready = leaves.with_values(leaves.values[:, order], leaves.noise)
-        trained = training.trained(release, ready.values)
-        vars(trained)["leaves"] = ready  # their noise was worked out before the measurement
-        return training, trained, choice
+        trained = TrainedEnsemble.of(plan.parts[0], release, ready.values, ready)
+        return plan, trained, choice
 
     def _planned(self, blank: NoisyLeaves, release: Release) -> tuple[ForestChoice, NoisyLeaves]:
         choice = planned_choice(blank.forest, "product", "none", release.noise)
-        values = self.trainings[0].answering.answers(release)
+        values = self.plans[0].parts[0].answers(release)
         return choice, blank.with_values(values, blank.noise)
 
 
@@ -139,8 +136,7 @@ def auto_design(
         strategy=strategy,
         n_trees=n_trees * len(_depths(domain)),
     )
-    matrix = measured.matrix(domain, budget)
-    mechanism = calibrate(matrix, budget, neighboring=neighboring)
+    matrix, mechanism = measured.mechanism(domain, budget, neighboring)
     contest: ForestContest | NoisyLeaves
     if measured.are_cells:
         recovery = CellRecovery.of(mechanism, domain.sizes, domain.n_classes)
@@ -149,8 +145,9 @@ def auto_design(
     else:
         forests = (BlockTrees(measured.blocks, class_totals=False).grow(domain),)
         contest = _blank_leaves(forests[0], mechanism)
-    trainings = tuple(_training(forest, matrix, mechanism) for forest in forests)
-    return AutoDesign(measured, mechanism, trainings, contest, n_records)
+    parts = [part_of_forest(forest, matrix, mechanism) for forest in forests]
+    plans = tuple(plan_of_part(kind_of("training"), domain, part, n_records) for part in parts)
+    return AutoDesign(measured, mechanism, plans, contest, n_records)
 
 
 def _forests(
@@ -172,13 +169,6 @@ def _blank_leaves(forest: Forest, mechanism: Mechanism) -> NoisyLeaves:
     sizes, classes = forest.domain.sizes, forest.domain.n_classes
     noise = noise_of_release(forest, blank_release(mechanism, sizes, classes))
     return NoisyLeaves(forest, np.zeros((forest.n_leaves, classes)), noise)
-
-
-def _training(forest: Forest, matrix: Any, mechanism: Mechanism) -> Training:
-    workload = path_matrix(forest)
-    strategy = evaluate(workload, matrix, norm=mechanism.budget.norm)
-    whole = Ensemble(tuple(range(forest.domain.n_attributes)), forest)
-    return Training(whole, "matrix", Answering(workload, strategy, mechanism))
 
 
 def with_choice(

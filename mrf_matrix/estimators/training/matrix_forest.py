@@ -1,6 +1,6 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -12,28 +12,30 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.disjoint import record_coins
-from mrf_matrix.estimators.shared.ensembles import structure_generator as structure_generator
 from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
-from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData, TableSource
+from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
+from mrf_matrix.estimators.shared.planned_tables import tables_for
 from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
-from mrf_matrix.estimators.shared.spending import Bill, budget_shares_of, noise_stream
-from mrf_matrix.estimators.training.allocation import Training, allocate, checked_allocation
+from mrf_matrix.estimators.shared.spending import Bill, noise_stream
 from mrf_matrix.estimators.training.auto_forest import (
     AUTO,
     auto_design,
     check_left_alone,
     with_choice,
 )
-from mrf_matrix.estimators.training.auto_measurement import checked_share
 from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.training.only_ensemble import OnlyEnsemble
+from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.estimators.training.training_report import training_report
-from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble, Use
+from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.planning.blocks.automatic_tables import checked_share
+from mrf_matrix.planning.kinds.coins import record_coins
+from mrf_matrix.planning.kinds.table_source import TableSource
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.leaf_noise import check_shrinkage
-from mrf_matrix.voting.voting import check_noise_aware_voting
-from strategies.search.select import checked_time_limit
 
 
 class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
@@ -111,6 +113,8 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         The domain in use.
     classes_ : ndarray of shape (k,)
         The public classes, sorted.
+    plan_ : Plan
+        What was measured, decided without data: the plan that `plan` gives for the same arguments.
     ensembles_ : tuple of TrainedEnsemble
         Attributes, forest, strategy, release and leaf values of each ensemble: all that was
         learned from the records.
@@ -221,42 +225,31 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        check_noise_aware_voting(self.voting)
+        kind = kind_of("training", self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
-        checked_allocation(self.allocation)
         checked_share(self.class_share)
-        checked_time_limit(self.time_limit)
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
+        measuring = self._measuring(budget_or_default(self.epsilon, self.rho))
+        measuring.check()
         bill = self._bill()
         bill.check()
         data = bring()
-        if self.allocation == "disjoint":
+        if kind.is_disjoint:
             data.check_records(f"{type(self).__name__} with allocation='disjoint'")
         structure = structure_generator(self.random_state)
         if isinstance(self.max_depth, str):
             return self._fit_auto(bill, data, structure, records)
         for left in ("choice_", "_release_"):
             self.__dict__.pop(left, None)
-        private = not bill.budget.is_infinite
-        use: Use = "release" if private else "study"
-        ensembles = self._design().grow(data.domain, structure, use=use)
-        trainings = self._train(ensembles, structure)
-        for training in trainings:
-            training.answering.check_memory(data.domain.n_classes)
-        tables = data.tables([one.features for one in ensembles], self._only_leaves(trainings))
-        for training in trainings:
-            tables.check(training.answering.mechanism.rounded.matrix)
+        plan = plan_of(
+            kind, data.domain, self._design(), measuring, structure, n_records=records,
+            use="study" if bill.budget.is_infinite else "release",
+        )  # fmt: skip
+        tables = tables_for(plan, data)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        self._release(trainings, data.domain, tables, structure, stream)
+        self._release(plan, tables, structure, stream)
         return self
-
-    def _only_leaves(self, trainings: Sequence[Training]) -> Forest | None:
-        """Return the forest whose leaves are all that is measured, if there is one."""
-        ensemble = trainings[0].ensemble
-        alone = len(trainings) == 1 and trainings[0].allocation == "per_tree"
-        whole = ensemble.features == tuple(range(len(ensemble.features)))
-        return ensemble.forest if alone and whole else None
 
     def _fit_auto(
         self, bill: Bill, data: PrivateData, structure: np.random.Generator, records: int | None
@@ -286,47 +279,34 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
         with self._keeping(release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            training, trained, self.choice_ = design.chosen(release, order, structure)
-            report = training_report([training], [trained])
+            self.plan_, trained, self.choice_ = design.chosen(release, order, structure)
+            report = training_report(self.plan_.kind, self.plan_.parts, [release])
             self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
             self.ensembles_ = (trained,)
         return self
 
     def _release(
         self,
-        trainings: Sequence[Training],
-        domain: Domain,
+        plan: Plan,
         tables: TableSource,
-        coins: np.random.Generator,
+        structure: np.random.Generator,
         noise_state: Any,
     ) -> None:
         """Measure the records with every ensemble's share of the budget; keep what comes out."""
-        self.domain_ = domain
+        domain = plan.domain
+        self.plan_, self.domain_ = plan, domain
         self.classes_, order = sorted_classes(domain)
         ensembles = []
-        seeds = coins.integers(2**63, size=len(trainings))  # whatever the records
-        for training, seed in zip(trainings, seeds, strict=True):
-            coin = record_coins(self.noise, training.answering.mechanism.budget, seed)
-            table = training.table(tables, coin)
-            release, values = training.answering.release(
-                table, noise=self.noise, noise_state=noise_state
-            )
+        seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
+        for part, seed in zip(plan.parts, seeds, strict=True):
+            coins = record_coins(self.noise, part.mechanism.budget, seed)
+            table = plan.kind.table(part.ensemble, tables, coins)
+            release = part.release(table, noise=self.noise, noise_state=noise_state)
             release = with_provenance(release, self.domain)
-            ensembles.append(training.trained(release, values[:, order]))
+            ensembles.append(TrainedEnsemble.of(part, release, part.answers(release)[:, order]))
         self.ensembles_ = tuple(ensembles)
-        self.privacy_report_ = training_report(trainings, ensembles)
-
-    def _train(self, ensembles: Sequence[Ensemble], structure: Any) -> tuple[Training, ...]:
-        return allocate(
-            ensembles,
-            self.allocation,
-            budget_shares_of(self._bill().budget, self.budget_shares, len(ensembles)),
-            structure,
-            strategy=self.strategy,
-            neighboring=self.neighboring,
-            time_limit=self.time_limit,
-            n_jobs=self.n_jobs,
-        )
+        releases = [one.release for one in ensembles]
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         check_is_fitted(self, "ensembles_")

@@ -14,14 +14,15 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
 from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
+from mrf_matrix.estimators.shared.planned_tables import tables_for
 from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import noise_stream
-from mrf_matrix.estimators.training.allocation import allocate
 from mrf_matrix.estimators.training.training_report import training_report
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
 from mrf_matrix.voting.naive_bayes import (
-    naive_bayes_forest,
     naive_bayes_leaf_logs,
     posterior_shares,
 )
@@ -66,6 +67,8 @@ class PrivateNaiveBayesClassifier(FitsFromCounts, ForestClassifier):
         The domain in use.
     classes_ : ndarray of shape (k,)
         The public classes, sorted.
+    plan_ : Plan
+        What was measured, decided without data.
     forest_ : Forest
         The d stumps and the tree of class totals.
     release_ : Release
@@ -142,30 +145,24 @@ class PrivateNaiveBayesClassifier(FitsFromCounts, ForestClassifier):
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         _checked_alpha(self.alpha)
         bill = self._bill()
+        measuring = self._measuring(bill.budget)
+        measuring.check()
         bill.check()
         data = bring()
         domain = data.domain
-        whole = Ensemble(tuple(range(domain.n_attributes)), naive_bayes_forest(domain))
-        no_choice = np.random.default_rng(0)  # neither structure nor strategy is drawn
-        trainings = allocate(
-            [whole], "per_tree", [bill.budget], no_choice, neighboring=self.neighboring
-        )
-        trainings[0].answering.check_memory(domain.n_classes)
-        tables = data.tables([whole.features], whole.forest)
-        tables.check(trainings[0].answering.mechanism.rounded.matrix)
+        no_choice = np.random.default_rng(0)  # nothing of it is random
+        plan = plan_of(kind_of("naive_bayes"), domain, BlockChoice(), measuring, no_choice)
+        (part,) = plan.parts
+        counts = plan.kind.table(part.ensemble, tables_for(plan, data), no_choice)
+        stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        table = trainings[0].table(tables, no_choice)
-        release, values = trainings[0].answering.release(
-            table, noise=self.noise, noise_state=noise_stream(self.noise, self.noise_state)
-        )
-        self.domain_ = domain
+        release = part.release(counts, noise=self.noise, noise_state=stream)
         release = with_provenance(release, self.domain)
+        self.plan_, self.domain_ = plan, domain
         self.classes_, order = sorted_classes(domain)
-        self.forest_ = whole.forest
-        self.release_ = release
-        self.leaf_values_ = values[:, order]
-        trained = trainings[0].trained(release, self.leaf_values_)
-        self.privacy_report_ = training_report(trainings, [trained])
+        self.forest_, self.release_ = part.forest, release
+        self.leaf_values_ = part.answers(release)[:, order]
+        self.privacy_report_ = training_report(plan.kind, plan.parts, [release])
         return self
 
     def _votes(self, X: Any) -> Array:

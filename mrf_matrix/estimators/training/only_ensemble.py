@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.choosing.forest_choice import ForestChoice
 from mrf_matrix.estimators.shared.kept_release import keeping
-from mrf_matrix.estimators.training.allocation import TrainedEnsemble
+from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from strategies import Strategy

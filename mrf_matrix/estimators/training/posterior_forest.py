@@ -8,23 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.ensembles import structure_generator
 from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
 from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
 from mrf_matrix.estimators.shared.kept_release import keeping
+from mrf_matrix.estimators.shared.planned_tables import tables_for
 from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import noise_stream
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
-from mrf_matrix.mechanisms import measure
-from mrf_matrix.planning.blocks.block_measurement import planned_measurement, tables_of
+from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.reports.posterior_report import posterior_report
 
 FITTED = (
     "domain_",
     "classes_",
+    "plan_",
     "design_",
     "forest_",
     "measurement_",
@@ -86,8 +90,10 @@ class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
         Blocks that were measured.
     forest_ : Forest
         Their trees, and the tree of class totals.
-    measurement_ : BlockMeasurement
-        Their weights and the mechanism.
+    plan_ : Plan
+        What was measured, decided without data: the plan that `plan` gives for the same arguments.
+    measurement_ : BlockPart
+        Its part: blocks, weights and the mechanism.
     release_ : Release
         The noisy measurement: all that was learned from the records.
     posterior_ : ProductPosterior
@@ -173,34 +179,34 @@ class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
         return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        records = None if self.n_records is None else whole_number("n_records", self.n_records)
         bill = self._bill()
+        measuring = self._measuring(bill.budget)
+        measuring.check()
         bill.check()
         data = bring()
         domain = data.domain
-        plan = planned_measurement(
+        structure = structure_generator(self.random_state)
+        plan = plan_of(
+            kind_of("posterior"),
             domain,
-            bill.budget,
-            structure_generator(self.random_state),
-            n_classes=domain.n_classes,
-            n_records=self.n_records,
-            n_blocks=self.n_blocks,
-            blocks=self.blocks,
-            neighboring=self.neighboring,
+            BlockChoice(self.n_blocks, self.blocks),
+            measuring,
+            structure,
+            n_records=records,
         )
-        plan.mechanism.check_memory(domain.n_classes)
-        everything = tuple(range(domain.n_attributes))
-        source = data.tables([everything], plan.forest)
-        source.check(plan.mechanism.rounded.matrix)
-        counts = source.cells(everything)
+        part = only_blocks(plan.parts)
+        counts = plan.kind.table(part.ensemble, tables_for(plan, data), structure)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        release = measure(plan.mechanism, counts, noise=self.noise, random_state=stream)
+        release = part.release(counts, noise=self.noise, noise_state=stream)
         release = with_provenance(release, self.domain)
         with keeping(self, "release_", release, FITTED, forest="forest_"):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.design_, self.forest_, self.measurement_ = plan.design, plan.forest, plan
-            report = posterior_report(plan, release, self._chosen_for)
-            tables, totals = tables_of(plan, release, order)
+            self.plan_, self.design_ = plan, part.design
+            self.forest_, self.measurement_ = part.forest, part
+            report = posterior_report(part, release, self._chosen_for)
+            tables, totals = tables_of(part, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
         return self

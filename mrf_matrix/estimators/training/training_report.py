@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from mrf_matrix.estimators.shared.ensembles import structure_notes
-from mrf_matrix.estimators.training.allocation import TrainedEnsemble, Training
-from mrf_matrix.planning.plans.answering import total_budget
+from mrf_matrix.mechanisms import Release
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.plans.part import PlanPart, total_budget
 from mrf_matrix.reports.privacy_report import (
     Measurement,
     PrivacyReport,
@@ -14,18 +15,11 @@ from mrf_matrix.reports.privacy_report import (
     worst_noise,
 )
 
-MEASURED = {
-    "matrix": "cells of the domain",
-    "per_tree": "every leaf of every tree",
-    "disjoint": "every leaf, each record in one tree",
-}
-
 
 def training_report(
-    trainings: Sequence[Training], ensembles: Sequence[TrainedEnsemble]
+    kind: Kind, parts: Sequence[PlanPart], releases: Sequence[Release]
 ) -> PrivacyReport:
     """Return the report of a training release; every figure comes from the releases."""
-    releases = [one.release for one in ensembles]
     budget = total_budget([release.budget for release in releases])
     report = PrivacyReport(
         statement=statement_of(releases, budget),
@@ -33,32 +27,22 @@ def training_report(
         neighboring=common_neighboring(releases),
         noise=worst_noise(releases),
         measurements=tuple(
-            Measurement.of(release, _measured(training))
-            for training, release in zip(trainings, releases, strict=True)
+            Measurement.of(release, _measured(kind, part))
+            for part, release in zip(parts, releases, strict=True)
         ),
-        expected_rms_per_leaf=expected_rms_per_leaf(trainings),
-        notes=structure_notes([training.ensemble for training in trainings]),
+        expected_rms_per_leaf=expected_rms_per_leaf(parts),
+        notes=structure_notes([part.ensemble for part in parts]),
     )
     return report.of_releases(releases)
 
 
-def _measured(training: Training) -> str:
-    strategy = training.answering.strategy
-    family = f" by strategy {strategy.method!r}" if strategy else ""
-    return MEASURED[training.allocation] + family
+def _measured(kind: Kind, part: PlanPart) -> str:
+    family = f" by strategy {part.strategy.method!r}" if part.strategy else ""
+    return kind.measured + family
 
 
-def expected_rms_per_leaf(trainings: Sequence[Training]) -> float:
+def expected_rms_per_leaf(parts: Sequence[PlanPart]) -> float:
     """Return the root-mean-square error of one leaf value, in records, known without data."""
-    leaves = [training.ensemble.forest.n_leaves for training in trainings]
-    return root_mean(sum(map(_leaf_squares, trainings)), sum(leaves))
-
-
-def _leaf_squares(training: Training) -> float:
-    """Return the expected squared error of all leaf values of an ensemble, in one class."""
-    answering = training.answering
-    strategy, mechanism = answering.strategy, answering.mechanism
-    scaled = mechanism.law.variance / float(mechanism.rounded.scale) ** 2
-    if strategy is None:
-        return scaled * training.ensemble.forest.n_leaves
-    return scaled * strategy.loss / strategy.sensitivity**2
+    return root_mean(
+        sum(part.total_square for part in parts), sum(part.forest.n_leaves for part in parts)
+    )

@@ -21,7 +21,7 @@ from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.release_record import content_of, release_of
 from mrf_matrix.mechanisms import Mechanism, Release
-from mrf_matrix.planning.blocks.block_measurement import BlockMeasurement, block_measurement
+from mrf_matrix.planning.blocks.block_part import BlockPart, weighted_blocks
 from mrf_matrix.reports.posterior_report import posterior_report
 from strategies.operator_files import encode
 
@@ -76,7 +76,7 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     return model
 
 
-def _measurement(domain: Domain, release: Release, data: dict[str, Any]) -> BlockMeasurement:
+def _measurement(domain: Domain, release: Release, data: dict[str, Any]) -> BlockPart:
     """Make the strategy of the blocks anew; refuse a release that measured anything else."""
     blocks = _blocks(data["blocks"], domain)
     weights = data["weights"]
@@ -94,7 +94,7 @@ def _measurement(domain: Domain, release: Release, data: dict[str, Any]) -> Bloc
         leaves += cells
     if leaves != most:
         raise ModelFileError(f"blocks of {leaves} leaves in all: expected {most}, as answered.")
-    measured = block_measurement(
+    measured = weighted_blocks(
         domain,
         release.budget,
         blocks,

@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
-from mrf_matrix.planning.plans.answering import total_budget
+from mrf_matrix.planning.plans.part import total_budget
 from mrf_matrix.reports.privacy_report import (
     DENIAL,
     Measurement,

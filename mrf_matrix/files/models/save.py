@@ -11,8 +11,8 @@ from mrf_matrix.estimators.released.released_forest import (
     ReleasedEnsemble,
     ReleasedForestClassifier,
 )
-from mrf_matrix.estimators.training.allocation import TrainedEnsemble
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
+from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.files.container import ContainerError, write_container
 from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS

@@ -14,9 +14,8 @@ from scipy import sparse
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import CellCounts, measure, reconstruct
+from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
-from mrf_matrix.planning.plans.workloads import vote_workload
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
@@ -123,28 +122,21 @@ def imagined_votes(
 
 
 def _part_votes(
-    plan: Plan, part: PlannedAnswers, imagined: ImaginedData, generator: np.random.Generator
+    plan: Plan, part: PlanPart, imagined: ImaginedData, generator: np.random.Generator
 ) -> dict[str, Array]:
     forest = part.ensemble.forest
-    seen = part.ensemble.view(imagined.codes)
-    asked = part.ensemble.view(imagined.queries)
-    over_leaves = plan.mode == "subsample" or plan.allocation == "disjoint"
-    if over_leaves:
-        tree = generator.integers(forest.n_trees, size=len(seen))
-        leaves = forest.apply(seen)[np.arange(len(seen)), tree][:, None]
-        counts = imagined.counts(leaves, (forest.n_leaves,))
-    else:
-        counts = imagined.counts(seen, forest.domain.sizes)
-    if plan.mode == "subsample" and plan.voting == "hard":
+    kind = plan.kind
+    counts = imagined.counts(*kind.places(part.ensemble, imagined.codes, generator))
+    if kind.counts_votes:
         counts = _hard_counts(counts, imagined.n_classes, generator)
     release = measure(part.mechanism, counts, noise="research", random_state=generator)
-    if plan.mode != "training":
-        workload = vote_workload(plan.mode, part.ensemble, asked)
+    if not kind.releases_leaves:
+        workload = kind.vote_workload(part.ensemble, imagined.queries)
         direct = part.strategy is None
         votes = workload.matmat(release.values) if direct else reconstruct(release, workload)
         return {plan.voting: imagined.own_columns(votes)}
-    values = release.values if part.strategy is None else reconstruct(release, part.workload)
-    incidences = _incidences(forest, asked, imagined.n_targets)
+    values = part.answers(release)
+    incidences = _incidences(forest, part.ensemble.view(imagined.queries), imagined.n_targets)
     hard = _winners(values, imagined.n_classes, generator)
     return {
         "weight": _gathered(incidences, values, imagined.n_classes),

@@ -5,9 +5,8 @@ from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import measure
 from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData
-from mrf_matrix.planning.blocks.block_measurement import tables_of
+from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planned_blocks import PlannedBlocks
 from mrf_matrix.posterior import product_posterior
 
 
@@ -26,15 +25,13 @@ def posterior_probabilities(
     generator : Generator
         Draws research noise.
     """
-    part, k = plan.parts[0], imagined.n_classes
-    if not isinstance(part, PlannedBlocks):
-        raise TypeError(f"plan is in mode {plan.mode!r}: expected mode 'posterior'.")
+    part, k = only_blocks(plan.parts), imagined.n_classes
     counts = imagined.counts(imagined.codes, plan.domain.sizes)
     release = measure(part.mechanism, counts, noise="research", random_state=generator)
     queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
     found = []
     for law, asked in enumerate(queries):
-        tables, totals = tables_of(part.measurement, release, law * k + np.arange(k))
+        tables, totals = tables_of(part, release, law * k + np.arange(k))
         posterior = product_posterior(tables, plan.domain.ordered, totals)
         found.append(posterior.probabilities(asked))
     return np.stack(found)

@@ -1,13 +1,10 @@
 """Sizes of the arrays of a release to come. Nothing is allocated."""
 
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from mrf_matrix.planning.blocks.block_measurement import n_effects
-from mrf_matrix.planning.plans.planned_blocks import PlannedBlocks
-
-if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.part import PlanPart
 
 
 class ArraySize(NamedTuple):
@@ -22,29 +19,43 @@ class ArraySize(NamedTuple):
         return {"name": self.name, "shape": list(self.shape), "bytes": self.nbytes}
 
 
-def array_sizes(plan: "Plan") -> tuple[ArraySize, ...]:
-    """Return the large arrays of the release that a plan describes, largest first."""
-    k = plan.n_classes
+def array_sizes(
+    parts: Sequence[PlanPart],
+    n_classes: int,
+    n_records: int | None,
+    n_queries: int,
+    *,
+    leaves: bool,
+) -> tuple[ArraySize, ...]:
+    """Return the large arrays of a release to come, largest first.
+
+    Parameters
+    ----------
+    parts : sequence of PlanPart
+    n_classes : int
+    n_records : int or None
+    n_queries : int
+    leaves : bool
+        Whether leaf values are released; else the queries' votes.
+    """
     found = []
-    for number, part in enumerate(plan.parts, start=1):
-        forest = part.ensemble.forest
+    for number, part in enumerate(parts, start=1):
+        forest = part.forest
         width = sum(forest.domain.sizes)
-        where = f" of ensemble {number}" if len(plan.parts) > 1 else ""
+        where = f" of ensemble {number}" if len(parts) > 1 else ""
         found += [
             _array(f"paths T{where}, packed", (forest.n_leaves, -(-width // 8)), 1),
-            _array(f"noisy answers y{where}", (part.n_measurements, k), 8),
+            _array(f"noisy answers y{where}", (part.n_measurements, n_classes), 8),
         ]
-        if plan.releases_leaves:
-            found.append(_array(f"leaf values{where}", (forest.n_leaves, k), 8))
-        if isinstance(part, PlannedBlocks):
-            sizes = forest.domain.sizes
-            order = max(n_effects([sizes[i] for i in block], k) for block in part.blocks)
+        if leaves:
+            found.append(_array(f"leaf values{where}", (forest.n_leaves, n_classes), 8))
+        if order := max(part.fit_orders(n_classes), default=0):
             found.append(_array("covariance of a block's effects, largest", (order, order), 8))
-        if plan.n_records is not None:
-            cells = min(plan.n_records, forest.domain.size)
-            found.append(_array(f"occupied cells{where}, at most", (cells, k), 8))
-    if not plan.releases_leaves:
-        found.append(_array("votes", (len(plan.queries), k), 8))
+        if n_records is not None:
+            cells = min(n_records, forest.domain.size)
+            found.append(_array(f"occupied cells{where}, at most", (cells, n_classes), 8))
+    if not leaves:
+        found.append(_array("votes", (n_queries, n_classes), 8))
     return tuple(sorted(found, key=lambda one: -one.nbytes))
 
 

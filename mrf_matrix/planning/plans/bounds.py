@@ -1,60 +1,55 @@
-"""What no strategies could be below: a plan's total error beside its certified lower bound."""
+"""What no strategies could be below: expected errors beside their certified lower bound."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mrf_matrix.planning.plans.part import PlanPart
 from strategies import Strategy
 
-if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.plan import Plan
 
-
-def lower_bound(plan: "Plan") -> float:
-    """Return the certified lower bound of a plan's total error.
+def check_strategies(parts: Sequence[PlanPart], mode: str, allocation: str) -> None:
+    """Refuse parts that have no strategy.
 
     Raises
     ------
     ValueError
-        If an ensemble has no strategy.
+        It names the mode and the allocation.
     """
-    _check_strategies(plan)
-    bounds = (
-        part.mechanism.law.variance * part.row_squares.sum() * _share(part.strategy)
-        for part in plan.parts
-    )
-    if plan.mode == "training":
-        return float(plan.n_classes * sum(bounds))
-    return float(plan.total / plan.certified_ratio)
-
-
-def certified_ratio(plan: "Plan") -> float:
-    """Return a plan's total error over its certified lower bound.
-
-    Raises
-    ------
-    ValueError
-        If an ensemble has no strategy.
-    """
-    _check_strategies(plan)
-    if plan.mode == "training":
-        return plan.total / plan.lower_bound if plan.lower_bound > 0 else float("inf")
-    totals = [float(part.row_variances @ plan.multiplicity) for part in plan.parts]
-    shares = [_share(part.strategy) for part in plan.parts]
-    bound = float(np.dot(totals, shares))
-    return sum(totals) / bound if bound > 0 else float("inf")
-
-
-def _check_strategies(plan: "Plan") -> None:
-    if any(part.strategy is None for part in plan.parts):
-        what = "mode='posterior'" if plan.mode == "posterior" else f"allocation={plan.allocation!r}"
+    if any(part.strategy is None for part in parts):
         raise ValueError(
-            f"{what} measures its answers themselves, by no strategy, so no bound stands beside "
-            f"it: expected another mode than 'posterior', and allocation='matrix'."
+            f"mode={mode!r} with allocation={allocation!r} measures its answers themselves, by no "
+            f"strategy, so no bound stands beside it: expected another mode than 'posterior', and "
+            f"allocation='matrix'."
         )
 
 
-def _share(strategy: Strategy | None) -> float:
+def leaf_bound(parts: Sequence[PlanPart]) -> float:
+    """Return the certified lower bound of the expected squared error of all leaves, in a class."""
+    return float(
+        sum(
+            part.mechanism.law.variance * part.row_squares.sum() * bound_share(part.strategy)
+            for part in parts
+        )
+    )
+
+
+def vote_ratio(parts: Sequence[PlanPart], multiplicity: NDArray[np.int64]) -> float:
+    """Return the total error of votes over its certified lower bound.
+
+    Parameters
+    ----------
+    parts : sequence of PlanPart
+    multiplicity : ndarray of int, shape (b,)
+        How often each query is asked.
+    """
+    totals = [float(part.row_variances @ multiplicity) for part in parts]
+    bound = float(np.dot(totals, [bound_share(part.strategy) for part in parts]))
+    return sum(totals) / bound if bound > 0 else float("inf")
+
+
+def bound_share(strategy: Strategy | None) -> float:
     """Return a strategy's certified lower bound as a share of its loss."""
     if strategy is None or strategy.loss == 0:
         return 0.0

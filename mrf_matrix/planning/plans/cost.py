@@ -8,11 +8,10 @@ machine shifts everything by its speed, and a first release loads OpenDP besides
 strategy is not part of it.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.planning.blocks.block_measurement import n_effects
-from mrf_matrix.planning.plans.planned_blocks import PlannedBlocks
+from mrf_matrix.planning.plans.part import PlanPart
 from strategies.operators import (
     Grouping,
     Identity,
@@ -26,10 +25,6 @@ from strategies.operators import (
     Stack,
 )
 from strategies.operators.base.recovery import is_explicit
-
-if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.plan import Plan
-    from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
 
 START = 0.01
 """Seconds of a release of nothing."""
@@ -65,29 +60,26 @@ COMPARED = 5e-10
 """Seconds of one multiplication of masks, in the inner products of two paths."""
 
 
-def release_seconds(plan: "Plan") -> float:
+def release_seconds(parts: Sequence[PlanPart], n_classes: int, n_records: int | None) -> float:
     """Return the seconds that counting, measuring and reconstructing are expected to take."""
-    draw = 0.0
-    if not plan.budget.is_infinite:
-        draw = LAPLACE_DRAW if isinstance(plan.budget, PureDP) else GAUSSIAN_DRAW
     seconds = START
-    for part in plan.parts:
-        matrix = part.mechanism.rounded.matrix
-        occupied = min(plan.n_records or 0, matrix.shape[1])
-        seconds += draw * part.n_measurements * plan.n_classes
+    for part in parts:
+        budget, matrix = part.mechanism.budget, part.mechanism.rounded.matrix
+        draw = 0.0
+        if not budget.is_infinite:
+            draw = LAPLACE_DRAW if isinstance(budget, PureDP) else GAUSSIAN_DRAW
+        occupied = min(n_records or 0, matrix.shape[1])
+        seconds += draw * part.n_measurements * n_classes
         seconds += COUNTED * occupied * column_entries(matrix)
         seconds += MET * occupied * packed_bytes(matrix)
         seconds += COMPILED * part.workload.shape[0]
-        seconds += algebra_seconds(part, plan.n_classes)
-        if isinstance(part, PlannedBlocks):
-            seconds += posterior_seconds(part, plan.n_classes)
+        seconds += algebra_seconds(part, n_classes)
+        seconds += posterior_seconds(part.fit_orders(n_classes), n_classes)
     return seconds
 
 
-def posterior_seconds(part: PlannedBlocks, n_classes: int) -> float:
-    """Return the seconds of fitting the posterior of a release of blocks."""
-    sizes = part.ensemble.forest.domain.sizes
-    orders = [n_effects([sizes[i] for i in block], n_classes) for block in part.blocks]
+def posterior_seconds(orders: Sequence[int], n_classes: int) -> float:
+    """Return the seconds of fitting the posterior of a release of blocks, by their orders."""
     return sum(
         NEWTON_STEPS * (NEWTON_CLASS * (1 + n_classes) + SOLVED * float(order) ** 3)
         for order in orders
@@ -120,7 +112,7 @@ def packed_bytes(matrix: Operator) -> float:
     return 0.0
 
 
-def algebra_seconds(part: "PlannedAnswers", n_classes: int) -> float:
+def algebra_seconds(part: PlanPart, n_classes: int) -> float:
     """Return the seconds of linear algebra, once to check containment and once to answer.
 
     Structures with a rule of their own cost little. Explicit matrices are factorised and solved

@@ -1,6 +1,6 @@
 """Flip probabilities of a plan's answers: equal noise is computed once."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,31 +8,38 @@ from numpy.typing import NDArray
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.error.noise_sums import NoiseTerm, combined
 from mrf_matrix.error.normal_flips import normal_flip
-from mrf_matrix.planning.plans.workloads import vote_workload
+from mrf_matrix.planning.kinds.kind import Codes, Kind
+from mrf_matrix.planning.plans.part import PlanPart
 from strategies.operators import Operator
 
-if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.plan import Plan
-
 Array = NDArray[np.float64]
+Terms = list[tuple[NoiseTerm, ...] | None]
 
 ENTRIES_AT_ONCE = 2**23
 """Coefficients of answers that are held at a time."""
 
+SAMPLED = 64
+"""Answers whose flip probability is averaged in a summary, spread over the ranks of error."""
+
 
 def flips(
-    plan: "Plan",
+    kind: Kind,
+    parts: Sequence[PlanPart],
+    queries: Codes,
     rows: NDArray[np.intp],
     margins: Array,
     variances: Array,
-    rivals: int,
+    *,
+    rivals: int = 1,
     leaves: bool,
 ) -> Array:
     """Return the flip probability of each row at each margin, shape (r, s).
 
     Parameters
     ----------
-    plan : Plan
+    kind : Kind
+    parts : sequence of PlanPart
+    queries : ndarray of int, shape (b, d)
     rows : ndarray of int, shape (r,)
         Numbers of leaves (of all ensembles), or of queries.
     margins : ndarray of shape (r, s)
@@ -44,10 +51,12 @@ def flips(
     others = whole_number("rivals", rivals)
     result = np.empty(margins.shape)
     known: dict[tuple[bytes, ...], Array] = {}
-    step = max(32, ENTRIES_AT_ONCE // max(part.n_measurements for part in plan.parts))
+    step = max(32, ENTRIES_AT_ONCE // max(part.n_measurements for part in parts))
     for start in range(0, len(rows), step):
         block = rows[start : start + step]
-        noise = _leaf_terms(plan, block) if leaves else _vote_terms(plan, block)
+        noise = (
+            _leaf_terms(parts, block) if leaves else _vote_terms(kind, parts, queries[block], block)
+        )
         for number, terms in enumerate(noise, start=start):
             asked = margins[number]
             if terms is None:
@@ -62,15 +71,12 @@ def flips(
     return result
 
 
-Terms = list[tuple[NoiseTerm, ...] | None]
-
-
-def _leaf_terms(plan: "Plan", rows: NDArray[np.intp]) -> Terms:
+def _leaf_terms(parts: Sequence[PlanPart], rows: NDArray[np.intp]) -> Terms:
     """Return the noise of leaves, each in the ensemble that it belongs to."""
-    ends = np.cumsum([part.workload.shape[0] for part in plan.parts])
+    ends = np.cumsum([part.workload.shape[0] for part in parts])
     owner = np.searchsorted(ends, rows, side="right")
     result: Terms = [None] * len(rows)
-    for number, part in enumerate(plan.parts):
+    for number, part in enumerate(parts):
         mine = np.flatnonzero(owner == number)
         first = int(ends[number]) - part.workload.shape[0]
         terms = part.terms(rows[mine] - first) if len(mine) else None
@@ -79,19 +85,27 @@ def _leaf_terms(plan: "Plan", rows: NDArray[np.intp]) -> Terms:
     return result
 
 
-def _vote_terms(plan: "Plan", rows: NDArray[np.intp]) -> Terms:
+def _vote_terms(
+    kind: Kind, parts: Sequence[PlanPart], queries: Codes, rows: NDArray[np.intp]
+) -> Terms:
     """Return the noise of votes, which add up over the ensembles."""
     found = []
-    for part in plan.parts:
-        if plan.mode != "training":
+    for part in parts:
+        if not kind.releases_leaves:
             found.append(part.terms(rows))
-            continue
-        if part.strategy is None:  # trees' leaves, each with noise of its own
-            one = np.full(part.ensemble.forest.n_trees, 1 / float(part.mechanism.rounded.scale))
+        elif part.strategy is None:  # trees' leaves, each with noise of its own
+            one = np.full(part.forest.n_trees, 1 / float(part.mechanism.rounded.scale))
             found.append([NoiseTerm.of(one, part.mechanism.law)] * len(rows))
-            continue
-        asked: Operator = vote_workload("training", part.ensemble, plan.queries[rows])
-        found.append(part.terms(np.arange(len(rows)), asked))
+        else:
+            asked: Operator = kind.vote_workload(part.ensemble, queries)
+            found.append(part.terms(np.arange(len(rows)), asked))
     if any(one is None for one in found):
         return [None] * len(rows)
     return [tuple(terms) for terms in zip(*(one for one in found if one), strict=True)]
+
+
+def sampled_rows(variances: Array) -> NDArray[np.intp]:
+    """Return a sample of answers, spread over the ranks of their errors."""
+    order = np.argsort(variances)
+    places = np.linspace(0, len(order) - 1, min(SAMPLED, len(order))).round().astype(np.intp)
+    return np.asarray(order[places])

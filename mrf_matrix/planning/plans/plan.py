@@ -1,6 +1,6 @@
 """A plan: what a private forest will cost in error, memory and time, known without data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,19 +10,21 @@ from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release, as_budget
+from mrf_matrix.planning.kinds.kind import Codes, Kind
+from mrf_matrix.planning.plain_values import plain
 from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
-from mrf_matrix.planning.plans.bounds import certified_ratio, lower_bound
+from mrf_matrix.planning.plans.bounds import check_strategies, leaf_bound, vote_ratio
 from mrf_matrix.planning.plans.cost import release_seconds
-from mrf_matrix.planning.plans.plan_budget import Budget, at_budget, total_budget
-from mrf_matrix.planning.plans.plan_flips import flips_at_lead
-from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
-from mrf_matrix.planning.plans.record import as_line, record
+from mrf_matrix.planning.plans.flips import flips, sampled_rows
+from mrf_matrix.planning.plans.part import PlanPart, at_budget, total_budget
 from mrf_matrix.planning.plans.signal import records_behind, vote_variances
-from mrf_matrix.planning.plans.workloads import Codes, Mode
 from strategies import Strategy
 
 Array = NDArray[np.float64]
+
+SHARES = (0.1, 0.2, 0.5)
+"""Leads whose flip probability a summary states, as shares of the records of an answer."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,8 +38,9 @@ class Plan:
     ----------
     domain : Domain
         The public schema.
-    mode : {"training", "prediction", "subsample", "posterior"}
-    parts : tuple of PlannedAnswers
+    kind : Kind
+        What is asked of which private table, and what the answers are.
+    parts : tuple of PlanPart
         Forest, workload, strategy and noise of each ensemble.
     queries : ndarray of int, shape (b, d)
         Codes of the distinct public queries whose votes are planned.
@@ -45,9 +48,6 @@ class Plan:
         How often each is asked.
     n_classes : int
         Number of classes k.
-    allocation : str
-        "matrix", or the baseline that is measured instead of a strategy.
-    voting : {"hard", "weight", "posterior"}
     n_records : int or None
         Public number of records N, where it is known.
     select_seconds : float
@@ -55,15 +55,60 @@ class Plan:
     """
 
     domain: Domain
-    mode: Mode
-    parts: tuple[PlannedAnswers, ...]
+    kind: Kind
+    parts: tuple[PlanPart, ...]
     queries: Codes
     multiplicity: NDArray[np.int64]
     n_classes: int
-    allocation: str
-    voting: str
     n_records: int | None
     select_seconds: float
+
+    @property
+    def mode(self) -> str:
+        """The kind's name, in a user's words."""
+        return self.kind.name
+
+    @property
+    def allocation(self) -> str:
+        """Whether strategies are measured ("matrix"), or the baseline that is."""
+        return self.kind.allocation
+
+    @property
+    def voting(self) -> str:
+        """How answers become votes."""
+        return self.kind.voting
+
+    def voted_by(self, voting: str) -> "Plan":
+        """Return the plan with another voting, where what is measured does not depend on it."""
+        return replace(self, kind=replace(self.kind, voting=voting))
+
+    def check_memory(self) -> None:
+        """Refuse, before anything is spent, what would not fit in memory when it is released.
+
+        Raises
+        ------
+        MemoryCapError
+            By public numbers alone; see `PlanPart.check_memory`.
+        """
+        for part in self.parts:
+            part.check_memory(self.n_classes)
+
+    def release(
+        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Any = None
+    ) -> tuple[Release, ...]:
+        """Measure every ensemble's private table, once."""
+        return tuple(
+            part.release(table, noise=noise, noise_state=noise_state)
+            for part, table in zip(self.parts, tables, strict=True)
+        )
+
+    def answers(self, releases: Sequence[Release]) -> Array:
+        """Return the answers from the releases: leaves of all ensembles, or votes added up."""
+        found = [part.answers(one) for part, one in zip(self.parts, releases, strict=True)]
+        if self.releases_leaves:
+            return np.concatenate(found)
+        total: Array = np.sum(found, axis=0)
+        return total
 
     @property
     def forest(self) -> Forest:
@@ -76,7 +121,7 @@ class Plan:
         return self._only.strategy
 
     @property
-    def _only(self) -> PlannedAnswers:
+    def _only(self) -> PlanPart:
         if len(self.parts) != 1:
             raise ValueError(
                 f"the plan has {len(self.parts)} ensembles: expected one. Look at each of parts."
@@ -86,12 +131,12 @@ class Plan:
     @property
     def releases_leaves(self) -> bool:
         """Whether answers are leaf values, of which votes are made afterwards."""
-        return self.mode in ("training", "posterior")
+        return self.kind.releases_leaves
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> PureDP | ZCDP:
         """What the release will spend in all."""
-        return total_budget(self.parts)
+        return total_budget([part.mechanism.budget for part in self.parts])
 
     @property
     def neighboring(self) -> str:
@@ -153,8 +198,8 @@ class Plan:
                 f"mode={self.mode!r} releases votes, no leaf values: expected mode='training', "
                 f"or rms_per_vote."
             )
-        totals = 1 if self.mode == "posterior" else 0  # no leaf: a tree of all records
-        return float(np.sqrt(self.row_variances[: len(self.row_variances) - totals].mean()))
+        leaves = len(self.row_variances) - self.parts[-1].n_totals
+        return float(np.sqrt(self.row_variances[:leaves].mean()))
 
     @cached_property
     def vote_variances(self) -> Array:
@@ -165,7 +210,7 @@ class Plan:
         ValueError
             In mode "posterior", whose trees vote by product: such votes have no expected error.
         """
-        return vote_variances(self)
+        return vote_variances(self.kind, self.parts, self.queries)
 
     @property
     def rms_per_vote(self) -> float:
@@ -180,22 +225,31 @@ class Plan:
         sensitivity. Discrete noise of a scale below about 3 has less than that: there, at large
         budgets, another integer strategy's total may lie below this figure.
         """
-        return lower_bound(self)
+        check_strategies(self.parts, self.mode, self.allocation)
+        if self.releases_leaves:
+            return self.n_classes * leaf_bound(self.parts)
+        return self.total / self.certified_ratio
 
     @cached_property
     def certified_ratio(self) -> float:
         """Total error over its certified lower bound; computed when it is first asked for."""
-        return certified_ratio(self)
+        check_strategies(self.parts, self.mode, self.allocation)
+        if self.releases_leaves:
+            return self.total / self.lower_bound if self.lower_bound > 0 else float("inf")
+        return vote_ratio(self.parts, self.multiplicity)
 
     @cached_property
     def expected_records(self) -> Array:
         """Records (votes) that stand behind each answer, if all cells are as likely."""
-        return records_behind(self, self.releases_leaves)
+        return self._records_behind(self.releases_leaves)
 
     @property
     def vote_records(self) -> Array:
         """Records (votes) that stand behind each query's vote, if all cells are as likely."""
-        return records_behind(self, False)
+        return self._records_behind(False)
+
+    def _records_behind(self, leaves: bool) -> Array:
+        return records_behind(self.kind, self.parts, self.queries, self.n_records, leaves=leaves)
 
     @property
     def signal_to_noise(self) -> Array:
@@ -234,7 +288,36 @@ class Plan:
             Exact up to the grid for lattices of noise and within .01 otherwise; see
             `mrf_matrix.error.noise_sums`.
         """
-        return flips_at_lead(self, margin, share, of, rivals, rows)
+        if of not in ("answer", "vote"):
+            raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")
+        if (margin is None) == (share is None):
+            raise ValueError(
+                f"margin={margin!r} and share={share!r}: expected exactly one of the two."
+            )
+        leaves = of == "answer" and self.releases_leaves
+        variances = self.row_variances if leaves else self.vote_variances
+        chosen = np.arange(len(variances)) if rows is None else np.asarray(rows, dtype=np.intp)
+        if margin is None:
+            margins = float(share or 0.0) * self._records_behind(leaves)[chosen]
+        else:
+            margins = np.full(len(chosen), float(margin))
+        if not (margins >= 0).all():
+            raise ValueError("margin: expected a number of records of at least 0.")
+        found = flips(
+            self.kind, self.parts, self.queries, chosen, margins[:, None], variances[chosen],
+            rivals=rivals, leaves=leaves,
+        )  # fmt: skip
+        return found[:, 0]
+
+    def _mean_flips(self, shares: Sequence[float]) -> list[float]:
+        """Return mean flip probabilities of a sample of answers at shares of their records."""
+        rows = sampled_rows(self.row_variances)
+        margins = np.outer(self.expected_records[rows], shares)
+        found = flips(
+            self.kind, self.parts, self.queries, rows, margins, self.row_variances[rows],
+            leaves=self.releases_leaves,
+        )  # fmt: skip
+        return [float(value) for value in found.mean(axis=0)]
 
     def at(self, *, epsilon: Any = None, rho: Any = None) -> "Plan":
         """Return the plan at another budget of the same kind, without new linear algebra.
@@ -248,7 +331,10 @@ class Plan:
     @property
     def array_sizes(self) -> tuple[ArraySize, ...]:
         """The large arrays of the release to come."""
-        return array_sizes(self)
+        return array_sizes(
+            self.parts, self.n_classes, self.n_records, len(self.queries),
+            leaves=self.releases_leaves,
+        )  # fmt: skip
 
     @property
     def seconds(self) -> float:
@@ -258,17 +344,63 @@ class Plan:
         of linear algebra: see `mrf_matrix.planning.plans.cost`. A classifier that selects its
         strategies itself takes both times; one made by `from_design` of this plan, the second.
         """
-        return self.select_seconds + release_seconds(self)
+        return self.select_seconds + release_seconds(self.parts, self.n_classes, self.n_records)
 
     def to_dict(self, *, bound: bool = False) -> dict[str, Any]:
-        """Return the plan's figures as plain values, ready for JSON.
+        """Return the plan's figures as plain values, ready for JSON; what is not finite is None.
 
         Parameters
         ----------
         bound : bool, default=False
             Compute the certified lower bound too, which may take longer than the plan.
         """
-        return record(self, bound=bound)
+        figures: dict[str, Any] = {
+            "mode": self.mode,
+            "allocation": self.allocation,
+            "voting": self.voting,
+            "budget": repr(self.budget),
+            "neighboring": self.neighboring,
+            "attributes": self.domain.n_attributes,
+            "cells": self.domain.size,
+            "classes": self.n_classes,
+            "queries": int(self.multiplicity.sum()),
+            "records": self.n_records,
+            "sensitivity": self.sensitivity,
+            "noise_scale": self.noise_scale,
+            "expected_total_squared_error": self.total,
+            "worst_row": self.worst_row,
+            "worst_rms": self.worst_rms,
+            "seconds": self.seconds,
+            "arrays": [size.to_dict() for size in self.array_sizes],
+            "ensembles": [part.summary() for part in self.parts],
+        }
+        if notes := dict.fromkeys(filter(None, (part.ensemble.depth_note for part in self.parts))):
+            figures["notes"] = list(notes)
+        if self.releases_leaves:
+            figures["rms_per_leaf"] = self.rms_per_leaf
+        if self.kind.votes_add:
+            figures["rms_per_vote"] = self.rms_per_vote
+        if bound and all(part.strategy is not None for part in self.parts):
+            figures["lower_bound"] = self.lower_bound
+            figures["certified_ratio"] = self.certified_ratio
+        if self.n_records is not None:
+            figures["median_expected_records"] = float(np.median(self.expected_records))
+            figures["median_signal_to_noise"] = float(np.median(self.signal_to_noise))
+            figures["mean_flip_probability"] = {
+                f"lead of {share:.0%} of records": value
+                for share, value in zip(SHARES, self._mean_flips(SHARES), strict=True)
+            }
+        plainly: dict[str, Any] = plain(figures)
+        return plainly
 
     def __repr__(self) -> str:
-        return as_line(self)
+        unit = "leaf" if self.releases_leaves else "vote"
+        rms = self.rms_per_leaf if self.releases_leaves else np.sqrt(np.mean(self.row_variances))
+        methods = ", ".join(sorted({part.method for part in self.parts}))
+        trees = sum(part.forest.n_trees for part in self.parts)
+        return (
+            f"Plan({self.mode}, {trees} trees in {len(self.parts)} ensemble"
+            f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by {methods}, "
+            f"{self.budget!r} under {self.neighboring} neighbours, expected error {rms:.4g} rms "
+            f"per {unit})"
+        )

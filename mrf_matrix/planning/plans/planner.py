@@ -1,8 +1,5 @@
 """`plan`: from a public domain to a calibrated design, without data."""
 
-from collections.abc import Sequence
-from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -10,35 +7,15 @@ import numpy as np
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble, EnsembleDesign
-from mrf_matrix.mechanisms import ZCDP, BudgetError, Mechanism, PureDP, calibrate
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_choices import checked_allocation, checked_voting
-from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
-from mrf_matrix.planning.plans.posterior_plan import check_plain, posterior_plan
-from mrf_matrix.planning.plans.strategy_choice import (
-    chosen,
-    method_within,
-    one_strategy_each,
-    selected,
-)
-from mrf_matrix.planning.plans.workloads import (
-    Codes,
-    Mode,
-    as_often_as_asked,
-    checked_mode,
-    public_queries,
-    workload_of,
-)
-from strategies import Strategy
-from strategies.operators import Identity, Operator
-from strategies.search.select import checked_time_limit
-
-Budget = PureDP | ZCDP
+from mrf_matrix.planning.plans.plan_of import AUTO, Design, Measuring, plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
 
 
 def plan(
@@ -48,7 +25,7 @@ def plan(
     epsilon: Any = None,
     rho: Any = None,
     neighboring: str = "add_remove",
-    n_trees: int = 128,
+    n_trees: int | str = "auto",
     max_depth: int = 4,
     splits: Any = "multiway",
     forest: Any = None,
@@ -64,7 +41,7 @@ def plan(
     queries: Any = None,
     n_classes: int | None = None,
     n_records: int | None = None,
-    time_limit: float = 8.0,
+    time_limit: float | str = "auto",
     random_state: Any = None,
 ) -> Plan:
     """Plan a private forest without data: what it costs in error, memory and time.
@@ -73,15 +50,16 @@ def plan(
     ----------
     domain : Domain or Forest
         The public schema, or a forest grown over it without data.
-    mode : {"training", "prediction", "subsample", "posterior"}, default="training"
-        As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`
-        and `PosteriorForestClassifier` release.
+    mode : {"training", "prediction", "subsample", "posterior", "naive_bayes"}, \
+default="training"
+        As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`,
+        `PosteriorForestClassifier` and `PrivateNaiveBayesClassifier` release.
     epsilon, rho : positive number
         At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it. With the same integer `random_state` it is the
-        same forest as theirs.
+        same forest as theirs. ``n_trees="auto"`` is what the classifier takes.
     n_blocks, blocks
         The design of a posterior forest, as its classifier takes it. All other parameters of the
         design stay at their defaults in that mode.
@@ -89,17 +67,18 @@ def plan(
         "per_tree" and "disjoint" ("training") or "per_query" ("subsample"): the baselines.
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
-    voting : {"hard", "weight", "posterior"}, optional
+    voting : str, optional
         As in the classifiers: hard in training, weight in prediction and subsample unless told,
-        posterior in the mode of this name.
+        posterior and product in the modes of tables.
     queries : int or ndarray of int, shape (b, d), optional
         Codes of public queries, or how many to draw uniformly from the domain; 128 by default.
     n_classes : int, optional
         Number of classes, where the domain has no target; 2 then.
     n_records : int, optional
         The *public* number of records: adds signal-to-noise and flip probabilities as shares.
-    time_limit : float, default=8.0
-        Seconds of the search for each strategy.
+    time_limit : float or "auto", default="auto"
+        Seconds of the search for each strategy; "auto" as the classifier, 8 in training and 1 for
+        queries.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the public structure.
 
@@ -128,111 +107,51 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     >>> made.flip_probabilities(margin=10, rows=[0]).round(3)
     array([0.003])
     """
-    kind = checked_mode(mode)
+    kind = kind_of(mode, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
     budget = budget_or_default(epsilon, rho)
-    checked_neighboring(neighboring)
-    checked_time_limit(time_limit)
-    rule = checked_voting(kind, voting)
-    shared = checked_allocation(kind, allocation)
-    classes = _classes(schema, n_classes)
-    records = None if n_records is None else whole_number("n_records", n_records)
-    design = EnsembleDesign(
-        n_ensembles, max_features, feature_subsets, n_trees, max_depth, splits, source
+    measuring = Measuring(budget, neighboring, budget_shares, strategy, time_limit)
+    measuring.check()
+    trees = kind.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
+    design = _design(
+        kind,
+        EnsembleDesign(
+            n_ensembles, max_features, feature_subsets, trees, max_depth, splits, source
+        ),
+        BlockChoice(n_blocks, blocks),
+        measuring,
     )
-    if kind == "posterior":
-        check_plain(design, strategy, budget_shares)
-        return posterior_plan(
-            schema, budget, np.random.default_rng(random_state), n_classes=classes,
-            n_records=records, n_blocks=n_blocks, blocks=blocks, neighboring=neighboring,
-            asked=public_queries(schema, queries, np.random.default_rng(0)),
-        )  # fmt: skip
-    if n_blocks != "auto" or blocks is not None:
-        raise ValueError(
-            f"n_blocks={shown(n_blocks)} and blocks={shown(blocks)} in mode={shown(kind)}: "
-            f"expected them in "
-            f"mode='posterior' only. Leave them out."
-        )
-    structure = np.random.default_rng(random_state)
-    seeder = None if kind == "training" else int(structure.integers(2**63))
-    ensembles = design.grow(schema, structure)
-    budgets = _shared(budget, budget_shares, len(ensembles))
-    asked, often = public_queries(schema, queries, np.random.default_rng(0))
-    started = perf_counter()
-    choice = structure if seeder is None else np.random.default_rng([seeder, 0])
-    parts = _parts(
-        kind, ensembles, asked, often, budgets, shared, rule, strategy, neighboring,
-        time_limit, choice,
+    return plan_of(
+        kind, schema, design, measuring, structure_generator(random_state), queries=queries,
+        n_classes=_classes(schema, n_classes),
+        n_records=None if n_records is None else whole_number("n_records", n_records),
     )  # fmt: skip
-    return Plan(
-        domain=schema,
-        mode=kind,
-        parts=parts,
-        queries=asked,
-        multiplicity=often,
-        n_classes=classes,
-        allocation=shared,
-        voting=rule,
-        n_records=records,
-        select_seconds=perf_counter() - started,
-    )
 
 
-def _parts(
-    mode: Mode,
-    ensembles: Sequence[Ensemble],
-    queries: Codes,
-    often: Any,
-    budgets: Sequence[Budget],
-    allocation: str,
-    voting: str,
-    strategy: Any,
-    neighboring: str,
-    time_limit: float,
-    generator: np.random.Generator,
-) -> tuple[PlannedAnswers, ...]:
-    """Choose each ensemble's strategy and calibrate its noise."""
-    workloads = [workload_of(mode, ensemble, queries) for ensemble in ensembles]
-    given = one_strategy_each(strategy, len(ensembles))
-    seeds = generator.integers(2**63, size=len(ensembles)).tolist()
-    parts = []
-    for ensemble, workload, budget, one, seed in zip(
-        ensembles, workloads, budgets, given, seeds, strict=True
-    ):
-        if allocation != "matrix":
-            parts.append(_baseline(ensemble, workload, budget, allocation, voting, neighboring))
-            continue
-        hard = mode == "subsample" and voting == "hard"
-        weighted = workload if mode == "training" else as_often_as_asked(workload, often)
-        if mode != "training" and isinstance(one, str) and one == "auto":
-            one = method_within(weighted, budget.norm, time_limit)
-        found = selected(weighted, one, budget.norm, seed, time_limit)
-        calibrated = partial(_calibrated, budget, neighboring, workload, hard)
-        parts.append(PlannedAnswers(ensemble, workload, *chosen(found, one, calibrated, weighted)))
-    return tuple(parts)
-
-
-def _calibrated(
-    budget: Budget, neighboring: str, workload: Operator, hard: bool, strategy: Strategy
-) -> Mechanism:
-    """Return the noise that a strategy needs, for a table of counts or of hard votes."""
-    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
-    return with_hard_votes(mechanism) if hard else mechanism
-
-
-def _baseline(
-    ensemble: Ensemble,
-    workload: Operator,
-    budget: Budget,
-    allocation: str,
-    voting: str,
-    neighboring: str,
-) -> PlannedAnswers:
-    measured = Identity(workload.shape[0]) if allocation == "disjoint" else workload
-    mechanism = calibrate(measured, budget, neighboring=neighboring)
-    if allocation == "per_query":
-        mechanism = one_query_at_a_time(mechanism, hard=voting == "hard")
-    return PlannedAnswers(ensemble, measured, None, mechanism)
+def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring) -> Design:
+    """Return the design that the kind has; refuse words of the other."""
+    if not (blocks.is_usual or kind.chooses_blocks):
+        raise ValueError(
+            f"n_blocks={shown(blocks.n_blocks)} and blocks={shown(blocks.blocks)} in "
+            f"mode={shown(kind.name)}: expected them in mode='posterior' only. Leave them out."
+        )
+    if kind.grows_trees:
+        return trees
+    given: dict[str, Any] = {**vars(trees), "budget_shares": measuring.budget_shares}
+    usual: dict[str, Any] = {**vars(EnsembleDesign()), "budget_shares": None}
+    strange = [
+        name
+        for name, value in given.items()
+        if not (value is usual[name] or (np.ndim(value) == 0 and value == usual[name]))
+    ]
+    if not isinstance(measuring.strategy, str) or measuring.strategy != "auto":
+        strange.append("strategy")
+    if strange:
+        raise ValueError(
+            f"{', '.join(strange)} in mode={kind.name!r}: its trees are tables of blocks, measured "
+            f"as they are. Expected n_blocks or blocks only; leave the others out."
+        )
+    return blocks
 
 
 def _schema(domain: Any, forest: Any) -> tuple[Domain, Any]:
@@ -257,15 +176,3 @@ def _classes(domain: Domain, n_classes: Any) -> int:
     if own not in (None, count):
         raise ValueError(f"n_classes={count}, but the domain's target has {own}: leave it out.")
     return count
-
-
-def _shared(budget: Budget, shares: Any, count: int) -> tuple[Budget, ...]:
-    if shares is None:
-        return budget.split(count)
-    if isinstance(shares, str) or np.ndim(shares) != 1 or len(shares) != count:
-        raise BudgetError(
-            f"budget_shares={shown(shares)} for {count} ensembles: expected one positive "
-            f"number for "
-            f"each."
-        )
-    return budget.split(list(shares))

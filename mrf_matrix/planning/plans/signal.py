@@ -1,44 +1,57 @@
 """What stands behind a plan's answers: public numbers of records, and the noise of votes."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.planning.plans.workloads import leaf_shares, vote_shares_of, vote_workload
-
-if TYPE_CHECKING:
-    from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.kinds.kind import Codes, Kind
+from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.queries import leaf_shares, vote_shares_of
 
 Array = NDArray[np.float64]
 
 
-def records_behind(plan: "Plan", leaves: bool) -> Array:
+def records_behind(
+    kind: Kind,
+    parts: Sequence[PlanPart],
+    queries: Codes,
+    n_records: int | None,
+    *,
+    leaves: bool,
+) -> Array:
     """Return the records of each leaf, or of each query's votes, if all cells are as likely.
+
+    Parameters
+    ----------
+    kind : Kind
+    parts : sequence of PlanPart
+    queries : ndarray of int, shape (b, d)
+    n_records : int or None
+        The public number of records.
+    leaves : bool
+        Of leaves; else of the queries' votes.
 
     Raises
     ------
     ValueError
-        If the plan does not know the public number of records.
+        If the public number of records is not known.
     """
-    if plan.n_records is None:
+    if n_records is None:
         raise ValueError(
             "n_records is not known: expected plan(..., n_records=N), the public number of records."
         )
-    if plan.mode == "subsample" and plan.voting == "hard":
-        trees = sum(part.ensemble.forest.n_trees for part in plan.parts)
-        return np.full(len(plan.queries), float(trees))
+    if kind.counts_votes:
+        return np.full(len(queries), float(sum(part.forest.n_trees for part in parts)))
     shares = []
-    for part in plan.parts:
-        one = leaf_shares(part.ensemble) if leaves else None
-        one = vote_shares_of(part.ensemble, plan.queries) if one is None else one
-        apart = plan.mode == "subsample" or plan.allocation == "disjoint"
-        shares.append(one / (part.ensemble.forest.n_trees if apart else 1))
+    for part in parts:
+        one = leaf_shares(part.ensemble) if leaves else vote_shares_of(part.ensemble, queries)
+        shares.append(one / (part.forest.n_trees if kind.is_disjoint else 1))
     stacked = np.concatenate(shares) if leaves else np.sum(shares, axis=0)
-    return np.asarray(plan.n_records * stacked)
+    return np.asarray(n_records * stacked)
 
 
-def vote_variances(plan: "Plan") -> Array:
+def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Array:
     """Return the expected squared error of every query's weight votes in one class, (b,).
 
     Raises
@@ -46,18 +59,18 @@ def vote_variances(plan: "Plan") -> Array:
     ValueError
         If votes multiply.
     """
-    if plan.mode == "posterior":
+    if not kind.votes_add:
         raise ValueError(
-            "mode='posterior' votes by product under a model, and such votes have no expected "
-            "error or flip probability: expected answers (leaves), or another mode. The "
-            "objective 'accuracy' judges it."
+            f"mode={kind.name!r} votes by product under a model, and such votes have no expected "
+            f"error or flip probability: expected answers (leaves), or another mode. The "
+            f"objective 'accuracy' judges it."
         )
-    if plan.mode != "training":
-        return plan.row_variances
-    total = np.zeros(len(plan.queries))
-    for part in plan.parts:
-        if part.strategy is None:  # every leaf has its own noise
-            total += part.row_variances[0] * part.ensemble.forest.n_trees
+    total = np.zeros(len(queries))
+    for part in parts:
+        if not kind.releases_leaves:
+            total += part.row_variances
+        elif part.strategy is None:  # every leaf has its own noise
+            total += part.row_variances[0] * part.forest.n_trees
         else:
-            total += part.variances_of(vote_workload("training", part.ensemble, plan.queries))
+            total += part.variances_of(kind.vote_workload(part.ensemble, queries))
     return total

@@ -10,11 +10,15 @@ does not. The two can change places, so planning compares them under the mechani
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+from joblib import Parallel, delayed
+
+from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
-from strategies import Strategy, evaluate, select
+from strategies import Strategy, evaluate, families, select
 from strategies.operators import Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
 
@@ -81,6 +85,11 @@ def _expected_square(mechanism: Mechanism, workload: Operator) -> float:
     return float(mechanism.law.variance * squares.sum())
 
 
+def is_auto(asked: Any) -> bool:
+    """Say whether the choice of a strategy is left to the search."""
+    return isinstance(asked, str) and asked == "auto"
+
+
 def chosen(
     found: Strategy, asked: Any, calibrated: Calibrated, workload: Operator
 ) -> tuple[Strategy, Mechanism]:
@@ -95,8 +104,7 @@ def chosen(
     calibrated, workload
         See `least_expected_error`.
     """
-    free = isinstance(asked, str) and asked == "auto"
-    others = found.alternatives if free else ()
+    others = found.alternatives if is_auto(asked) else ()
     return least_expected_error((found, *others), calibrated, workload)
 
 
@@ -170,3 +178,71 @@ def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
     cells = merge_columns(workload).n_groups
     rank = min(workload.shape[0], cells)
     return "auto" if 20.0 * rank**2 * cells <= DECOMPOSED * time_limit else "identity"
+
+
+def choose_strategies(
+    workloads: Sequence[Operator],
+    strategy: Any,
+    calibrated: Sequence[Calibrated],
+    norm: Norm,
+    structure: np.random.Generator,
+    *,
+    time_limit: float = 8.0,
+    n_jobs: int | None = None,
+) -> list[tuple[Strategy, Mechanism]]:
+    """Choose one strategy for each ensemble's workload, with its mechanism.
+
+    Searches run in parallel if asked: only public things go to the workers, and no noise is drawn
+    there. Of what "auto" finds, the least expected error under the mechanism's own law decides.
+
+    Parameters
+    ----------
+    workloads : sequence of Operator
+        One for each ensemble; rows scaled by how often they are asked.
+    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
+        A family's name for all, the strategy of the only ensemble, or one for each.
+    calibrated : sequence of callable
+        For each ensemble, returns the mechanism that spends its budget on a strategy.
+    norm : {"l1", "l2"}
+        Column norm that the noise calls for.
+    structure : Generator
+        Gives every ensemble a seed of its own, so that results do not depend on `n_jobs`.
+    time_limit : float
+        Seconds for each selection.
+    n_jobs : int, optional
+        Processes of joblib.
+
+    Raises
+    ------
+    ValueError
+        If there is not one strategy for each ensemble, or one belongs to the other norm.
+    """
+    check_strategy_names(strategy)
+    given = one_strategy_each(strategy, len(workloads))
+    seeds = structure.integers(2**63, size=len(workloads)).tolist()
+    tasks = (
+        delayed(selected)(workload, one, norm, seed, time_limit)
+        for workload, one, seed in zip(workloads, given, seeds, strict=True)
+    )
+    found: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
+    return [chosen(*each) for each in zip(found, given, calibrated, workloads, strict=True)]
+
+
+def check_strategy_names(strategy: Any) -> None:
+    """Refuse names that are no strategy family's.
+
+    Parameters
+    ----------
+    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
+
+    Raises
+    ------
+    ValueError
+        If there is one.
+    """
+    for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
+        if isinstance(one, str) and one not in ("auto", *families()):
+            raise ValueError(
+                f"strategy={shown(one)}: expected 'auto' or one of {', '.join(families())}, or a "
+                f"strategy matrix."
+            )

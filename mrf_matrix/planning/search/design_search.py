@@ -12,10 +12,16 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
-from mrf_matrix.planning.plans.workloads import checked_mode
+from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.search.design_trials import DesignTrials
 from mrf_matrix.planning.search.objectives import as_objective
-from mrf_matrix.planning.search.search_space import Space, default_spaces, designs_of, structures_of
+from mrf_matrix.planning.search.search_space import (
+    ANY,
+    Space,
+    default_spaces,
+    designs_of,
+    structures_of,
+)
 from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.search.tuning import Tuning, ranked
@@ -115,7 +121,7 @@ def tune(
     epsilon = epsilon_or_default(epsilon, rho)
     as_budget(epsilon=epsilon, rho=rho)
     checked_time_limit(time_limit)
-    kind = "auto" if mode == "auto" else checked_mode(mode)
+    kind = ANY if mode == ANY else kinds_named(mode)[0].name
     if not isinstance(domain, Domain):
         raise TypeError(f"domain is of type {type(domain).__name__}: expected a Domain.")
     goal = as_objective(objective, **(objective_options or {}))

@@ -1,17 +1,15 @@
 """Designs of a search tried one after the other, as long as there is time."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from math import nan
 from typing import Any
 
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_choices import checked_voting
 from mrf_matrix.planning.plans.planner import plan
-from mrf_matrix.planning.plans.workloads import checked_mode
 from mrf_matrix.planning.search.objectives import Objective
 from mrf_matrix.planning.search.search_space import mode_of
 from mrf_matrix.planning.search.stopwatch import Stopwatch
@@ -54,30 +52,32 @@ class DesignTrials:
     def _trials(self, group: list[Design], shared: Design, started: float) -> list[Trial]:
         seed = self.fixed["random_state"]
         trials: list[Trial] = []
-        mode = checked_mode(mode_of(shared, self.fixed["mode"]))
+        mode = mode_of(shared, self.fixed["mode"])
         plans: list[Plan] = []
         for design in group:
             if trials and self.clock.is_over:
                 return trials
+            said = UNSAID if design.get("voting") is None else design["voting"]
             try:
-                checked_voting(mode, design.get("voting"))
+                kind = kind_of(mode, design.get("allocation", "matrix"), said)
             except ValueError as impossible:
                 trials.append(_refused(design, str(impossible), self.clock.now() - started))
                 continue
-            if mode == "subsample" or not plans:
-                voting = {"voting": design.get("voting")} if mode == "subsample" else {}
-                given = {**shared, **voting, "mode": mode}
+            if kind.voting_is_measured or not plans:
+                given = {**self.fixed, **shared, "mode": mode, "voting": kind.voting}
                 plans = [
-                    plan(self.domain, **{**self.fixed, **given, "random_state": seed + number})
+                    plan(self.domain, **{**given, "random_state": seed + number})
                     for number in range(self.n_forests)
                 ]
-            trials.append(self._trial(design, plans, started))
+            try:
+                voted = [one.voted_by(kind.voting) for one in plans]
+                trials.append(self._trial(design, voted, started))
+            except ValueError as unjudged:
+                trials.append(_refused(design, str(unjudged), self.clock.now() - started))
         return trials
 
     def _trial(self, design: Design, plans: list[Plan], started: float) -> Trial:
         first = plans[0]
-        voting = design.get("voting") or first.voting
-        voted = [replace(one, voting=voting) for one in plans]
         largest = max(size.nbytes for size in first.array_sizes)
         note = ""
         limit = self.max_release_seconds
@@ -85,11 +85,11 @@ class DesignTrials:
             note = f"the release takes {first.seconds:.3g} s, above max_release_seconds={limit:g}"
         if self.max_bytes is not None and largest > self.max_bytes:
             note = f"an array takes {largest} bytes, above max_bytes={self.max_bytes}"
-        value = float("inf") if note else float(np.mean([self.objective(one) for one in voted]))
+        value = float("inf") if note else float(np.mean([self.objective(one) for one in plans]))
         return Trial(
             design=design,
             value=value,
-            rms_per_vote=nan if first.mode == "posterior" else first.rms_per_vote,
+            rms_per_vote=first.rms_per_vote if first.kind.votes_add else nan,
             measurements=sum(part.n_measurements for part in first.parts),
             leaves=sum(part.ensemble.forest.n_leaves for part in first.parts),
             nbytes=largest,

@@ -86,6 +86,13 @@ class ExpectedLoss:
     def __call__(self, plan: Plan) -> float:
         """Return the expected share of wrong labels."""
         _needs_records(plan, self.name)
+        able = plan.kind.imagined_votings
+        if plan.voting not in able:
+            raise ValueError(
+                f"objective {self.name!r} cannot judge voting={plan.voting!r} in "
+                f"mode={plan.mode!r}, but {' or '.join(map(repr, able)) or 'none'}: expected "
+                f"another voting, mode or objective."
+            )
         losses = []
         for number, prior in enumerate(self.priors):
             imagined = ImaginedData(
@@ -98,7 +105,7 @@ class ExpectedLoss:
                 self.seed + 1000 * number,
             )
             generator = np.random.default_rng([self.seed, number, 2])
-            if plan.mode == "posterior":
+            if not plan.kind.votes_add:
                 votes = posterior_probabilities(plan, imagined, generator)
             else:
                 votes = imagined_votes(plan, imagined, generator)[plan.voting]

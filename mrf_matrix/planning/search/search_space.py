@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plain_values import key_of
 
 Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
@@ -24,8 +25,8 @@ PARAMETERS = (
     "n_blocks",
     "blocks",
 )
-OF_BLOCKS = ("n_blocks", "blocks")
-"""Parameters of posterior forests; the others but the mode are those of random trees."""
+ANY = "auto"
+"""The word for a search over modes."""
 
 AUTO = ("posterior", "training")
 """Modes that a search tries where it is told none: both release a forest for any later query."""
@@ -41,8 +42,9 @@ def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
     domain : Domain
     mode : {"training", "prediction", "subsample", "posterior"}
     """
-    if mode == "posterior":
-        return {"n_blocks": ["auto"]}
+    kind = kinds_named(mode)[0]
+    if not kind.grows_trees:
+        return {"n_blocks": ["auto"]} if kind.chooses_blocks else {}
     splittable = sum(size > 1 for size in domain.sizes)
     depths = [depth for depth in (1, 2, 3, 4) if depth <= max(1, splittable)]
     return {
@@ -50,13 +52,13 @@ def default_space(domain: Domain, mode: str) -> dict[str, list[Any]]:
         "n_trees": [FEW_TREES, MANY_TREES],
         "splits": ["multiway", "binary"],
         "strategy": ["auto"],
-        "voting": ["weight"] if mode == "prediction" else ["hard", "weight"],
+        "voting": sorted(kind.imagined_votings),
     }
 
 
 def default_spaces(domain: Domain, mode: str) -> list[dict[str, list[Any]]]:
     """Return the default space of a mode, or of each of `AUTO` for mode "auto"."""
-    if mode != "auto":
+    if mode != ANY:
         return [default_space(domain, mode)]
     return [{"mode": [one], **default_space(domain, one)} for one in AUTO]
 
@@ -90,7 +92,7 @@ def designs_of(space: Space) -> list[dict[str, Any]]:
 
 def mode_of(design: Mapping[str, Any], mode: str) -> str:
     """Return the mode of a design of a search in a mode: its own, or training where none is."""
-    return str(design.get("mode") or ("training" if mode == "auto" else mode))
+    return str(design.get("mode") or (AUTO[-1] if mode == ANY else mode))
 
 
 def structures_of(designs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -7,8 +7,9 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
+from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plain_values import plain
-from mrf_matrix.planning.search.search_space import OF_BLOCKS, PARAMETERS, mode_of
+from mrf_matrix.planning.search.search_space import mode_of
 from mrf_matrix.planning.search.trials import Trial
 
 FRAMES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
@@ -94,18 +95,15 @@ class Tuning:
 
     def params_of(self, trial: Trial) -> dict[str, Any]:
         """Return the arguments of the classifier that releases a design."""
-        mode = self.mode_of(trial)
-        used = set(OF_BLOCKS) if mode == "posterior" else set(PARAMETERS) - {"mode", *OF_BLOCKS}
-        if mode == "prediction":
-            used -= {"voting", "allocation"}
+        used = kinds_named(self.mode_of(trial))[0].parameters
         chosen = {
             name: value
             for name, value in trial.design.items()
             if value is not None and name in used
         }
-        last = "n_records" if mode == "posterior" else "time_limit"
-        fixed = ("epsilon", "rho", "neighboring", "random_state", last)
-        return {**{name: self.request[name] for name in fixed}, **chosen}
+        fixed = ("epsilon", "rho", "neighboring", "random_state")
+        last = tuple(name for name in ("n_records", "time_limit") if name in used)
+        return {**{name: self.request[name] for name in fixed + last}, **chosen}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict for each trial, best first."""

@@ -41,11 +41,10 @@ PUBLIC = {"forest": FOREST, "random_state": 1, "strategy": "identity"}
 def train(codes, labels, **privacy):
     """Return what is measured: pairs of a calibrated mechanism and the private table."""
     model = MatrixForestClassifier(DOMAIN, **PUBLIC, **privacy)
-    ensembles = model._design().grow(DOMAIN, np.random.default_rng(1))
-    trainings = model._train(ensembles, np.random.default_rng(1))
-    records = EncodedRecords(DOMAIN, codes, labels)
-    tables = [one.table(records, np.random.default_rng(1)) for one in trainings]
-    return [(one.answering.mechanism, t) for one, t in zip(trainings, tables, strict=True)]
+    made = model.fit(codes, labels).plan_
+    coins, records = np.random.default_rng(1), EncodedRecords(DOMAIN, codes, labels)
+    tables = [made.kind.table(one.ensemble, records, coins) for one in made.parts]
+    return [(one.mechanism, t) for one, t in zip(made.parts, tables, strict=True)]
 
 
 def train_auto(codes, labels, **privacy):
@@ -58,8 +57,8 @@ def train_auto(codes, labels, **privacy):
 
 def answer(kind, codes, labels, *, asked=CELLS, **privacy):
     model = kind(DOMAIN, **PUBLIC, **privacy).fit(codes, labels)
-    answerings = model.plan(asked).answerings
-    return [(one.mechanism, t) for one, t in zip(answerings, model._fitted.tables, strict=True)]
+    parts = model.plan(asked).parts
+    return [(one.mechanism, t) for one, t in zip(parts, model._fitted.tables, strict=True)]
 
 
 MODES = {

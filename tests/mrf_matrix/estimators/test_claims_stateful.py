@@ -42,10 +42,11 @@ from mrf_matrix.estimators import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
-from mrf_matrix.estimators.prediction import private_prediction, subsample_aggregate
+from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.training import matrix_forest
 from mrf_matrix.forests import PrivateMultinomialTrees
+from mrf_matrix.planning.kinds import subsample
 
 INFINITE = float("inf")
 CLAIM = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./]+)\) under (\w+) neighbours")
@@ -135,7 +136,7 @@ class Watch:
     def __init__(self, monkeypatch):
         self.now = Account()
         self.trees = 1
-        measure, label = mechanisms.measure, subsample_aggregate.leaf_labels
+        measure, label = mechanisms.measure, subsample.leaf_labels
         grow, smooth = PrivateMultinomialTrees.grow, smooth_sensitivity_forest.draw_smooth_labels
 
         def measuring(*args, **keywords):
@@ -160,7 +161,7 @@ class Watch:
         for name, module in list(sys.modules.items()):
             if name.startswith("mrf_matrix") and vars(module).get("measure") is measure:
                 monkeypatch.setattr(module, "measure", measuring)
-        monkeypatch.setattr(subsample_aggregate, "leaf_labels", labelling)
+        monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
         for module in (private_prediction, matrix_forest):
@@ -391,7 +392,7 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
 
 
 def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
-    monkeypatch.setattr(subsample_aggregate, "with_hard_votes", lambda mechanism: mechanism)
+    monkeypatch.setattr(subsample, "with_hard_votes", lambda mechanism: mechanism)
     put(machine, SubsampleAggregateClassifier, voting="hard")
     machine.ask(0, "predict", 0, 4)
     with pytest.raises(AssertionError, match="loss 2 under add_remove"):

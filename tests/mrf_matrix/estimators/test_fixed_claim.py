@@ -296,7 +296,7 @@ def test_voting_cannot_halve_the_noise():
         model.predict(X)
     assert model.batches_ == ()
     model.set_params(voting="hard").predict(X)
-    mechanism = model.batches_[0].plan.answerings[0].mechanism
+    mechanism = model.batches_[0].plan.parts[0].mechanism
     assert mechanism.squared_factor == 4  # of a factor of two
     assert "hard voting" in model.privacy_report_.notes[0]
 

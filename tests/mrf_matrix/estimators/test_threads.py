@@ -15,9 +15,9 @@ from mrf_matrix import (
     PrivacyLedger,
     SubsampleAggregateClassifier,
 )
-from mrf_matrix.estimators.prediction import private_prediction
-from mrf_matrix.estimators.prediction.vote_plan import VotePlan
 from mrf_matrix.mechanisms import BudgetError
+from mrf_matrix.planning import Plan
+from mrf_matrix.planning.plans import plan_of
 
 DOMAIN = Domain.from_sizes([8, 3], n_classes=2)
 RNG = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def model_of(kind, **changes):
 def slow_planning(monkeypatch):
     """Make every thread that plans wait for the others, if they were let in."""
     together = Barrier(N_THREADS)
-    choose = private_prediction.choose_strategies
+    choose = plan_of.choose_strategies
 
     def waiting(*args, **keywords):
         if not together.broken:
@@ -46,7 +46,7 @@ def slow_planning(monkeypatch):
                 together.abort()
         return choose(*args, **keywords)
 
-    monkeypatch.setattr(private_prediction, "choose_strategies", waiting)
+    monkeypatch.setattr(plan_of, "choose_strategies", waiting)
 
 
 def at_once(*calls):
@@ -111,7 +111,7 @@ def test_a_reservation_returns_if_planning_fails(kind, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr(private_prediction, "choose_strategies", fail)
+        broken.setattr(plan_of, "choose_strategies", fail)
         with pytest.raises(MemoryError):
             model.predict(X)
     assert ledger.spent == 0
@@ -129,7 +129,7 @@ def test_a_reservation_stays_and_is_reported_if_measuring_fails(kind, error, mon
         raise error
 
     with monkeypatch.context() as broken:
-        broken.setattr(VotePlan, "release", fail)
+        broken.setattr(Plan, "release", fail)
         with pytest.raises(error):
             model.predict(X[:1])
     report = model.privacy_report_
@@ -154,13 +154,13 @@ def test_a_ledger_that_refuses_returns_the_reservation():
 
 def test_terms_changed_while_a_batch_is_planned_are_not_obeyed(monkeypatch):
     model = model_of(SubsampleAggregateClassifier, voting="hard").fit(X, Y)
-    choose = private_prediction.choose_strategies
+    choose = plan_of.choose_strategies
 
     def changing(*args, **keywords):
         model.set_params(voting="weight", noise="research", noise_state=0, epsilon=9)
         return choose(*args, **keywords)
 
-    monkeypatch.setattr(private_prediction, "choose_strategies", changing)
+    monkeypatch.setattr(plan_of, "choose_strategies", changing)
     model.predict(X)
     (release,) = model.batches_[0].releases
     assert (release.noise, release.budget.epsilon) == ("exact", 1)

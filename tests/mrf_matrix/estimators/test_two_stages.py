@@ -11,11 +11,12 @@ from mrf_matrix.estimators import (
     MultinomialMatrixForestClassifier,
     from_release,
 )
-from mrf_matrix.estimators.grown import multinomial_matrix_forest
 from mrf_matrix.estimators.grown.stage_two_checks import tables_of_every_structure
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.measurement.containment import check_determined
+from mrf_matrix.planning.kinds import kind
+from mrf_matrix.planning.plans import part
 from strategies import select
 from strategies.operators import Identity, Kronecker, Marginals, RowSpaceError, memory_cap
 
@@ -82,11 +83,11 @@ def test_too_many_tables_are_left_to_stage_two():
     assert tables_of_every_structure((10**5,) * 2, 2) is None
 
 
-def failing(monkeypatch, name):
+def failing(monkeypatch, module, name):
     def refused(*_, **__):
         raise ValueError(f"{name} failed")
 
-    monkeypatch.setattr(multinomial_matrix_forest, name, refused)
+    monkeypatch.setattr(module, name, refused)
 
 
 @pytest.mark.parametrize("parts", ["coins", "all"])
@@ -96,7 +97,7 @@ def test_a_failing_stage_two_keeps_the_structure(monkeypatch, parts, with_ledger
     forest = MultinomialMatrixForestClassifier(
         DOMAIN, epsilon=1, parts=parts, n_trees=2, strategy="identity", ledger=ledger
     )
-    failing(monkeypatch, "calibrate")
+    failing(monkeypatch, kind, "calibrate")
     with pytest.raises(ValueError, match="calibrate failed") as error:
         forest.fit(CODES, LABELS)
     (note,) = error.value.__notes__
@@ -105,13 +106,14 @@ def test_a_failing_stage_two_keeps_the_structure(monkeypatch, parts, with_ledger
     assert "60" not in note
     with pytest.raises(NotFittedError):
         forest.predict(CODES)
+    monkeypatch.undo()
     again = MatrixForestClassifier(DOMAIN, epsilon=1, forest=forest.forest_, strategy="identity")
     assert again.fit(CODES, LABELS).forest_ == forest.forest_
 
 
 def test_a_failing_answer_keeps_the_release(monkeypatch):
     forest = MultinomialMatrixForestClassifier(DOMAIN, epsilon=1, n_trees=2, strategy="identity")
-    failing(monkeypatch, "reconstruct")
+    failing(monkeypatch, part, "reconstruct")
     with pytest.raises(ValueError, match="reconstruct failed") as error:
         forest.fit(CODES, LABELS)
     assert "release_ of this estimator" in error.value.__notes__[0]
@@ -122,12 +124,13 @@ def test_a_failing_answer_keeps_the_release(monkeypatch):
 def test_a_fit_that_fails_leaves_nothing_of_the_fit_before(monkeypatch):
     forest = MultinomialMatrixForestClassifier(DOMAIN, epsilon=1, n_trees=2, strategy="identity")
     first = forest.fit(CODES, LABELS).forest_
-    failing(monkeypatch, "measure")
+    failing(monkeypatch, part, "measure")
     with pytest.raises(ValueError, match="measure failed"):
         forest.fit(CODES, LABELS)
     assert forest.forest_ is not first
     assert not hasattr(forest, "leaf_values_")
     assert not hasattr(forest, "release_")
+    assert not hasattr(forest, "leaf_plan_")
 
 
 def test_trees_too_large_are_refused_before_stage_one():

@@ -119,8 +119,8 @@ def test_plans_and_estimators_choose_alike(budget, neighboring):
     ):
         promised = plan(DOMAIN, mode, queries=queries, **same, **voting)
         released = kind(DOMAIN, **same, **voting).plan(queries)
-        assert [one.strategy.method for one in released.answerings] == [promised.strategy.method]
-        assert released.expected_rms_per_vote == pytest.approx(promised.rms_per_vote)
+        assert [one.strategy.method for one in released.parts] == [promised.strategy.method]
+        assert released.rms_per_vote == pytest.approx(promised.rms_per_vote)
     promised = plan(DOMAIN, **same)
     model = MatrixForestClassifier(DOMAIN, **same).fit(CELLS, np.arange(18) % 2)
     assert model.strategy_.method == promised.strategy.method

@@ -82,7 +82,7 @@ def test_accuracy_is_at_least_the_published(reference, mode):
 
 def planned(make, queries):
     """Select the batch's strategies once for every fit."""
-    return [one.strategy for one in make(random_state=0).plan(queries).answerings]
+    return [one.strategy for one in make(random_state=0).plan(queries).parts]
 
 
 def test_subsample_on_car_at_the_papers_settings(shared_dir):

@@ -18,7 +18,6 @@ from mrf_matrix import (
     RandomTrees,
     load_dataset,
 )
-from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivacyLedger, PrivateDataError, PureDP
 from mrf_matrix.planning.plans.strategy_choice import method_within
@@ -166,7 +165,7 @@ def test_duplicates_in_a_batch_are_weights(records, queries):
     assert plan.multiplicity.sum() == len(doubled)
     every = np.concatenate([np.repeat(q[None], m, 0) for q, m in zip(*asked(plan), strict=True)])
     forest = model.ensembles_[0].forest
-    workload = private_prediction.weighted(plan.answerings[0].workload, plan.multiplicity)
+    workload = plan.kind.weighed(plan.parts[0].workload, plan.multiplicity)
     repeated = answering_workload(forest, every)
     np.testing.assert_allclose(workload.gram_dense(), repeated.T @ repeated)
 
@@ -189,11 +188,9 @@ def test_expected_vote_error_is_the_simulated(records, queries, budget, neighbor
     before = model.plan(queries)
     model.fit(*records)
     plan = model.plan(np.unique(queries, axis=0))
-    assert model.plan(queries).expected_rms_per_vote == pytest.approx(
-        before.expected_rms_per_vote, rel=1e-9
-    )
+    assert model.plan(queries).rms_per_vote == pytest.approx(before.rms_per_vote, rel=1e-9)
     errors = simulated(plan, [one.forest.domain.sizes for one in model.ensembles_])
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(plan.expected_rms_per_vote, rel=0.03)
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(plan.rms_per_vote, rel=0.03)
     spread = np.sqrt(plan.row_variances)
     np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=1)), spread, rtol=0.08)
     np.testing.assert_array_less(np.abs(errors.mean(axis=1)), 5 * spread / np.sqrt(DRAWS))
@@ -205,16 +202,17 @@ def simulated(plan, sizes):
     tables = [
         CellCounts(np.zeros((1, len(size)), int), np.zeros((1, DRAWS), int), size) for size in sizes
     ]
-    return plan.release(tables, noise="research", noise_state=np.random.default_rng(0))[1]
+    releases = plan.release(tables, noise="research", noise_state=np.random.default_rng(0))
+    return plan.answers(releases)
 
 
 def test_the_plan_needs_no_records_and_reports_the_error(records, queries):
     model = small()
     plan = model.plan(queries)
-    assert "VotePlan" in repr(plan)
+    assert "prediction" in repr(plan)
     model.fit(*records).predict(queries)
     report = model.privacy_report_
-    assert report.expected_rms_per_vote == pytest.approx(plan.expected_rms_per_vote)
+    assert report.expected_rms_per_vote == pytest.approx(plan.rms_per_vote)
     assert report.expected_rms_per_leaf is None
     assert "records" in str(report)
 
@@ -242,7 +240,7 @@ def test_pickling_and_copying_are_refused_unless_asked_for(records, queries):
 def test_budget_shares_divide_the_batch_budget(records, queries):
     model = small(n_ensembles=2, max_features=2, budget_shares=[1, 3], epsilon=1).fit(*records)
     plan = model.plan(queries)
-    assert [one.mechanism.budget for one in plan.answerings] == [PureDP(0.25), PureDP(0.75)]
+    assert [one.mechanism.budget for one in plan.parts] == [PureDP(0.25), PureDP(0.75)]
     assert plan.budget == PureDP(1)
 
 

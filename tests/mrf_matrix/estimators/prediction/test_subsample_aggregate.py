@@ -9,9 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Domain, SubsampleAggregateClassifier, load_dataset
 from mrf_matrix.error.vote_noise import HARD_SQUARED
-from mrf_matrix.estimators.shared.disjoint import one_leaf_each
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PrivacyLedger, count_cells
 from mrf_matrix.planning import plan
+from mrf_matrix.planning.kinds.coins import one_leaf_each
 from mrf_matrix.voting.hard_votes import leaf_labels
 
 INFINITE = float("inf")
@@ -205,7 +205,7 @@ SCALES = [
 @pytest.mark.parametrize(("voting", "allocation", "relation", "scale"), SCALES)
 def test_noise_scales(queries, voting, allocation, relation, scale):
     plan = small(voting=voting, allocation=allocation, neighboring=relation).plan(queries)
-    mechanism = plan.answerings[0].mechanism
+    mechanism = plan.parts[0].mechanism
     assert mechanism.law.scale == scale(len(queries))
 
 
@@ -226,7 +226,7 @@ def test_gaussian_noise(queries, voting, allocation, relation, squared):
     plan = small(
         voting=voting, allocation=allocation, neighboring=relation, epsilon=None, rho=0.5
     ).plan(queries)
-    scale = float(plan.answerings[0].mechanism.law.scale)
+    scale = float(plan.parts[0].mechanism.law.scale)
     assert scale**2 == pytest.approx(squared(len(queries)), rel=1e-9)
 
 
@@ -241,10 +241,11 @@ def test_expected_vote_error_is_the_simulated(queries, voting, allocation, budge
     plan = model.plan(queries)
     ones = np.ones(len(queries), dtype=np.int64)
     wide = dataclasses.replace(plan, n_classes=DRAWS, multiplicity=ones)
-    widths = [one.mechanism.rounded.matrix.shape[1] for one in plan.answerings]
+    widths = [one.mechanism.rounded.matrix.shape[1] for one in plan.parts]
     tables = [CellCounts(np.zeros((1, 1), int), np.zeros((1, DRAWS), int), (n,)) for n in widths]
-    errors = wide.release(tables, noise="research", noise_state=np.random.default_rng(0))[1]
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(wide.expected_rms_per_vote, rel=0.03)
+    releases = wide.release(tables, noise="research", noise_state=np.random.default_rng(0))
+    errors = wide.answers(releases)
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(wide.rms_per_vote, rel=0.03)
 
 
 def test_the_ledger_pays_for_queries_not_for_fitting(records, queries):

@@ -15,10 +15,12 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.choosing import forest_contest
+from mrf_matrix.compilation import path_matrix
 from mrf_matrix.estimators import from_release
 from mrf_matrix.estimators.training import auto_forest
-from mrf_matrix.estimators.training.auto_measurement import Measured, planned_tables
 from mrf_matrix.mechanisms import ZCDP, reconstruct, row_variances
+from mrf_matrix.planning.blocks.automatic_tables import Measured, planned_tables
+from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.voting import leaf_noise
 from strategies.operators import MemoryCapError, memory_cap
 
@@ -81,7 +83,7 @@ def test_it_stores_nothing_private_and_is_saved(tmp_path):
     learned = set(vars(model)) - set(model.get_params(deep=False))
     assert learned == {
         "domain_", "classes_", "ensembles_", "privacy_report_", "choice_", "n_features_in_",
-        "feature_names_in_", "_claim_record",
+        "feature_names_in_", "_claim_record", "plan_",
     }  # fmt: skip
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(MONKS.X), model.predict(MONKS.X))
@@ -218,7 +220,7 @@ def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(monkeypatch
     assert model.release_ is model.ensembles_[0].release
 
 
-@pytest.mark.parametrize("name", ["evaluate", "default_contest"])
+@pytest.mark.parametrize("name", ["part_of_forest", "default_contest"])
 def test_public_work_that_fails_costs_nothing(monkeypatch, name):
     ledger = PrivacyLedger(PureDP(1))
     monkeypatch.setattr(auto_forest, name, refuse)
@@ -238,13 +240,13 @@ def test_noise_and_strategies_are_worked_out_once_and_before_the_measurement(mon
 
     monkeypatch.setattr("mrf_matrix.choosing.cell_race.noise_of_release", noting)
     monkeypatch.setattr(leaf_noise, "noise_of_release", noting)
-    monkeypatch.setattr(auto_forest.Answering, "answers", refuse)
+    monkeypatch.setattr(PlanPart, "answers", refuse)
     model.fit(MONKS.X, MONKS.y)
     model.set_params(voting="posterior").predict(MONKS.X)
     assert asked == [False] * 5
     monkeypatch.undo()
     trained = model.ensembles_[0]
-    training_answers = reconstruct(model.release_, auto_forest.path_matrix(model.forest_))
+    training_answers = reconstruct(model.release_, path_matrix(model.forest_))
     np.testing.assert_allclose(trained.leaf_values, training_answers, rtol=1e-9, atol=1e-9)
     plainly = leaf_noise.NoisyLeaves(model.forest_, trained.leaf_values, model.release_)
     np.testing.assert_allclose(trained.leaves.variances, plainly.variances)

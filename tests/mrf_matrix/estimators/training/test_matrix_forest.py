@@ -11,10 +11,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
-from mrf_matrix.estimators.shared.disjoint import one_leaf_each
-from mrf_matrix.estimators.shared.ensembles import structure_generator
-from mrf_matrix.estimators.training import allocation
-from mrf_matrix.planning.plans import answering
+from mrf_matrix.planning.kinds.coins import one_leaf_each
+from mrf_matrix.planning.plans import part
+from mrf_matrix.planning.plans.structure import structure_generator
 
 INFINITE = float("inf")
 
@@ -58,7 +57,7 @@ def research(car, **changes):
     return MatrixForestClassifier(car.domain, **(parameters | changes))
 
 
-@pytest.mark.parametrize("kind", allocation.ALLOCATIONS)
+@pytest.mark.parametrize("kind", ["matrix", "per_tree", "disjoint"])
 @pytest.mark.parametrize("rule", ["hard", "weight"])
 def test_every_allocation_and_voting_predicts(car, kind, rule):
     strategy = {"strategy": "identity"} if kind == "matrix" else {}
@@ -167,7 +166,7 @@ def test_bad_parameters_are_named_before_anything_is_measured(car, name, value, 
     def spent(*args, **kwargs):
         raise AssertionError("the records were measured")
 
-    monkeypatch.setattr(answering, "measure", spent)
+    monkeypatch.setattr(part, "measure", spent)
     with pytest.raises((ValueError, TypeError)) as refusal:
         research(car, **{name: value}).fit(car.X, car.y)
     assert name in str(refusal.value) or repr(value) in str(refusal.value)
@@ -223,6 +222,7 @@ def test_no_seed_count_or_record_is_stored(car):
         "domain_",
         "classes_",
         "ensembles_",
+        "plan_",
         "privacy_report_",
         "n_features_in_",
         "feature_names_in_",

@@ -24,7 +24,8 @@ from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
-from mrf_matrix.planning.blocks.block_measurement import planned_measurement, tables_of
+from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, tables_of
+from mrf_matrix.planning.plans import part
 from mrf_matrix.posterior import ProductPosterior, main_effects
 
 INFINITE = float("inf")
@@ -54,13 +55,13 @@ def research(data, **changes):
 
 
 def a_plan(sizes, k, budget, neighboring="add_remove", n_blocks="auto"):
-    return planned_measurement(
+    return block_part(
         Domain.from_sizes(sizes, n_classes=k),
         budget,
         np.random.default_rng(1),
+        BlockChoice(n_blocks),
         n_classes=k,
         n_records=50,
-        n_blocks=n_blocks,
         neighboring=neighboring,
     )
 
@@ -95,13 +96,13 @@ def test_tables_of_a_release_without_noise_are_the_contingency_tables():
     codes = rng.integers(0, domain.sizes, size=(80, 4)).astype(np.int32)
     labels = rng.integers(0, 3, size=80)
     for n_blocks in (1, 2, 3):
-        plan = planned_measurement(
+        plan = block_part(
             domain,
             PureDP(INFINITE),
             np.random.default_rng(n_blocks),
+            BlockChoice(n_blocks),
             n_classes=4,
             n_records=80,
-            n_blocks=n_blocks,
             neighboring="add_remove",
         )
         release = measure(plan.mechanism, count_cells(codes, labels, domain.sizes, 4))
@@ -192,6 +193,7 @@ def test_no_record_seed_or_count_is_stored(car):
         "design_",
         "forest_",
         "measurement_",
+        "plan_",
         "release_",
         "posterior_",
         "privacy_report_",
@@ -285,7 +287,7 @@ def test_a_release_that_was_paid_for_is_kept_whatever_fails_after_it(car, monkey
 def test_a_measurement_that_fails_leaves_the_fit_before_whole(car, monkeypatch):
     model = research(car).fit(car.X, car.y)
     before = model.release_, model.predict_proba(car.X)
-    for place, name in ((given_data, "count_cells"), (posterior_forest, "measure")):
+    for place, name in ((given_data, "count_cells"), (part, "measure")):
         monkeypatch.setattr(place, name, failing)
         with pytest.raises(np.linalg.LinAlgError):
             model.fit(car.X, car.y)

@@ -20,7 +20,7 @@ from mrf_matrix.planning.blocks.block_design import (
     row_weights,
     variances,
 )
-from mrf_matrix.planning.blocks.block_measurement import planned_measurement
+from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part
 
 CAR = [4, 4, 4, 3, 3, 3]
 
@@ -35,13 +35,13 @@ def chosen(sizes, budget, n_records=1000, seed=0, n_classes=2, **settings):
 @pytest.mark.parametrize("budget", [PureDP(Fraction(1, 10)), PureDP(1), ZCDP(0.05), ZCDP(0.5)])
 @pytest.mark.parametrize("n_blocks", [1, 3, 6, "auto"])
 def test_variances_are_those_of_the_calibrated_mechanism(neighboring, budget, n_blocks):
-    plan = planned_measurement(
+    plan = block_part(
         Domain.from_sizes(CAR, n_classes=4),
         budget,
         np.random.default_rng(0),
+        BlockChoice(n_blocks),
         n_classes=4,
         n_records=2000,
-        n_blocks=n_blocks,
         neighboring=neighboring,
     )
     mechanism = plan.mechanism

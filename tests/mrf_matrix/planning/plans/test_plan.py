@@ -17,7 +17,7 @@ from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.privacy import LearnedStructureError
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, plan
-from mrf_matrix.planning.plans.planned_answers import PlannedAnswers
+from mrf_matrix.planning.plans.part import PlanPart
 from strategies import MemoryCapError, memory_cap
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=3)
@@ -227,14 +227,14 @@ def test_the_classifier_releases_what_was_planned(mode, several):
         assert made.parts[0].ensemble.forest == model.ensembles_[0].forest
     else:
         theirs = model.plan(codes[:20])
-        assert made.rms_per_vote == pytest.approx(theirs.expected_rms_per_vote)
+        assert made.rms_per_vote == pytest.approx(theirs.rms_per_vote)
         assert made.budget == theirs.budget
 
 
 def test_planning_takes_no_data():
     """No argument of a plan is records or labels, and no record is read on the way."""
     private = {"X", "y", "data", "dataset", "records", "labels", "counts", "frame", "release"}
-    for call in (plan, Plan, Plan.at, Plan.flip_probabilities, Plan.to_dict, PlannedAnswers):
+    for call in (plan, Plan, Plan.at, Plan.flip_probabilities, Plan.to_dict, PlanPart):
         assert private.isdisjoint(inspect.signature(call).parameters)
     with pytest.raises(TypeError, match="takes no records"):
         plan(np.zeros((5, 2)), epsilon=1)

@@ -11,7 +11,7 @@ from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning import ClusterPrior, ExpectedLoss, TargetPrior, plan, tune
 from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData
 from mrf_matrix.planning.accuracy.imagined_posterior import posterior_probabilities
-from mrf_matrix.planning.blocks.block_measurement import tables_of
+from mrf_matrix.planning.blocks.block_part import tables_of
 
 DATA = load_dataset("monks_1")
 SIZES = [3, 2, 4, 2]
@@ -48,7 +48,7 @@ def test_expected_errors_are_those_of_simulated_releases(changes):
     rng, squares = np.random.default_rng(0), np.zeros(len(made.row_variances))
     for _ in range(runs):
         release = measure(part.mechanism, columns, noise="research", random_state=rng)
-        tables, totals = tables_of(part.measurement, release, np.arange(3))
+        tables, totals = tables_of(part, release, np.arange(3))
         values = np.concatenate([*(table.values for table in tables), totals.values])
         values[:, 0] -= truth
         squares += (values**2).sum(axis=1)
@@ -188,7 +188,7 @@ def test_a_plan_hands_its_blocks_to_the_classifier():
     model = from_design(made)
     assert model.blocks == [list(block) for block in made.parts[0].blocks]
     assert (model.neighboring, model.epsilon) == ("replace_one", 1)
-    assert set(CLASSIFIERS) == {"training", "prediction", "subsample", "posterior"}
+    assert set(CLASSIFIERS) == {"training", "prediction", "subsample", "posterior", "naive_bayes"}
 
 
 def test_blocks_by_name_are_those_by_position():

@@ -10,13 +10,17 @@ from mrf_matrix.planning.plans.cost import (
     LAPLACE_DRAW,
     START,
     column_entries,
-    release_seconds,
+)
+from mrf_matrix.planning.plans.cost import (
+    release_seconds as seconds_of,
 )
 from strategies.operators import Dense, Grouping, Identity, Marginals, Product, Scaled, Stack
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=3)
 SMALL = {"n_trees": 6, "max_depth": 2, "random_state": 0, "strategy": "identity"}
 CELLS = 12
+
+
 MATRICES = {
     "identity": Identity(CELLS),
     "marginals": Marginals((3, 4), [(0,), (1,), ()], [1, 2, 3]),
@@ -24,6 +28,10 @@ MATRICES = {
     "scaled": Scaled(2.0, Identity(CELLS)),
     "grouped": Product(Dense(np.ones((5, 3))), Grouping(np.arange(CELLS) % 3)),
 }
+
+
+def release_seconds(made):
+    return seconds_of(made.parts, made.n_classes, made.n_records)
 
 
 @pytest.mark.parametrize("name", MATRICES)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.voting.voting import record_blocks
 
 Codes = NDArray[np.int32]
 
 
-def record_coins(noise: Any, budget: Budget, seed: Any) -> np.random.Generator:
+def record_coins(noise: Any, budget: PureDP | ZCDP, seed: Any) -> np.random.Generator:
     """Return what throws the records' coins: never seeded in a private release."""
     private = noise == "exact" and not budget.is_infinite
     return np.random.default_rng(None if private else seed)

@@ -14,11 +14,16 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.shown import shown
+from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.block_trees import Block
-from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, calibrate
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.planning.blocks.block_design import judge_blocks
+from mrf_matrix.planning.plans.part import PlanPart
+from strategies import evaluate
 from strategies.operators import Identity, Marginals, Operator, check_allocation, fits
 
 CELLS_LEAD = 0.01
@@ -51,6 +56,13 @@ class Measured:
         what = "cells of the domain" if self.are_cells else f"tables of {many} attributes"
         return what + (", and class totals" if self.class_share else "")
 
+    def mechanism(
+        self, domain: Domain, budget: PureDP | ZCDP, neighboring: str
+    ) -> tuple[Operator, Mechanism]:
+        """Return the strategy of these tables, and its noise."""
+        matrix = self.matrix(domain, budget)
+        return matrix, calibrate(matrix, budget, neighboring=neighboring)
+
     def matrix(self, domain: Domain, budget: PureDP | ZCDP) -> Operator:
         """Return the strategy: weights are shares of the budget, under zCDP their roots."""
         each = (1 - self.class_share) / len(self.blocks)
@@ -63,6 +75,14 @@ class Measured:
             sets, shares = [(), *sets], [self.class_share, *shares]
         weights = shares if budget.norm == "l1" else [sqrt(share) for share in shares]
         return Marginals(domain.sizes, sets, weights)
+
+
+def part_of_forest(forest: Forest, matrix: Operator, mechanism: Mechanism) -> PlanPart:
+    """Return how tables that are measured answer the leaves of a forest over the whole domain."""
+    workload = path_matrix(forest)
+    strategy = evaluate(workload, matrix, norm=mechanism.budget.norm)
+    whole = Ensemble(tuple(range(forest.domain.n_attributes)), forest)
+    return PlanPart(whole, workload, strategy, mechanism)
 
 
 def planned_tables(

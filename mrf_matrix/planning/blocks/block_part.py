@@ -1,0 +1,283 @@
+"""Tables of blocks: what is measured, decided without data, and the tables of a release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.shown import shown
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.domain import Domain
+from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.forests import BlockTrees
+from mrf_matrix.forests.sources.block_trees import Block
+from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
+from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.planning.blocks.block_design import (
+    BlockDesign,
+    choose_blocks,
+    judge_blocks,
+    row_weights,
+)
+from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.posterior import BlockTable
+from mrf_matrix.voting.naive_bayes import naive_bayes_forest
+from strategies.operators import Operator, RowScaled, check_allocation
+
+Array = NDArray[np.float64]
+
+
+EQUAL = (1, 1)
+"""Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
+
+
+@dataclass(frozen=True)
+class BlockChoice:
+    """How blocks are chosen, in the words of a user: the design of a plan of tables.
+
+    Parameters
+    ----------
+    n_blocks : int or "auto", default="auto"
+        Number of blocks of all attributes; "auto" chooses.
+    blocks : sequence of sequences of int or str, optional
+        The attributes of each block by hand, by position or name; then none are chosen.
+    """
+
+    n_blocks: Any = "auto"
+    blocks: Any = None
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing was said."""
+        return self.blocks is None and isinstance(self.n_blocks, str) and self.n_blocks == "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPart(PlanPart):
+    """The only part of a plan of tables: leaves are measured themselves, and class totals.
+
+    Attributes
+    ----------
+    blocks : tuple of tuple of int
+        Positions of every block's attributes, in the order of the trees.
+    weights : tuple of int
+        Of a block's leaves and of the class totals in what is measured.
+    design : BlockDesign or None
+        Why these blocks; None where nothing was chosen or judged.
+    """
+
+    blocks: tuple[Block, ...]
+    weights: tuple[int, int]
+    design: BlockDesign | None = None
+
+    def answers(self, release: Release) -> Array:
+        """Return the leaf values, shape (o, k), the class totals last."""
+        return release.answers / self.row_factors[:, None]
+
+    @property
+    def n_totals(self) -> int:
+        """The class totals: one answer."""
+        return 1
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the tables, whose leaves have weight one: in units of records."""
+        return super().sensitivity / self.weights[0]
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale of each draw of a block's leaf, in units of records."""
+        return super().noise_scale / self.weights[0]
+
+    @property
+    def row_factors(self) -> Array:
+        """What a noise draw is divided by to be in records, shape (o,)."""
+        factors = np.full(self.workload.shape[0], float(self.weights[0]))
+        factors[-1] = self.weights[1]
+        return factors * float(self.mechanism.rounded.scale)
+
+    def _row_squares(self) -> Array:
+        return np.asarray(1 / self.row_factors**2)
+
+    @property
+    def total_square(self) -> float:
+        """Expected squared error of all answers in one class."""
+        return float(self.row_variances.sum())
+
+    def terms(
+        self, rows: NDArray[np.intp], workload: Operator | None = None
+    ) -> list[NoiseTerm] | None:
+        """Return the weighted noise draw of each leaf; None for other answers."""
+        if workload is not None:
+            return None
+        law = self.mechanism.law
+        return [NoiseTerm.of(np.array([1 / factor]), law) for factor in self.row_factors[rows]]
+
+    def fit_orders(self, n_classes: int) -> list[int]:
+        """Return how many effects each block's model has: the orders of their covariances."""
+        sizes = self.forest.domain.sizes
+        return [n_effects([sizes[i] for i in block], n_classes) for block in self.blocks]
+
+
+def block_part(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    structure: np.random.Generator,
+    choice: BlockChoice,
+    *,
+    n_classes: int,
+    n_records: int | None,
+    neighboring: str,
+) -> BlockPart:
+    """Choose the blocks and calibrate the noise, without data.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+    structure : Generator
+        Shuffles attributes: public.
+    choice : BlockChoice
+    n_classes : int
+        Number of classes k.
+    n_records : int or None
+        Public number of records; None where it is not.
+    neighboring : {"add_remove", "replace_one"}
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or both blocks and their number are given.
+    """
+    factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
+    known = None if n_records is None else whole_number("n_records", n_records)
+    if choice.blocks is None:
+        auto = choice.is_usual
+        design = choose_blocks(
+            domain.sizes,
+            n_classes,
+            budget,
+            known,
+            structure,
+            squared_factor=factor,
+            n_blocks=None if auto else whole_number("n_blocks", choice.n_blocks),
+        )
+    else:
+        given = _given(domain, choice.blocks, choice.n_blocks)
+        design = judge_blocks(given, domain.sizes, n_classes, budget, known, squared_factor=factor)
+    weights = row_weights(budget, len(design.blocks))
+    part = weighted_blocks(
+        domain, budget, design.blocks, weights, n_classes=n_classes, neighboring=neighboring
+    )
+    return replace(part, design=design)
+
+
+def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:
+    """Return a block for each attribute with two codes, all weights equal: naive Bayes."""
+    blocks = tuple((i,) for i, size in enumerate(domain.sizes) if size > 1)
+    forest = naive_bayes_forest(domain)
+    workload = path_matrix(forest)
+    mechanism = calibrate(workload, budget, neighboring=neighboring)
+    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
+    return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
+
+
+def _given(domain: Domain, blocks: Any, n_blocks: Any) -> tuple[Block, ...]:
+    """Return blocks that were given by hand, as positions."""
+    if n_blocks != "auto":
+        raise ValueError(
+            f"n_blocks={shown(n_blocks)} and blocks are both given: expected one of them. Leave "
+            f"n_blocks out."
+        )
+    if isinstance(blocks, str) or not isinstance(blocks, Sequence | np.ndarray) or not len(blocks):
+        raise ValueError(
+            f"blocks={shown(blocks)}: expected one list of attributes for each block, for example "
+            f"[[0, 1], ['age', 'sex']]."
+        )
+    trees = BlockTrees([attribute_positions("blocks", domain, block) for block in blocks])
+    return tuple(tuple(block) for block in trees.blocks)
+
+
+def weighted_blocks(
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    blocks: Sequence[Block],
+    weights: tuple[int, int],
+    *,
+    n_classes: int,
+    neighboring: str,
+) -> BlockPart:
+    """Weigh the leaves of given blocks and calibrate the noise.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+    blocks : sequence of tuple of int
+    weights : tuple of int
+        Of a block's leaves and of the class totals.
+    n_classes : int
+        Number of classes k.
+    neighboring : {"add_remove", "replace_one"}
+
+    Raises
+    ------
+    ValueError
+        If the blocks are none of the domain.
+    MemoryCapError
+        If the covariance of a block's effects or the components of its residual, which prediction
+        needs, would not fit.
+    """
+    for block in blocks:
+        order = n_effects([domain.sizes[i] for i in block], n_classes)
+        check_allocation(f"covariance of the effects of attributes {list(block)}", (order, order))
+        components = prod(domain.sizes[i] + 1 for i in block)
+        check_allocation(f"components of attributes {list(block)}", (components, n_classes))
+    forest = BlockTrees(blocks).grow(domain)
+    rows = np.full(forest.n_leaves, weights[0], dtype=np.float64)
+    rows[-1] = weights[1]
+    workload = path_matrix(forest)
+    mechanism = calibrate(RowScaled(rows, workload), budget, neighboring=neighboring)
+    whole = Ensemble(tuple(range(domain.n_attributes)), forest)
+    return BlockPart(whole, workload, None, mechanism, tuple(blocks), weights)
+
+
+def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:
+    """Return the part of a plan of tables.
+
+    Raises
+    ------
+    TypeError
+        If the plan measures anything else.
+    """
+    (part,) = parts
+    if not isinstance(part, BlockPart):
+        raise TypeError("the plan measures no tables of blocks: expected mode='posterior'.")
+    return part
+
+
+def n_effects(sizes: Sequence[int], n_classes: int) -> int:
+    """Return how many effects a block's model has: the order of their covariance."""
+    return sum(sizes) + n_classes * (sum(sizes) + 1)
+
+
+def tables_of(
+    part: BlockPart, release: Release, order: NDArray[np.intp]
+) -> tuple[list[BlockTable], BlockTable]:
+    """Return the blocks' noisy tables and that of the class totals, columns in a given order."""
+    leaf, total = (weight * float(release.scale) for weight in part.weights)
+    answers = release.answers[:, order].astype(np.float64)
+    sizes = part.forest.domain.sizes
+    tables, start = [], 0
+    for block in part.blocks:
+        fans = tuple(sizes[i] for i in block)
+        stop = start + int(np.prod(fans))
+        values = answers[start:stop] / leaf
+        tables.append(BlockTable(block, fans, values, release.variance / leaf**2))
+        start = stop
+    return tables, BlockTable((), (), answers[-1:] / total, release.variance / total**2)

@@ -1,0 +1,45 @@
+"""Tables of disjoint blocks of attributes and class totals, each leaf measured itself."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.planning.kinds.kind import Codes, Kind
+from strategies.operators import Operator
+
+
+@dataclass(frozen=True)
+class Blocks(Kind):
+    """Blocks chosen without data, labelled by the posterior of their effects."""
+
+    name: ClassVar[str] = "posterior"
+    votings: ClassVar[tuple[str, ...]] = ("posterior",)
+    imagined_votings: ClassVar[tuple[str, ...]] = ("posterior",)
+    releases_leaves: ClassVar[bool] = True
+    votes_add: ClassVar[bool] = False
+    chooses_strategies: ClassVar[bool] = False
+    grows_trees: ClassVar[bool] = False
+    chooses_blocks: ClassVar[bool] = True
+    parameters: ClassVar[tuple[str, ...]] = ("n_blocks", "blocks", "n_records")
+    measured: ClassVar[str] = "every leaf of every tree"
+
+    def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return T: one row a leaf, the class totals last."""
+        return path_matrix(ensemble.forest)
+
+    def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return ``Q Tᵀ T``: the sums of the leaves that the queries reach."""
+        forest = ensemble.forest
+        return prediction_workload(forest, query_matrix(ensemble.view(queries), forest.domain))
+
+
+@dataclass(frozen=True)
+class NaiveBayes(Blocks):
+    """A block for each attribute, and class totals of the same weight: trees vote by product."""
+
+    name: ClassVar[str] = "naive_bayes"
+    votings: ClassVar[tuple[str, ...]] = ("product",)
+    imagined_votings: ClassVar[tuple[str, ...]] = ()
+    chooses_blocks: ClassVar[bool] = False
+    parameters: ClassVar[tuple[str, ...]] = ()

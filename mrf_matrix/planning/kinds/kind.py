@@ -1,0 +1,161 @@
+"""The protocol of a kind of plan: asked once what would else be compared as strings everywhere.
+
+A kind says, of public things alone, which workload is asked of which private table, how far one
+record moves what is measured, and whether the answers are leaf values or votes. A user's words
+(mode, allocation, voting) are looked up once, in `mrf_matrix.planning.kinds.words`.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP, calibrate
+from mrf_matrix.planning.kinds.table_source import TableSource
+from strategies import Strategy
+from strategies.operators import Operator, RowScaled
+
+Budget = PureDP | ZCDP
+Codes = NDArray[np.int32]
+Array = NDArray[np.float64]
+
+OF_TREES = (
+    "max_depth", "n_trees", "n_ensembles", "max_features", "splits", "strategy", "allocation",
+    "voting", "time_limit",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a plan measures, and what its answers are.
+
+    Subclasses are values without arrays, one for each mode and allocation.
+
+    Attributes
+    ----------
+    voting : str
+        How answers become votes, one of `votings`.
+    name : str
+        The mode, in a user's words.
+    allocation : str
+        Where the noise goes, in a user's words.
+    votings : tuple of str
+        Rules that the kind knows, its default first.
+    imagined_votings : tuple of str
+        Those that the objective "accuracy" can judge without data.
+    releases_leaves : bool
+        Whether answers are leaf values, of which votes are made afterwards; else they are votes.
+    votes_add : bool
+        Whether votes are sums of answers, so that they have an expected error.
+    is_disjoint : bool
+        Whether each record is counted in one tree only.
+    voting_is_measured : bool
+        Whether the table depends on the voting.
+    grows_trees : bool
+        Whether its forests are random trees; else they are tables of blocks.
+    chooses_blocks : bool
+        Whether the blocks are a user's to choose, or the plan's.
+    answers_queries : bool
+        Whether answers are the votes of given queries, planned when they come.
+    chooses_strategies : bool
+        Whether a strategy is measured; else the answers themselves are.
+    n_trees, time_limit : int, float
+        Usual trees, and usual seconds of the search for a strategy.
+    table_rows : str
+        What the private table has a row for.
+    measured : str
+        What is measured, in the words of a report.
+    parameters : tuple of str
+        What the classifier takes of a design, beside budget, relation and seed.
+    """
+
+    voting: str
+
+    name: ClassVar[str]
+    allocation: ClassVar[str] = "matrix"
+    votings: ClassVar[tuple[str, ...]]
+    imagined_votings: ClassVar[tuple[str, ...]]
+    releases_leaves: ClassVar[bool] = False
+    votes_add: ClassVar[bool] = True
+    is_disjoint: ClassVar[bool] = False
+    voting_is_measured: ClassVar[bool] = False
+    grows_trees: ClassVar[bool] = True
+    chooses_blocks: ClassVar[bool] = False
+    answers_queries: ClassVar[bool] = False
+    chooses_strategies: ClassVar[bool] = True
+    n_trees: ClassVar[int] = 128
+    time_limit: ClassVar[float] = 8.0
+    table_rows: ClassVar[str] = "cells"
+    measured: ClassVar[str] = "cells of the domain"
+    parameters: ClassVar[tuple[str, ...]] = OF_TREES
+
+    @property
+    def counts_votes(self) -> bool:
+        """Whether the table holds one vote for each leaf in place of counts."""
+        return False
+
+    def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return what is asked of an ensemble's private table: leaves, or the queries' votes."""
+        raise NotImplementedError
+
+    def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return the weight votes of queries as a workload over the private table."""
+        raise NotImplementedError
+
+    def weighed(self, workload: Operator, multiplicity: NDArray[np.int64]) -> Operator:
+        """Return the workload that a strategy is chosen for, rows as often as they are asked.
+
+        Rows are scaled by the root of their multiplicity, which gives the same ``WᵀW``, and so
+        the same best strategy, as repeating them.
+        """
+        if self.releases_leaves or (multiplicity == 1).all():
+            return workload
+        return RowScaled(np.sqrt(multiplicity.astype(np.float64)), workload)
+
+    def places(
+        self, ensemble: Ensemble, codes: Codes, coins: np.random.Generator
+    ) -> tuple[Codes, tuple[int, ...]]:
+        """Return the row of the table in which each record counts, and the table's sizes.
+
+        Parameters
+        ----------
+        ensemble : Ensemble
+        codes : ndarray of int, shape (N, d)
+            Encoded records, over the whole domain.
+        coins : Generator
+            Throws the coins that give each record its tree, where it has one.
+        """
+        return ensemble.view(codes), ensemble.forest.domain.sizes
+
+    def table(
+        self, ensemble: Ensemble, source: TableSource, coins: np.random.Generator
+    ) -> CellCounts | LeafCounts:
+        """Return the private table that is measured: exact counts.
+
+        Parameters
+        ----------
+        ensemble, coins
+            See `places`.
+        source : TableSource
+            The private data, over the whole domain.
+        """
+        if self.is_disjoint:
+            return source.disjoint_leaves(ensemble, coins)
+        return source.cells(ensemble.features)
+
+    def mechanism(
+        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str
+    ) -> Mechanism:
+        """Return the noise that a strategy of the workload needs on this table."""
+        return calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+
+    def baseline(
+        self, workload: Operator, budget: Budget, neighboring: str
+    ) -> tuple[Operator, Mechanism]:
+        """Return what is measured in place of a strategy, and its noise.
+
+        Only of kinds that choose none (`chooses_strategies`).
+        """
+        return workload, calibrate(workload, budget, neighboring=neighboring)

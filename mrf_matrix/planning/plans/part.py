@@ -1,0 +1,225 @@
+"""How one ensemble's workload is answered: workload, strategy, noise. No data is in it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.error.coefficients import answer_coefficients
+from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    CellCounts,
+    LeafCounts,
+    Mechanism,
+    PureDP,
+    Release,
+    measure,
+    reconstruct,
+)
+from mrf_matrix.mechanisms.measurement.containment import PROBES
+from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
+from strategies import Strategy
+from strategies.operators import Operator, check_allocation
+
+Array = NDArray[np.float64]
+Budget = PureDP | ZCDP
+
+
+@dataclass(frozen=True, eq=False)
+class PlanPart:
+    """One ensemble's part of a plan: one measurement, and what it answers.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Attributes and forest.
+    workload : Operator of shape (q, n)
+        What is asked of the private table: its leaves in training, votes otherwise.
+    strategy : Strategy or None
+        What is measured in its place; None where the answers are measured themselves.
+    mechanism : Mechanism
+        The integer matrix that is measured, its noise, budget and neighbouring relation.
+    """
+
+    ensemble: Ensemble
+    workload: Operator
+    strategy: Strategy | None
+    mechanism: Mechanism
+    known_squares: "KnownSquares | None" = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def forest(self) -> Forest:
+        """The ensemble's forest."""
+        return self.ensemble.forest
+
+    def check_memory(self, n_classes: int) -> None:
+        """Refuse, before anything is spent, a release or answers that would not fit in memory.
+
+        Raises
+        ------
+        MemoryCapError
+            By public numbers: rows of the strategy and of the workload, and classes.
+        """
+        self.mechanism.check_memory(n_classes)
+        check_allocation("answers to the workload", (self.workload.shape[0], n_classes + PROBES))
+
+    def release(
+        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Any = None
+    ) -> Release:
+        """Measure a private table, once."""
+        return measure(self.mechanism, counts, noise=noise, random_state=noise_state)
+
+    def answers(self, release: Release) -> Array:
+        """Return the workload's answers from a release, shape (q, k): post-processing."""
+        return release.values if self.strategy is None else reconstruct(release, self.workload)
+
+    @property
+    def n_measurements(self) -> int:
+        """Rows m of what is measured: noise draws for each class."""
+        return self.mechanism.rounded.matrix.shape[0]
+
+    @property
+    def n_totals(self) -> int:
+        """Answers at the end that are class totals, not leaves."""
+        return 0
+
+    @cached_property
+    def row_squares(self) -> Array:
+        """``||(W Ã⁺)_r||²`` of every answer: its error for noise of variance one, shape (q,)."""
+        known = self.known_squares
+        if known is not None and known.are_of(self.workload, self.mechanism.rounded):
+            return known.squares
+        return self._row_squares()
+
+    def _row_squares(self) -> Array:
+        rounded = self.mechanism.rounded
+        if self.strategy is None:
+            return np.full(self.workload.shape[0], 1 / float(rounded.scale) ** 2)
+        return recovered_squares(self.workload, rounded.recovery)
+
+    @property
+    def row_variances(self) -> Array:
+        """Expected squared error of every answer in each class, shape (q,)."""
+        return self.mechanism.law.variance * self.row_squares
+
+    @property
+    def total_square(self) -> float:
+        """Expected squared error of all answers in one class, of the strategy before rounding."""
+        rounded = self.mechanism.rounded
+        scaled = self.mechanism.law.variance / float(rounded.scale) ** 2
+        if self.strategy is None:
+            return scaled * self.workload.shape[0]
+        return scaled * self.strategy.loss / self.strategy.sensitivity**2
+
+    def variances_of(self, workload: Operator) -> Array:
+        """Return the expected squared errors of another workload's answers, shape (q,).
+
+        Raises
+        ------
+        RowSpaceError
+            If the strategy does not determine it.
+        """
+        rounded = self.mechanism.rounded
+        return self.mechanism.law.variance * recovered_squares(workload, rounded.recovery)
+
+    def terms(
+        self, rows: NDArray[np.intp], workload: Operator | None = None
+    ) -> list[NoiseTerm] | None:
+        """Return the weighted noise draws of answers; None where only variances are known."""
+        rounded, law = self.mechanism.rounded, self.mechanism.law
+        if self.strategy is None and workload is None:
+            return [NoiseTerm.of(np.array([1 / float(rounded.scale)]), law)] * len(rows)
+        asked = self.workload if workload is None else workload
+        found = answer_coefficients(asked, rounded.recovery, rows)
+        return None if found is None else [NoiseTerm.of(row, law) for row in found]
+
+    def at(self, budget: Budget) -> "PlanPart":
+        """Return the same at another budget of the same kind, without new linear algebra."""
+        known = KnownSquares(self.workload, self.mechanism.rounded, self.row_squares)
+        return replace(self, mechanism=self.mechanism.at(budget), known_squares=known)
+
+    def fit_orders(self, n_classes: int) -> list[int]:
+        """Return the orders of the systems that are solved after the release, none in general."""
+        return []
+
+    def summary(self) -> dict[str, Any]:
+        """Return the part's figures as plain values, ready for JSON."""
+        forest = self.forest
+        return {
+            "attributes": [forest.domain.names[i] for i in range(forest.domain.n_attributes)],
+            "cells": forest.domain.size,
+            "trees": forest.n_trees,
+            "leaves": forest.n_leaves,
+            "depth": forest.max_depth,
+            "strategy": self.method,
+            "measurements": self.n_measurements,
+            "sensitivity": self.sensitivity,
+            "noise_scale": self.noise_scale,
+            "budget": repr(self.mechanism.budget),
+            "loss": None if self.strategy is None else self.strategy.loss,
+        }
+
+    @property
+    def method(self) -> str:
+        """The strategy's family; "as measured" where there is no strategy."""
+        return "as measured" if self.strategy is None else self.strategy.method
+
+    @property
+    def sensitivity(self) -> float:
+        """Column norm of what is measured times the neighbouring factor, in units of records."""
+        return self.mechanism.sensitivity
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale of each draw in units of records: of the strategy as selected, not rounded."""
+        return float(self.mechanism.law.scale / self.mechanism.rounded.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSquares:
+    """Squares of a workload's answers by a rounded strategy, which no budget changes."""
+
+    workload: Operator
+    rounded: RoundedStrategy
+    squares: Array
+
+    def are_of(self, workload: Operator, rounded: RoundedStrategy) -> bool:
+        """Say whether they are those of this workload and this strategy."""
+        return self.workload is workload and self.rounded is rounded
+
+
+def total_budget(budgets: Sequence[Budget]) -> Budget:
+    """Return the sum of budgets of one kind: what several measurements cost together."""
+    total = budgets[0]
+    for budget in budgets[1:]:
+        total = total + budget  # type: ignore[operator]
+    return total
+
+
+def at_budget(parts: Sequence[PlanPart], budget: Budget) -> tuple[PlanPart, ...]:
+    """Return the ensembles at another total budget, of which each keeps its share.
+
+    Raises
+    ------
+    ValueError
+        If it is of another kind than the one that the strategies were selected for.
+    """
+    spent = total_budget([part.mechanism.budget for part in parts])
+    if type(budget) is not type(spent):
+        raise ValueError(
+            f"{budget!r}: expected a budget of the kind of {spent!r}, for which the "
+            f"strategies were selected."
+        )
+    if spent.is_infinite:
+        budgets = budget.split(len(parts))
+    else:
+        budgets = budget.split([part.mechanism.budget.exact for part in parts])
+    pairs: Iterable[tuple[PlanPart, Budget]] = zip(parts, budgets, strict=True)
+    return tuple(part.at(share) for part, share in pairs)
