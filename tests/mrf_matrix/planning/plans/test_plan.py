@@ -49,12 +49,22 @@ def released(part, rng, releases=RELEASES):
 LAPLACE_ONLY = {"kronecker_p_identity", "p_identity", "polished", "row_space"}
 ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals", "tree_hierarchy"}
 """Families that do not serve a table of leaves, which has no attributes."""
+SELDOM = {
+    "ordered_cells": set(),
+    "weighted_rows": set(),
+    "kronecker_selections": set(),
+    "leaves": {("prediction", "rho")},
+    "residual_marginals": {("training", "rho"), ("prediction", "rho")},
+}
+"""Families of few workloads: where these plans are served by them."""
 WIDE = Domain.from_sizes([9] * 9, n_classes=3)
 """Too large to enumerate: the home of the common refinement."""
 
 
 def served(method, mode, budget):
     """Tell whether a family serves a mode and the norm of a budget."""
+    if method in SELDOM:
+        return (mode, *budget) in SELDOM[method]
     laplace, leaves = "epsilon" in budget, mode == "subsample"
     return (laplace or method not in LAPLACE_ONLY) and not (leaves and method in ATTRIBUTES_ONLY)
 
