@@ -106,7 +106,8 @@ def seen_limits(part, seen):
 
 
 @pytest.mark.filterwarnings("ignore")  # of a worker that is killed
-def test_two_processes_one_of_which_dies(tmp_path):
+def test_two_processes_one_of_which_dies(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])  # workers import what this file defines
     told = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(**told, silence_logs=50) as local, Client(local) as client:
         before = client.run(limits)
