@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
+from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import encode, resolve_domain
@@ -278,6 +279,7 @@ def tables_for(plan: Plan, data: PrivateData) -> TableSource:
         If the data are counts that have no answers to what is measured.
     """
     plan.check_memory()
+    tell("Counting the records")
     tables = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
     for part in plan.parts:
         tables.check(part.mechanism.rounded.matrix)
