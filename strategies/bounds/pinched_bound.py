@@ -12,12 +12,11 @@ left by P: for complete multi-way trees a fraction of the paths.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from strategies.bounds.path_patterns import PatternRows
-from strategies.operators import Array, check_allocation
-from strategies.operators.masks.components import Bools
+from strategies.operators import check_allocation
+from strategies.operators.base.arrays import Array, Bools
 from strategies.operators.masks.distinct_rows import unique_rows
 
 NEGLIGIBLE = 1e-10
@@ -120,7 +119,7 @@ def _maximal(sets: Bools) -> Bools:
     return np.asarray(~((inside == counts[:, None]) & (counts > counts[:, None])).any(axis=1))
 
 
-def _diagonal(gram: Array, basis: sparse.csc_array) -> NDArray[np.float64]:
+def _diagonal(gram: Array, basis: sparse.csc_array) -> Array:
     """Return the diagonal of ``Bᵀ G B``."""
     return np.asarray(basis.multiply(sparse.csc_array(gram @ basis)).sum(axis=0)).ravel()
 

@@ -1,13 +1,13 @@
 """Rules for matrices that are given entry by entry, or cell by cell."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operator_files.reader import MAX_CELLS, Node, OperatorFileError, Reader
 from strategies.operator_files.rule import Rule
 from strategies.operator_files.writer import Writer
 from strategies.operators import Dense, Gram, Grouping, Identity, Sparse
+from strategies.operators.base.arrays import Longs
 
 REAL = ("<i8", "<f8")
 WHOLE = ("<i8",)
@@ -60,9 +60,7 @@ def read_sparse(data: Node, reader: Reader) -> Sparse:
     return Sparse(form, reader.sizes_or_none(data["sizes"], "sparse"))
 
 
-def _check_csr(
-    indices: NDArray[np.int64], starts: NDArray[np.int64], count: int, columns: int
-) -> None:
+def _check_csr(indices: Longs, starts: Longs, count: int, columns: int) -> None:
     _check_columns(columns)
     if len(starts) < 2 or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
         raise OperatorFileError(f"sparse: starts: expected numbers rising from 0 to {count}.")

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +87,7 @@ def _weighted_sets(
     return sizes, sets, weights
 
 
-def _attributes(data: Any, reader: Reader) -> list[int]:
+def _attributes(data: object, reader: Reader) -> list[int]:
     if not isinstance(data, list):
         raise OperatorFileError("marginals: expected lists of attribute numbers.")
     return [reader.integer(item, "marginals") for item in data]

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from strategies.operator_files.reader import Nesting, Node, OperatorFileError
 from strategies.operators import Operator
+from strategies.operators.base.arrays import Numbers
 
 TYPES = {"i": "<i8", "f": "<f8", "u": "|u1"}
 
@@ -38,7 +38,7 @@ class Writer:
         self._rules = rules
         self._prefix = prefix
         self._nesting = Nesting()
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, Numbers] = {}
 
     def operator(self, operator: Operator) -> Node:
         """Return the node of an operator, or refuse a structure without a rule by name."""
@@ -53,7 +53,7 @@ class Writer:
         with self._nesting:  # what is written is not more than is read
             return {"kind": rule.kind, **rule.write(operator, self)}
 
-    def array(self, values: NDArray[Any]) -> Node:
+    def array(self, values: Numbers) -> Node:
         """Keep an array in a plain type; return where it is and how it is laid out.
 
         The layout in memory is kept: linear algebra may round differently in another.

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Real
 from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Operator, explicit
-from strategies.operators.base.validation import Real, checked_sizes, real_array
+from strategies.operators.base.operator import Operator, explicit
+from strategies.operators.base.validation import checked_sizes, real_array
 from strategies.operators.masks.energies import Energies, line_energies, structure_energies
 
 

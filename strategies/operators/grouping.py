@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Longs, Numbers
 from strategies.operators.base.explicit_forms import as_shape
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import check_contained
 from strategies.operators.base.validation import checked_sizes, real_array
 from strategies.operators.convert import as_operator
@@ -36,7 +35,7 @@ class Grouping(Operator):
            [0., 1., 0.]])
     """
 
-    labels: NDArray[np.int64]
+    labels: Longs
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -50,12 +49,12 @@ class Grouping(Operator):
         object.__setattr__(self, "sizes", checked_sizes(self.sizes, len(labels)))
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Longs:
         """Cells of every group."""
         return np.bincount(self.labels)
 
     @cached_property
-    def representatives(self) -> NDArray[np.int64]:
+    def representatives(self) -> Longs:
         """The first cell of every group."""
         return np.unique(self.labels, return_index=True)[1]
 
@@ -96,7 +95,7 @@ class Grouping(Operator):
         entries = (np.ones(n, dtype=np.int64), (self.labels, np.arange(n)))
         return sparse.csr_array(entries, shape=self.shape)
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: a 1 at each cell's group."""
         groups = self.labels[self.flat_cells(cells)]
         entries = (np.ones(len(groups), dtype=np.int64), (groups, np.arange(len(groups))))
@@ -122,7 +121,7 @@ class Grouping(Operator):
         """Return ``scale`` times the grouping."""
         return Scaled(scale, self)
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return each group's answer spread evenly over its cells."""
         return ((self.checked_answers(answers).T / self.counts).T)[self.labels]
 

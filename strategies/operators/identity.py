@@ -1,14 +1,13 @@
 """The identity: every cell is a row."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import checked_sizes
 from strategies.operators.masks.energies import LINE, Energies, product_energies, structure_energies
 from strategies.operators.scaled import Scaled
@@ -76,7 +75,7 @@ class Identity(Operator):
         check_allocation("sparse Identity", (self.n, 2))
         return sparse.eye_array(self.n, dtype=np.int64, format="csr")
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one 1 each."""
         flat = self.flat_cells(cells)
         entries = (np.ones(len(flat), dtype=np.int64), (flat, np.arange(len(flat))))
@@ -94,7 +93,7 @@ class Identity(Operator):
         """Return ``scale`` times the identity."""
         return Scaled(scale, self)
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return the answers: they are the cells."""
         return self.checked_answers(answers)
 

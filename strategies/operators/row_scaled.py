@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Longs, Real
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
-from strategies.operators.base.validation import Real, real_array
+from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.validation import real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, row_energies, structure_energies
 from strategies.operators.row_kronecker import RowKronecker
@@ -72,7 +71,7 @@ class RowScaled(Operator):
         """Return the matrix in CSR form, refused above the memory cap."""
         return self._scale(self.inner.to_sparse())
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells."""
         return self._scale(self.inner.columns(cells))
 
@@ -116,7 +115,7 @@ class RowScaled(Operator):
         bound = self._group_bound(norm)
         return super().integer_sensitivity(norm) if bound is None else int(bound)
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return exact column sums, for a 0/1 structure from its transpose alone.
 
         Sums of integers that are not negative never fall, so where the largest came out below
@@ -166,7 +165,7 @@ class RowScaled(Operator):
         return super().rounded(scale)
 
 
-def as_number(value: Any) -> float | int:
+def as_number(value: np.number) -> float | int:
     """Return a NumPy number as Python's of its kind, so that integers stay exact."""
     return int(value) if np.issubdtype(value.dtype, np.integer) else float(value)
 

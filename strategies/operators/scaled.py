@@ -1,16 +1,15 @@
 """A structure times one number."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Longs, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
@@ -71,7 +70,7 @@ class Scaled(Operator):
         """Return the matrix in CSR form, refused above the memory cap."""
         return sparse.csr_array(self.weight * self.inner.to_sparse())
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells."""
         return sparse.csr_array(self.weight * self.inner.columns(cells))
 
@@ -114,7 +113,7 @@ class Scaled(Operator):
             return Scaled(round(scale * self.weight), self.inner)
         return super().rounded(scale)
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return exact column sums of ``|a|`` or ``a**2``."""
         sums, factor = self.inner.integer_column_sums(norm), self._integer_factor(norm)
         check_range(factor * float(sums.max(initial=0)))
@@ -130,7 +129,7 @@ class Scaled(Operator):
             raise ValueError(f"weight={self.weight}: expected an integer; call rounded first.")
         return abs(weight) if norm == "l1" else weight**2
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``."""
         return self._inverse_weight * self.inner.least_squares(answers)
 

@@ -5,8 +5,9 @@ from typing import cast
 
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.explicit_forms import as_shape
-from strategies.operators.base.operator import Array, Operator, explicit
+from strategies.operators.base.operator import Operator, explicit
 from strategies.operators.base.validation import checked_sizes, real_sparse
 from strategies.operators.masks.energies import Energies, line_energies, structure_energies
 

@@ -8,7 +8,6 @@ neither norm nor error, so the optimum over the groups is the optimum over the c
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,8 @@ from strategies.operators import (
     as_operator,
     fits,
 )
-from strategies.operators.base.validation import is_sparse
+from strategies.operators.base.arrays import Form, Integers, Longs, Numbers, Real
+from strategies.operators.convert import MatrixLike
 from strategies.operators.masks.packed_masks import unique_rows
 
 Keys = NDArray[np.uint64]
@@ -52,7 +52,7 @@ class Merging:
     grouping: Grouping
 
     @property
-    def groups(self) -> NDArray[np.int64]:
+    def groups(self) -> Longs:
         """Group of every cell, shape (n,)."""
         return self.grouping.labels
 
@@ -66,7 +66,7 @@ class Merging:
         """Whether no two columns are equal: groups and cells are the same."""
         return self.n_groups == self.grouping.shape[1]
 
-    def apply(self, workload: Any) -> Operator:
+    def apply(self, workload: MatrixLike) -> Operator:
         """Return W' with ``W = W' G``: one column a group."""
         operator = as_operator(workload, "workload")
         if self.is_trivial:
@@ -76,7 +76,7 @@ class Merging:
             return Gram(operator.array[np.ix_(first, first)])
         return as_operator(operator.compact()[:, first], "workload")
 
-    def average(self, matrix: Any) -> Operator:
+    def average(self, matrix: MatrixLike) -> Operator:
         """Return the strategy over the groups whose columns are the means of each group's.
 
         ``X A = W`` implies ``X A G⁺ G = W``, so its error is never larger, nor its norm.
@@ -91,7 +91,7 @@ class Merging:
         shares = sparse.diags_array(1.0 / self.grouping.counts) @ self.grouping.to_sparse()
         return as_operator(operator.compact() @ shares.T)
 
-    def invert(self, matrix: Any) -> Operator:
+    def invert(self, matrix: MatrixLike) -> Operator:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
         operator = as_operator(matrix, "matrix")
         if isinstance(operator, Identity):
@@ -99,7 +99,7 @@ class Merging:
         return Product(operator, self.grouping)
 
 
-def merge_columns(workload: Any) -> Merging:
+def merge_columns(workload: MatrixLike) -> Merging:
     """Find the groups of cells whose columns of the workload are equal, entry for entry.
 
     Parameters
@@ -120,8 +120,8 @@ def merge_columns(workload: Any) -> Merging:
     if operator.has_distinct_columns:
         return Merging(Grouping(np.arange(operator.shape[1]), operator.sizes))
     # columns i and j of W are equal where rows i and j of its Gram are
-    form: Any = operator.array if isinstance(operator, Gram) else operator.compact()
-    keys = sparse_keys(form.tocsc()) if is_sparse(form) else dense_keys(form)
+    form: Form = operator.array if isinstance(operator, Gram) else operator.compact()
+    keys = dense_keys(form) if isinstance(form, np.ndarray) else sparse_keys(form.tocsc())
     first, inverse, _ = unique_rows(keys.view(np.uint8))
     # number the groups by their first cell, so that they keep the order of the domain
     rank = np.empty(len(first), dtype=np.int64)
@@ -154,7 +154,7 @@ def sparse_keys(form: sparse.csc_array) -> Keys:
     return totals[form.indptr[1:]] - totals[form.indptr[:-1]]
 
 
-def dense_keys(form: NDArray[np.float64]) -> Keys:
+def dense_keys(form: Real) -> Keys:
     """Hash the columns of an ndarray to shape (n, 2), a band of rows at a time."""
     q, n = form.shape
     keys = np.zeros((n, 2), dtype=np.uint64)
@@ -168,7 +168,7 @@ def dense_keys(form: NDArray[np.float64]) -> Keys:
     return keys
 
 
-def hash_entries(rows: NDArray[np.integer[Any]], values: NDArray[Any]) -> Keys:
+def hash_entries(rows: Integers, values: Numbers) -> Keys:
     """Hash pairs of a row number and a value to two 64-bit words each."""
     bits = values.astype(np.float64).view(np.uint64)
     word = mixed_words(bits ^ mixed_words(rows.astype(np.uint64)))
@@ -183,11 +183,11 @@ def mixed_words(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return word ^ (word >> np.uint64(31))
 
 
-def _columns_agree(form: Any, grouping: Grouping) -> bool:
+def _columns_agree(form: Form, grouping: Grouping) -> bool:
     """Compare every column with its group's first, entry for entry."""
     if grouping.shape[0] == grouping.shape[1]:
         return True
-    if is_sparse(form):
+    if not isinstance(form, np.ndarray):
         difference = form - form[:, grouping.representatives][:, grouping.labels]
         return not difference.count_nonzero()
     representatives = form[:, grouping.representatives]

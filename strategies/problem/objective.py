@@ -9,17 +9,17 @@ groups are left for a method to know.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from strategies.operators import Array, Gram, Marginals, Operator, RowScaled
+from strategies.operators import Gram, Marginals, Operator, RowScaled
+from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.base.validation import real_array
 
 Objective = Literal["total", "max"]
 OBJECTIVES: tuple[Objective, ...] = ("total", "max")
-Groups = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +34,10 @@ class Aim:
     """
 
     objective: Objective = "total"
-    groups: Groups | None = None
+    groups: Longs | None = None
 
     @classmethod
-    def of(cls, workload: Operator, objective: Any, groups: Any) -> "Aim":
+    def of(cls, workload: Operator, objective: Objective, groups: ArrayLike | None) -> "Aim":
         """Check an objective and labels of groups, or refuse by name."""
         if objective not in OBJECTIVES:
             raise ValueError(
@@ -81,7 +81,7 @@ class Aim:
         return float(sums.max())
 
 
-def checked_groups(groups: Any, rows: int) -> Groups:
+def checked_groups(groups: ArrayLike, rows: int) -> Longs:
     """Return labels as numbers from 0 without gaps, or refuse by name."""
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -93,7 +93,7 @@ def checked_groups(groups: Any, rows: int) -> Groups:
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
 
 
-def checked_weights(weights: Any, rows: int) -> Array:
+def checked_weights(weights: ArrayLike, rows: int) -> Array:
     """Return weights of rows as floats, or refuse by name."""
     values = real_array("weights", weights, 1).astype(np.float64)
     if len(values) != rows:
@@ -107,7 +107,7 @@ def checked_weights(weights: Any, rows: int) -> Array:
     return values
 
 
-def weighted(workload: Operator, weights: Any) -> Operator:
+def weighted(workload: Operator, weights: ArrayLike) -> Operator:
     """Return ``diag(√ω) W`` with the workload's structure kept.
 
     Raises

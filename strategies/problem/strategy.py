@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, row_errors
+from strategies.operators.convert import MatrixLike
 from strategies.problem.objective import Objective
 
 
@@ -122,11 +122,11 @@ class Strategy:
         found = f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {self.matrix!r}"
         return f"{found}; {known}"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""
         return self.__dict__ | {"certificate": partial(float, self.lower_bound)}
 
-    def row_errors(self, workload: Any) -> Array:
+    def row_errors(self, workload: MatrixLike) -> Array:
         """Return ``sensitivity**2 * ||(W A⁺)_r||²`` of every row of a workload, shape (q,).
 
         Without weights, whatever the objective.

@@ -5,13 +5,10 @@ gelss), and on rare matrices of many equal singular values, as 0/1 structures ha
 converge. The slow route is then taken, on entries of at most one.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-Array = NDArray[np.float64]
+from strategies.operators.base.arrays import Array, Numbers
 
 
 def singular_values(matrix: Array) -> tuple[Array, Array]:
@@ -46,7 +43,7 @@ def singular_values(matrix: Array) -> tuple[Array, Array]:
         return unit * values, right
 
 
-def minimum_norm(matrix: Array, right: NDArray[Any], cond: float | None = None) -> Array:
+def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Array:
     """Return ``A⁺ B`` for A (m, n) and B (m,) or (m, k), the least-squares solution.
 
     Singular values below `cond` times the largest are taken for zero.

@@ -14,10 +14,10 @@ from functools import cached_property, singledispatch
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from strategies.operators.base.operator import Array, Operator
-from strategies.operators.masks.components import Bools, MaskRows, as_sets
+from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.base.operator import Operator
+from strategies.operators.masks.components import MaskRows, as_sets
 from strategies.operators.masks.distinct_rows import unique_rows
 
 MOST_FLAGS = 2**28
@@ -153,7 +153,7 @@ def row_energies(rows: MaskRows | None) -> Energies | None:
     return table_energies(rows.sizes, sets, weights)
 
 
-def _grouped(sets: Bools) -> tuple[Bools, NDArray[np.int64]]:
+def _grouped(sets: Bools) -> tuple[Bools, Longs]:
     first, number = unique_rows(sets)
     return sets[first], number
 

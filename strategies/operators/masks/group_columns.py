@@ -1,23 +1,18 @@
 """Columns of rows in groups: a cell lies in one row of a group at most, and few attributes tell."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Bools, Integers, Longs
 from strategies.operators.masks.packed_masks import Bits, Masks
-
-Integers = NDArray[np.int64]
 
 BLOCK_BITS = 2**25
 """Bits of one group's rows by cells that are unpacked at a time."""
 
 
-def columns_by_group(
-    masks: Sequence[Masks], groups: Integers, codes: NDArray[np.integer[Any]]
-) -> sparse.csr_array:
+def columns_by_group(masks: Sequence[Masks], groups: Longs, codes: Integers) -> sparse.csr_array:
     """Return the columns of rows that are pairwise disjoint within their groups.
 
     Of every group only the attributes that some row of it constrains are looked at, and only its
@@ -45,15 +40,15 @@ def columns_by_group(
     return sparse.csr_array((ones, (rows, cells)), shape=(len(groups), len(codes)))
 
 
-def _rows_of(groups: Integers) -> Iterator[Integers]:
+def _rows_of(groups: Longs) -> Iterator[Longs]:
     order = np.argsort(groups, kind="stable").astype(np.int64)
     if len(order):
         yield from np.split(order, np.cumsum(np.bincount(groups))[:-1])
 
 
 def _members(
-    masks: Sequence[Masks], free: NDArray[np.bool_], rows: Integers, codes: NDArray[np.integer[Any]]
-) -> tuple[Integers, Integers]:
+    masks: Sequence[Masks], free: Bools, rows: Longs, codes: Integers
+) -> tuple[Longs, Longs]:
     """Return the rows of one group that hold a cell, and the cells they hold."""
     if not len(rows):
         return rows, rows
@@ -70,7 +65,7 @@ def _members(
     return np.concatenate(held or empty), np.concatenate(cells or empty)
 
 
-def _meet(tables: list[Bits], codes: NDArray[np.integer[Any]]) -> tuple[Integers, Integers]:
+def _meet(tables: list[Bits], codes: Integers) -> tuple[Longs, Longs]:
     """Return the only row of every cell that has one, and these cells."""
     if not tables:  # one row, which holds every cell
         return np.zeros(len(codes), np.int64), np.arange(len(codes))

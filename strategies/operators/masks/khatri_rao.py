@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Integers, Longs
 from strategies.operators.base.memory import check_allocation
 
 
@@ -46,13 +46,13 @@ def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:
     return sparse.csc_array((value, row, ends), shape=(n_rows, n_columns))
 
 
-def ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def ranges(starts: Integers, counts: Integers) -> Longs:
     """Return the concatenation of ``arange(start, start + count)``."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
 
 
-def sum_of_products(counts: Sequence[NDArray[np.integer]]) -> int:
+def sum_of_products(counts: Sequence[Integers]) -> int:
     """Return the sum over columns of the product of counts, safe from integer overflow."""
     logs = sum(np.log2(np.maximum(part, 1)) for part in counts)
     if np.max(logs, initial=0.0) + np.log2(max(len(counts[0]), 1)) < 62:

@@ -1,19 +1,18 @@
 """Columns of rows that may overlap: the packed sets of rows that hold each code, met."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Integers
 from strategies.operators.masks.packed_masks import Bits, Masks, as_columns
 
 COLUMN_BITS = 2**26
 """Entries of the row-by-cell table that are unpacked at a time."""
 
 
-def met_columns(masks: Sequence[Masks], codes: NDArray[np.integer[Any]]) -> sparse.csr_array:
+def met_columns(masks: Sequence[Masks], codes: Integers) -> sparse.csr_array:
     """Return the columns of rows at the cells given by codes.
 
     Parameters
@@ -37,7 +36,7 @@ def met_columns(masks: Sequence[Masks], codes: NDArray[np.integer[Any]]) -> spar
     return sparse.csr_array(sparse.hstack(parts or [empty], format="csr"))
 
 
-def _meet(tables: list[Bits], codes: NDArray[np.integer[Any]], n_rows: int) -> sparse.csc_array:
+def _meet(tables: list[Bits], codes: Integers, n_rows: int) -> sparse.csc_array:
     """Meet, attribute by attribute, the packed sets of rows that hold each code."""
     meet = tables[0][codes[:, 0]]
     for table, column in zip(tables[1:], codes.T[1:], strict=True):

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 
 
 @dataclass(frozen=True, eq=False, repr=False)

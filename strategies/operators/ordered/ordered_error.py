@@ -7,7 +7,7 @@ With ``AᵀA = RᵀR`` and ``G = FᵀF``, ``tr(G (AᵀA)⁻¹) = ||F R⁻¹||_F�
 import numpy as np
 from scipy import linalg
 
-from strategies.operators.base.operator import Array
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.pseudo_inverse import Factors
 from strategies.operators.ordered.ordered_gram import OrderedGram
 

@@ -15,7 +15,8 @@ from functools import cached_property, singledispatch
 
 import numpy as np
 
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.arrays import Array
+from strategies.operators.base.operator import Operator
 from strategies.operators.gram import Gram
 from strategies.operators.masks.energies import Energies, split_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges

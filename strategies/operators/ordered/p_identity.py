@@ -3,16 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from strategies.operators.base.arrays import Array, Numbers, Real
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Operator
-from strategies.operators.base.validation import Real, checked_sizes, real_array, real_sparse
+from strategies.operators.base.operator import Operator
+from strategies.operators.base.validation import checked_sizes, real_array, real_sparse
 from strategies.operators.identity import Identity
 from strategies.operators.masks.energies import Energies, line_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges
@@ -114,7 +113,7 @@ class PIdentity(Operator):
         return sparse.csr_array(self.rows @ _diagonal(1.0 / self.diagonal))
 
     @cached_property
-    def _factor(self) -> Any:
+    def _factor(self) -> tuple[Array, bool]:
         """The Cholesky factor of ``S = I + B Bᵀ``, at least as well conditioned as A."""
         p = self.rows.shape[0]
         check_allocation("systems of PIdentity", (p, p))
@@ -124,7 +123,7 @@ class PIdentity(Operator):
         """Return ``S⁻¹ B @ right``."""
         return np.asarray(linalg.cho_solve(self._factor, self._bent @ right))
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``."""
         checked = self.checked_answers(answers)
         block = checked.reshape(len(checked), -1)

@@ -4,28 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Bools, Integers, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
-from strategies.operators.masks.components import Bools, MaskRows, mask_rows
+from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
-from strategies.operators.masks.residuals import (
-    Residuals,
-    answers_from,
-    residual_answers,
-    table_of,
-)
+from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
 from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply
 from strategies.operators.tables.product_tables import ProductTables
 
@@ -127,7 +121,7 @@ class Marginals(ProductTables):
         """Cut an array with one entry a row into the marginals' parts."""
         return np.split(answers, list(accumulate(self.cells))[:-1])
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one entry for each marginal and cell."""
         codes = self.cell_codes(cells)
         check_allocation("columns of marginals", (len(codes), len(self.weights), 2))
@@ -193,7 +187,7 @@ class Marginals(ProductTables):
         shares = [float(w) ** 2 / c for w, c in zip(self.weights, self.cells, strict=True)]
         return np.asarray((missing == 0) @ np.asarray(shares), dtype=np.float64)
 
-    def residuals(self, answers: NDArray[Any]) -> Residuals:
+    def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
         tables = self.split(checked.reshape(len(checked), -1))

@@ -5,15 +5,14 @@ each set, and whatever n is, nothing of its length is built.
 """
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
-from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
+from strategies.operators.masks.components import Components, MaskRows, components, mask_rows
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
 
@@ -35,7 +34,7 @@ class ProductTables(Operator):
         """Return ``λ_U / n`` for attribute sets (u, d)."""
 
     @abstractmethod
-    def residuals(self, answers: NDArray[Any]) -> Residuals:
+    def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
 
     @property
@@ -57,7 +56,7 @@ class ProductTables(Operator):
         """Least squares cost one pass over the domain and the tables."""
         return True
 
-    def cell_codes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    def cell_codes(self, cells: Integers) -> Longs:
         """Return cells as rows of codes (N, d), from flat numbers too."""
         cells = np.asarray(cells)
         if cells.ndim == 1:
@@ -83,7 +82,7 @@ class ProductTables(Operator):
             )
         return [int(weight) for weight in self.weights]
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
         answers = np.asarray(answers, dtype=np.float64)
         n, k = self.shape[1], answers.reshape(len(answers), -1).shape[1]

@@ -8,16 +8,14 @@ it, with ``DᵀD = k C``: the difference of two codes (k = 2), the three differe
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm
+from strategies.operators.base.operator import Norm
 from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
-from strategies.operators.masks.components import Bools
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, products_over, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
@@ -25,7 +23,7 @@ from strategies.operators.masks.residuals import Residuals
 from strategies.operators.tables.product_tables import ProductTables
 
 
-def differences(n: int) -> NDArray[np.int64]:
+def differences(n: int) -> Longs:
     """Return the integer matrix D of an attribute of n codes.
 
     Examples
@@ -154,7 +152,7 @@ class ResidualMarginals(ProductTables):
             table = along(differences(self.domain_sizes[i]).T, table, axis)
         return table.reshape(prod(sizes), k)
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of columns of D, set by set."""
         codes = self.cell_codes(cells)
         parts = [
@@ -169,7 +167,7 @@ class ResidualMarginals(ProductTables):
         ]
         return sparse.csr_array(sparse.vstack(blocks))
 
-    def _column_entries(self, codes: NDArray[np.int64]) -> tuple[int, int]:
+    def _column_entries(self, codes: Longs) -> tuple[int, int]:
         return len(codes), sum(self.rows)
 
     def to_sparse(self) -> sparse.csr_array:
@@ -238,7 +236,7 @@ class ResidualMarginals(ProductTables):
         values[number[: len(own)]] = own
         return values[number[len(own) :]]
 
-    def residuals(self, answers: NDArray[Any]) -> Residuals:
+    def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
         tables = checked.reshape(len(checked), -1)
@@ -257,7 +255,7 @@ def residual_scales(sizes: Sequence[int], sets: Bools) -> Array:
     return products_over(sets, np.array([difference_scale(size) / size for size in sizes]))
 
 
-def along(matrix: NDArray[Any], tensor: Array, axis: int) -> Array:
+def along(matrix: Longs, tensor: Array, axis: int) -> Array:
     """Multiply one axis of an array by a matrix."""
     return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
 
