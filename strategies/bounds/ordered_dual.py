@@ -14,7 +14,8 @@ diagonals (Hale, Higham, Trefethen 2008), in place of a spectrum.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, special
+import scipy
+from scipy import linalg
 
 from strategies.bounds.dual_weights import MARGIN
 from strategies.operators import Array
@@ -77,9 +78,9 @@ def root_diagonal(diagonal: Array, side: Array) -> Array:
     smallest = linalg.eigvalsh_tridiagonal(diagonal, side, select="i", select_range=(0, 0))[0]
     smallest = max(float(smallest), 1e-15 * float(largest)) * (1 - 1e-9)
     ratio = smallest / (float(largest) * (1 + 1e-9))
-    period = float(special.ellipkm1(ratio))
+    period = float(scipy.special.ellipkm1(ratio))
     places = (np.arange(NODES) + 0.5) * period / NODES
-    sine, cosine, delta, _ = special.ellipj(places, 1.0 - ratio)
+    sine, cosine, delta, _ = scipy.special.ellipj(places, 1.0 - ratio)
     shifts = smallest * (sine / cosine) ** 2
     shares = (2.0 * period * np.sqrt(smallest) / (np.pi * NODES)) * delta / cosine**2
     return np.asarray(inverse_diagonals(diagonal, side, np.asarray(shifts, np.float64)) @ shares)

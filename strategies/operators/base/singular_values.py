@@ -33,7 +33,7 @@ def singular_values(matrix: Array) -> tuple[Array, Array]:
     >>> singular_values(np.diag([3.0, 4.0]))[0].tolist()
     [4.0, 3.0]
     """
-    _check_finite(matrix)
+    check_finite(matrix)
     try:
         _, values, right = linalg.svd(matrix, full_matrices=False, check_finite=False)
         return values, right
@@ -53,7 +53,7 @@ def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Ar
     ValueError
         If the matrix is not finite.
     """
-    _check_finite(matrix)
+    check_finite(matrix)
     try:
         return np.asarray(linalg.lstsq(matrix, right, cond=cond)[0])
     except linalg.LinAlgError:
@@ -62,7 +62,8 @@ def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Ar
         return np.asarray(solved / unit)
 
 
-def _check_finite(matrix: Array) -> None:
+def check_finite(matrix: Array) -> None:
+    """Refuse NaN and infinity."""
     if not np.isfinite(matrix).all():
         raise ValueError(
             f"matrix of shape {matrix.shape} contains NaN or infinity: expected finite numbers. "
