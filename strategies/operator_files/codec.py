@@ -4,20 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from strategies.operator_files.composed import COMPOSED
-from strategies.operator_files.explicit import EXPLICIT
-from strategies.operator_files.ordered import ORDERED
-from strategies.operator_files.product_domain import PRODUCT_DOMAIN
 from strategies.operator_files.reader import Fetch, Node, OperatorFileError, Reader
+from strategies.operator_files.rules import RULES
 from strategies.operator_files.writer import Writer
 from strategies.operators import Operator
 from strategies.operators.base.arrays import Numbers
 
-RULES = (*EXPLICIT, *PRODUCT_DOMAIN, *ORDERED, *COMPOSED)
-"""One rule for each structure."""
-
-_BY_TYPE = {rule.structure: rule for rule in RULES}
-_BY_KIND = {rule.kind: rule for rule in RULES}
+_BY_TYPE = {rule.structure: (rule.kind, rule.write) for rule in RULES}
+_BY_KIND = {rule.kind: (rule.fields, rule.read) for rule in RULES}
 
 
 def encode(operator: Operator, prefix: str = "") -> tuple[Node, dict[str, Numbers]]:

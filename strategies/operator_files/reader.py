@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,20 +49,8 @@ class Nesting:
         self._depth -= 1
 
 
-class ReadRule(Protocol):
-    """What a `Reader` asks of a structure's rule."""
-
-    @property
-    def kind(self) -> str:
-        """The structure's name in files."""
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields of its node."""
-
-    @property
-    def read(self) -> "Callable[[Node, Reader], Operator]":
-        """From the fields of a node to the operator, or an error."""
+ReadRules = Mapping[str, tuple[tuple[str, ...], "Callable[[Node, Reader], Operator]"]]
+"""By kind: the fields of a node, and what makes an operator of them."""
 
 
 class Reader:
@@ -70,14 +58,14 @@ class Reader:
 
     Parameters
     ----------
-    rules : mapping of str to ReadRule
+    rules : mapping of str to fields and callable
     fetch : callable
         Returns the array of a name, type and shape, or raises.
     prefix : str
         What the arrays' names begin with.
     """
 
-    def __init__(self, rules: Mapping[str, ReadRule], fetch: Fetch, prefix: str) -> None:
+    def __init__(self, rules: ReadRules, fetch: Fetch, prefix: str) -> None:
         self._rules = rules
         self._fetch = fetch
         self._prefix = prefix
@@ -85,20 +73,20 @@ class Reader:
         self._sizes = self._work = 0
         self.names: set[str] = set()
 
-    def operator(self, data: object) -> Operator:
+    def operator(self, data: object, where: str = "") -> Operator:
         """Return the operator of a node."""
         kind = data.get("kind") if isinstance(data, dict) else None
-        rule = self._rules.get(kind) if isinstance(kind, str) else None
-        if rule is None:
+        if not isinstance(kind, str) or kind not in self._rules:
             raise OperatorFileError(
                 f"kind={str(kind)[:40]!r}: expected one of {sorted(self._rules)}."
             )
+        fields, read = self._rules[kind]
         with self._nesting:
-            return rule.read(self.fields(data, {"kind", *rule.fields}, rule.kind), self)
+            return read(self.fields(data, {"kind", *fields}, kind), self)
 
-    def operators(self, data: object) -> list[Operator]:
+    def operators(self, data: object, where: str) -> list[Operator]:
         """Return the operators of a list of nodes, at least one."""
-        return [self.operator(item) for item in self.items(data, "list of operators")]
+        return [self.operator(item) for item in self.items(data, where)]
 
     @staticmethod
     def fields(data: object, names: set[str], where: str) -> Node:
@@ -121,8 +109,7 @@ class Reader:
             raise OperatorFileError(f"{where}: expected a whole number of at least {least}.")
         return data
 
-    @staticmethod
-    def number(data: object, where: str) -> int | float:
+    def number(self, data: object, where: str) -> int | float:
         """Return a finite number."""
         if isinstance(data, bool) or not isinstance(data, int | float) or not isfinite(data):
             raise OperatorFileError(f"{where}: expected a finite number.")
