@@ -39,16 +39,16 @@ class Rule:
         """Return the rule of a structure that is made from its fields' values, in their order."""
 
         def write(operator: Operator, writer: Writer) -> Node:
-            values = {
-                name: getattr(operator, one.attribute or name) for name, one in fields.items()
+            return {
+                name: one.write(writer, getattr(operator, one.attribute or name))
+                for name, one in fields.items()
             }
-            return {name: one.write(writer, values[name]) for name, one in fields.items()}
 
         def read(data: Node, reader: Reader) -> Operator:
-            where = {name: f"{kind}: {name}" for name in fields}
-            return structure(
-                *(f.read(reader, data[name], where[name]) for name, f in fields.items())
-            )
+            values = [
+                one.read(reader, data[name], f"{kind}: {name}") for name, one in fields.items()
+            ]
+            return structure(*values)
 
         return cls(kind, structure, write, read, tuple(fields))
 

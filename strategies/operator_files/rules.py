@@ -1,6 +1,5 @@
 """One rule for each structure: what stands in files, in the order in which it is made from it."""
 
-
 from strategies.operator_files.paths import read_row_kronecker, write_row_kronecker
 from strategies.operator_files.reader import MAX_CELLS, OperatorFileError, Reader
 from strategies.operator_files.rule import Field, Rule, array_field

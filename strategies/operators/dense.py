@@ -11,7 +11,7 @@ from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Operator, explicit
 from strategies.operators.base.validation import checked_sizes, real_array
-from strategies.operators.masks.energies import Energies, line_energies, structure_energies
+from strategies.operators.masks.energies import line_energies, structure_energies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +75,4 @@ class Dense(Operator):
 explicit.register(np.ndarray, Dense)
 
 
-@structure_energies.register
-def dense_energies(workload: Dense) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
-    return line_energies(workload)
+structure_energies.register(Dense, line_energies)

@@ -9,7 +9,7 @@ from strategies.operators.base.arrays import Array
 from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.operator import Operator, explicit
 from strategies.operators.base.validation import checked_sizes, real_sparse
-from strategies.operators.masks.energies import Energies, line_energies, structure_energies
+from strategies.operators.masks.energies import line_energies, structure_energies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,4 @@ class Sparse(Operator):
 explicit.register(sparse.csr_array, Sparse)
 
 
-@structure_energies.register
-def sparse_energies(workload: Sparse) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
-    return line_energies(workload)
+structure_energies.register(Sparse, line_energies)

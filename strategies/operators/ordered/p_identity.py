@@ -13,7 +13,7 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Operator
 from strategies.operators.base.validation import checked_sizes, real_array, real_sparse
 from strategies.operators.identity import Identity
-from strategies.operators.masks.energies import Energies, line_energies, structure_energies
+from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 
@@ -163,10 +163,7 @@ class PIdentity(Operator):
         return float(sum(self.errors_of(band).sum() for band in bands))
 
 
-@structure_energies.register
-def p_identity_energies(workload: PIdentity) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
-    return line_energies(workload)
+structure_energies.register(PIdentity, line_energies)
 
 
 def row_bands(workload: Operator) -> Iterator[Array]:

@@ -1,0 +1,56 @@
+"""0/1 matrices with one 1 in every column: each cell lies in one row."""
+
+from abc import abstractmethod
+
+import numpy as np
+from scipy import sparse
+
+from strategies.operators.base.arrays import Integers, Longs
+from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.scaled import Scaled
+
+
+class SingleEntries(Operator):
+    """A matrix known by the row in which every column has its 1."""
+
+    @abstractmethod
+    def rows_of(self, cells: Longs) -> Longs:
+        """Return the row of every cell, given by flat numbers."""
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def entries(self) -> int:
+        """One a cell."""
+        return self.shape[1]
+
+    @property
+    def is_binary(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def has_cheap_inverse(self) -> bool:
+        """True: cells of one row share its answer."""
+        return True
+
+    def columns(self, cells: Integers) -> sparse.csr_array:
+        """Return the columns at the given cells: one 1 each."""
+        rows = self.rows_of(self.flat_cells(cells))
+        entries = (np.ones(len(rows), dtype=np.int64), (rows, np.arange(len(rows))))
+        return sparse.csr_array(entries, shape=(self.shape[0], len(rows)))
+
+    def uniform_column_norm(self, norm: Norm) -> float:
+        """Return 1."""
+        return 1.0
+
+    def integer_sensitivity(self, norm: Norm) -> int:
+        """Return 1."""
+        return 1
+
+    def rounded(self, scale: int) -> Operator:
+        """Return ``scale`` times the matrix."""
+        return Scaled(scale, self)
