@@ -20,11 +20,10 @@ from strategies.operators.masks.disjoint_groups import (
     numbered_groups,
 )
 from strategies.operators.masks.energies import Energies, row_energies, structure_energies
-from strategies.operators.masks.group_columns import columns_by_group
 from strategies.operators.masks.halves import Halves
 from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
+from strategies.operators.masks.mask_columns import columns_by_group, met_columns
 from strategies.operators.masks.mask_grams import hadamard_gram, repeated_gram
-from strategies.operators.masks.met_columns import met_columns
 from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,

@@ -26,7 +26,7 @@ from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.dense import Dense
 from strategies.operators.identity import Identity
-from strategies.operators.ordered.ordered_error import ordered_error
+from strategies.operators.ordered.ordered_gram import ordered_error
 from strategies.operators.product import Product
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from strategies.operators.base.arrays import Integers, Longs
+from strategies.operators.masks.distinct_rows import members
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
 
@@ -30,8 +31,7 @@ def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]])
     masks_of : callable
         Returns the masks of some rows, one for each attribute; called for one group at a time.
     """
-    order = np.argsort(numbers, kind="stable")
-    for rows in np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(order) else []:
+    for rows in members(numbers):
         pair = overlapping_pair(masks_of(rows))
         if pair is not None:
             raise ValueError(

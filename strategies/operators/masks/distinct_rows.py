@@ -28,3 +28,11 @@ def combinations(table: Numbers) -> tuple[Longs, Longs]:
         keys = number * len(values) + codes.ravel()
         _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     return first, number.ravel()
+
+
+def members(number: Longs) -> list[Longs]:
+    """Return the rows of every number from 0 on, each in order."""
+    if not len(number):
+        return []
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(number))[:-1])

@@ -50,10 +50,7 @@ class Energies:
     @cached_property
     def maximal(self) -> Bools:
         """The sets that lie in no other: some marginal must contain each of them."""
-        count = self.sets.sum(axis=1)
-        inside = self.sets.astype(np.float32) @ self.sets.T.astype(np.float32)
-        strictly = (inside == count[:, None]) & (count[None, :] > count[:, None])
-        return np.asarray(self.sets[~strictly.any(axis=1)])
+        return self.sets[is_maximal(self.sets)]
 
     @cached_property
     def ranks(self) -> Array:
@@ -77,6 +74,14 @@ def structure_energies(workload: Operator) -> Energies | None:
     The rule of a structure stands beside its class.
     """
     return None
+
+
+def is_maximal(sets: Bools) -> Bools:
+    """Tell which of some distinct sets lie in no other."""
+    count = sets.sum(axis=1)
+    inside = sets.astype(np.float32) @ sets.T.astype(np.float32)
+    strictly = (inside == count[:, None]) & (count > count[:, None])
+    return np.asarray(~strictly.any(axis=1))
 
 
 def positive_energies(

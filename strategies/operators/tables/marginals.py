@@ -1,6 +1,5 @@
 """Weighted marginals of a product domain, without anything of the domain's length."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -12,7 +11,6 @@ from strategies.operators.base.arrays import Array, Bools, Integers, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
@@ -27,7 +25,7 @@ MOST_BLOCKS = 64
 """Tables up to which marginals are taken for Kronecker products."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Marginals(ProductTables):
     """``θ_S`` times the marginal table on attribute set S, for each S, on top of each other.
 
@@ -55,24 +53,7 @@ class Marginals(ProductTables):
     ((8, 6), 1.0)
     """
 
-    attribute_sets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
     singular, plural = "marginal", "marginals"
-
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        attribute_sets: Sequence[Sequence[int]],
-        weights: Sequence[float],
-    ) -> None:
-        object.__setattr__(self, "sizes", attribute_sizes(sizes))
-        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
-        if len(set(sets)) != len(sets) or not sets:
-            raise ValueError(
-                f"attribute_sets={list(attribute_sets)!r}: expected at least one set, each once."
-            )
-        object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
     @property
     def cells(self) -> tuple[int, ...]:

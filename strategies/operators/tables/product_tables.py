@@ -5,6 +5,8 @@ each set, and whatever n is, nothing of its length is built.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numb
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
+from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
 from strategies.operators.masks.components import Components, MaskRows, components, mask_rows
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
@@ -20,6 +23,7 @@ TOLERANCE = 1e-12
 """Share of a workload's energy that may lie outside the row space."""
 
 
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ProductTables(Operator):
     """Weighted tables over attribute sets, with columns that all have the same norm.
 
@@ -28,6 +32,23 @@ class ProductTables(Operator):
 
     attribute_sets: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...]
+    singular, plural = "table", "tables"
+    """What a message calls them."""
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        attribute_sets: Sequence[Sequence[int]],
+        weights: Sequence[float],
+    ) -> None:
+        object.__setattr__(self, "sizes", attribute_sizes(sizes))
+        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
+        if len(set(sets)) != len(sets) or not sets:
+            raise ValueError(
+                f"attribute_sets={list(attribute_sets)!r}: expected at least one set, each once."
+            )
+        object.__setattr__(self, "attribute_sets", sets)
+        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
     @abstractmethod
     def eigenvalues(self, sets: Bools) -> Array:
@@ -163,9 +184,6 @@ class ProductTables(Operator):
                 f"{self.singular} that contains every attribute those rows restrict."
             )
         return values
-
-    singular, plural = "table", "tables"
-    """What a message calls them."""
 
 
 def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:

@@ -15,7 +15,6 @@ from scipy import sparse
 from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm
-from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, products_over, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
@@ -57,7 +56,7 @@ def difference_rows(n: int) -> int:
     return n if n > 3 or n == 1 else n * (n - 1) // 2
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ResidualMarginals(ProductTables):
     """``θ_U`` times ``⊗ (D on U, the row of ones elsewhere)``, for each attribute set U.
 
@@ -84,8 +83,6 @@ class ResidualMarginals(ProductTables):
            [ 1.,  1., -1., -1.]])
     """
 
-    attribute_sets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
     singular, plural = "residual marginal", "residual marginals"
 
     def __init__(
@@ -94,17 +91,12 @@ class ResidualMarginals(ProductTables):
         attribute_sets: Sequence[Sequence[int]],
         weights: Sequence[float],
     ) -> None:
-        object.__setattr__(self, "sizes", attribute_sizes(sizes))
-        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
-        if len(set(sets)) != len(sets) or not sets:
-            raise ValueError(f"attribute_sets={sets!r}: expected at least one set, each once.")
-        if any(sizes[i] == 1 for chosen in sets for i in chosen):
+        super().__init__(sizes, attribute_sets, weights)
+        if any(self.domain_sizes[i] == 1 for chosen in self.attribute_sets for i in chosen):
             raise ValueError(
                 "attribute_sets names an attribute of one code: expected attributes that differ "
                 "between cells."
             )
-        object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
     @property
     def rows(self) -> tuple[int, ...]:
