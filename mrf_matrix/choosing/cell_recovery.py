@@ -157,7 +157,7 @@ def _marginal_squares(matrix: Marginals, weights: Array) -> Array:
         )
     check_allocation("answers of sums of cells", (matrix.shape[0], weights.shape[1]))
     answers = np.zeros((matrix.shape[0], weights.shape[1]))
-    first = sum(matrix.cells[:place])
+    first = sum(matrix.rows[:place])
     answers[first : first + matrix.shape[1]] = weights / own[place]
     return np.asarray((weights * matrix.least_squares(answers)).sum(axis=0))
 

@@ -123,7 +123,7 @@ def weighted(workload: Operator, weights: ArrayLike) -> Operator:
         return workload
     roots = np.sqrt(values)
     if isinstance(workload, Marginals):
-        tables = np.split(roots, np.cumsum(workload.cells)[:-1])
+        tables = np.split(roots, np.cumsum(workload.rows)[:-1])
         if all((table == table[0]).all() for table in tables):
             own = [w * float(t[0]) for w, t in zip(workload.weights, tables, strict=True)]
             return Marginals(workload.domain_sizes, workload.attribute_sets, own)

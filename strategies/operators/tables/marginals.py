@@ -1,8 +1,6 @@
 """Weighted marginals of a product domain, without anything of the domain's length."""
 
 from dataclasses import dataclass
-from itertools import accumulate
-from math import prod
 
 import numpy as np
 from scipy import sparse
@@ -10,7 +8,7 @@ from scipy import sparse
 from strategies.operators.base.arrays import Array, Bools, Integers, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.operator import Operator
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
@@ -56,17 +54,6 @@ class Marginals(ProductTables):
     singular, plural = "marginal", "marginals"
 
     @property
-    def cells(self) -> tuple[int, ...]:
-        """Number of cells of each marginal, as exact integers."""
-        sizes = self.domain_sizes
-        return tuple(prod(sizes[i] for i in chosen) for chosen in self.attribute_sets)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows (all marginals' cells) and columns (the domain's), as exact integers."""
-        return sum(self.cells), prod(self.domain_sizes)
-
-    @property
     def entries(self) -> int:
         """One for each marginal in every column."""
         return len(self.weights) * self.shape[1]
@@ -76,39 +63,13 @@ class Marginals(ProductTables):
         """A column has one entry for each marginal."""
         return True
 
-    # Action ---------------------------------------------------------------------------------
-
-    def _matmat(self, right: Array) -> Array:
-        tensor, k = right.reshape(*self.domain_sizes, right.shape[1]), right.shape[1]
-        blocks = []
-        for chosen, weight, cells in zip(
-            self.attribute_sets, self.weights, self.cells, strict=True
-        ):
-            rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
-            blocks.append(weight * tensor.sum(axis=rest).reshape(cells, k))
-        return np.concatenate(blocks)
-
-    def _rmatmat(self, left: Array) -> Array:
-        check_allocation("a vector over the domain", (self.shape[1], left.shape[1]))
-        result = np.zeros((*self.domain_sizes, left.shape[1]))
-        for chosen, weight, table in zip(
-            self.attribute_sets, self.weights, self.split(left), strict=True
-        ):
-            kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
-            result += weight * table.reshape(*kept, -1)
-        return result.reshape(-1, left.shape[1])
-
-    def split(self, answers: Array) -> list[Array]:
-        """Cut an array with one entry a row into the marginals' parts."""
-        return np.split(answers, list(accumulate(self.cells))[:-1])
-
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one entry for each marginal and cell."""
         codes = self.cell_codes(cells)
         check_allocation("columns of marginals", (len(codes), len(self.weights), 2))
         rows = np.empty((len(codes), len(self.weights)), dtype=np.int64)
         first = 0
-        for j, (chosen, size) in enumerate(zip(self.attribute_sets, self.cells, strict=True)):
+        for j, (chosen, size) in enumerate(zip(self.attribute_sets, self.rows, strict=True)):
             shape = tuple(self.domain_sizes[i] for i in chosen)
             parts = tuple(codes[:, i] for i in chosen)
             rows[:, j] = first + (np.ravel_multi_index(parts, shape) if chosen else 0)
@@ -123,21 +84,6 @@ class Marginals(ProductTables):
         check_allocation("nonzeros of marginals", (self.shape[1], len(self.weights), 2))
         return self.columns(np.arange(self.shape[1]))
 
-    # Norms ----------------------------------------------------------------------------------
-
-    def uniform_column_norm(self, norm: Norm) -> float:
-        """Return ``Σ θ`` ("l1") or ``sqrt(Σ θ²)`` ("l2"), the norm of every column."""
-        weights = np.asarray(self.weights, dtype=np.float64)
-        return float(weights.sum() if norm == "l1" else np.sqrt(weights @ weights))
-
-    def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row: ``θ_S² Π_{i ∉ S} n_i``."""
-        n = self.shape[1]
-        squares = [
-            w**2 * float(n // cells) for w, cells in zip(self.weights, self.cells, strict=True)
-        ]
-        return np.repeat(squares, self.cells)
-
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, from the rows' masks where the columns are out of reach."""
         return super().row_gram() if fits(self.shape) else self.by_rows().row_gram()
@@ -146,26 +92,11 @@ class Marginals(ProductTables):
         """Return the same matrix as weighted rows of masks."""
         return marginal_rows(self.domain_sizes, self.attribute_sets, self.weights)
 
-    def rounded(self, scale: int) -> "Marginals":
-        """Return the marginals with integer weights ``round(scale * θ_S)``.
-
-        A weight that rounds to zero keeps its rows, all zero, so that answers keep their places.
-        """
-        weights = [round(weight * scale) for weight in self.weights]
-        return Marginals(self.domain_sizes, self.attribute_sets, weights)
-
-    def integer_sensitivity(self, norm: Norm) -> int:
-        """Return ``Σ θ`` or ``Σ θ²`` of integer weights, exactly, as a Python integer."""
-        power = 1 if norm == "l1" else 2
-        return int(sum(weight**power for weight in self.integer_weights()))
-
-    # Inverses -------------------------------------------------------------------------------
-
     def eigenvalues(self, sets: Bools) -> Array:
         """Return ``λ_U / n = Σ_{S ⊇ U} θ_S² / Π_{i ∈ S} n_i`` for attribute sets (u, d)."""
         check_allocation("containment of attribute sets", (len(sets), len(self.weights)), 4)
         missing = sets.astype(np.float32) @ (~self.set_table).T.astype(np.float32)
-        shares = [float(w) ** 2 / c for w, c in zip(self.weights, self.cells, strict=True)]
+        shares = [float(w) ** 2 / c for w, c in zip(self.weights, self.rows, strict=True)]
         return np.asarray((missing == 0) @ np.asarray(shares), dtype=np.float64)
 
     def residuals(self, answers: Numbers) -> Residuals:
@@ -242,7 +173,7 @@ def marginals_answers(
         [
             float(weight) / cells * table_of(chosen, residuals, sizes)
             for chosen, weight, cells in zip(
-                workload.attribute_sets, workload.weights, workload.cells, strict=True
+                workload.attribute_sets, workload.weights, workload.rows, strict=True
             )
         ]
     )

@@ -5,50 +5,24 @@ each set, and whatever n is, nothing of its length is built.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
+from strategies.operators.base.arrays import Array, Bools, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.operator import Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
-from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
 from strategies.operators.masks.components import Components, MaskRows, components, mask_rows
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
+from strategies.operators.tables.weighted_tables import WeightedTables
 
 TOLERANCE = 1e-12
 """Share of a workload's energy that may lie outside the row space."""
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class ProductTables(Operator):
-    """Weighted tables over attribute sets, with columns that all have the same norm.
-
-    Subclasses are frozen dataclasses with `sizes`, `attribute_sets` and `weights`.
-    """
-
-    attribute_sets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
-    singular, plural = "table", "tables"
-    """What a message calls them."""
-
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        attribute_sets: Sequence[Sequence[int]],
-        weights: Sequence[float],
-    ) -> None:
-        object.__setattr__(self, "sizes", attribute_sizes(sizes))
-        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
-        if len(set(sets)) != len(sets) or not sets:
-            raise ValueError(
-                f"attribute_sets={list(attribute_sets)!r}: expected at least one set, each once."
-            )
-        object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
+class ProductTables(WeightedTables):
+    """Weighted tables whose Gram is a combination of the components' projections."""
 
     @abstractmethod
     def eigenvalues(self, sets: Bools) -> Array:
@@ -59,49 +33,9 @@ class ProductTables(Operator):
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
 
     @property
-    def domain_sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes (never None here)."""
-        assert self.sizes is not None
-        return self.sizes
-
-    @property
-    def set_table(self) -> Bools:
-        """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
-        table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)
-        for row, chosen in zip(table, self.attribute_sets, strict=True):
-            row[list(chosen)] = True
-        return table
-
-    @property
     def has_cheap_inverse(self) -> bool:
         """Least squares cost one pass over the domain and the tables."""
         return True
-
-    def cell_codes(self, cells: Integers) -> Longs:
-        """Return cells as rows of codes (N, d), from flat numbers too."""
-        cells = np.asarray(cells)
-        if cells.ndim == 1:
-            return np.stack(np.unravel_index(cells, self.domain_sizes), axis=1).astype(np.int64)
-        sizes = np.asarray(self.domain_sizes)
-        if cells.shape[1:] != sizes.shape or (cells < 0).any() or (cells >= sizes).any():
-            raise ValueError(
-                f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
-                f"{len(sizes)} codes, each from 0 up to the attribute's size {tuple(sizes)} less 1."
-            )
-        return cells.astype(np.int64, copy=False)
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, shape (n,), refused above the memory cap."""
-        check_allocation("column norms", self.shape[1:])
-        return np.full(self.shape[1], self.sensitivity(norm))
-
-    def integer_weights(self) -> list[int]:
-        """Return the weights as Python integers, or refuse."""
-        if not all(isinstance(weight, int) for weight in self.weights):
-            raise ValueError(
-                f"weights={self.weights!r}: expected integers. Round the {self.plural} first."
-            )
-        return [int(weight) for weight in self.weights]
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""

@@ -5,7 +5,7 @@ it, with ``DᵀD = k C``: the difference of two codes (k = 2), the three differe
 (k = 3), and ``n I - J`` otherwise (k = n²). Of these the columns have the smallest L1 norms.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -56,6 +56,11 @@ def difference_rows(n: int) -> int:
     return n if n > 3 or n == 1 else n * (n - 1) // 2
 
 
+def difference_square(n: int) -> int:
+    """Return the squared L2 norm of every row of D."""
+    return n * (n - 1) if n > 3 else 2
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ResidualMarginals(ProductTables):
     """``θ_U`` times ``⊗ (D on U, the row of ones elsewhere)``, for each attribute set U.
@@ -84,6 +89,10 @@ class ResidualMarginals(ProductTables):
     """
 
     singular, plural = "residual marginal", "residual marginals"
+    factor = staticmethod(differences)
+    factor_rows = staticmethod(difference_rows)
+    factor_norm = staticmethod(difference_norm)
+    factor_square = staticmethod(difference_square)
 
     def __init__(
         self,
@@ -97,52 +106,6 @@ class ResidualMarginals(ProductTables):
                 "attribute_sets names an attribute of one code: expected attributes that differ "
                 "between cells."
             )
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """Number of rows of each set, as exact integers."""
-        count = [difference_rows(size) for size in self.domain_sizes]
-        return tuple(prod(count[i] for i in chosen) for chosen in self.attribute_sets)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns, as exact integers."""
-        return sum(self.rows), prod(self.domain_sizes)
-
-    # Action ---------------------------------------------------------------------------------
-
-    def _blocks(self) -> Iterator[tuple[tuple[int, ...], float, slice]]:
-        first = 0
-        for chosen, weight, count in zip(self.attribute_sets, self.weights, self.rows, strict=True):
-            yield chosen, weight, slice(first, first + count)
-            first += count
-
-    def _matmat(self, right: Array) -> Array:
-        tensor = right.reshape(*self.domain_sizes, -1)
-        result = np.empty((self.shape[0], right.shape[1]))
-        for chosen, weight, block in self._blocks():
-            rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
-            table = tensor.sum(axis=rest)
-            for axis, i in enumerate(chosen):
-                table = along(differences(self.domain_sizes[i]), table, axis)
-            result[block] = weight * table.reshape(-1, right.shape[1])
-        return result
-
-    def _rmatmat(self, left: Array) -> Array:
-        check_allocation("a vector over the domain", (self.shape[1], left.shape[1]))
-        result = np.zeros((*self.domain_sizes, left.shape[1]))
-        for chosen, weight, block in self._blocks():
-            kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
-            result += weight * self._spread(chosen, left[block]).reshape(*kept, -1)
-        return result.reshape(-1, left.shape[1])
-
-    def _spread(self, chosen: tuple[int, ...], answers: Array) -> Array:
-        """Return ``(⊗_U D)ᵀ answers``, a table over the cells of U."""
-        sizes, k = [self.domain_sizes[i] for i in chosen], answers.shape[1]  # k may be 0
-        table = answers.reshape(*map(difference_rows, sizes), k)
-        for axis, i in enumerate(chosen):
-            table = along(differences(self.domain_sizes[i]).T, table, axis)
-        return table.reshape(prod(sizes), k)
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of columns of D, set by set."""
@@ -167,19 +130,6 @@ class ResidualMarginals(ProductTables):
         check_allocation("residual marginals", self.shape, 12)
         return self.columns(np.arange(self.shape[1]))
 
-    # Norms ----------------------------------------------------------------------------------
-
-    def _block_norms(self, norm: Norm) -> list[int]:
-        """Return the L1 norms, or squared L2 norms, of the columns of each set at weight one."""
-        single = [difference_norm(size, norm) for size in self.domain_sizes]
-        return [prod(single[i] for i in chosen) for chosen in self.attribute_sets]
-
-    def uniform_column_norm(self, norm: Norm) -> float:
-        """Return the norm of every column: they are all alike."""
-        norms = np.asarray(self._block_norms(norm), dtype=np.float64)
-        weights = np.asarray(self.weights, dtype=np.float64)
-        return float(weights @ norms if norm == "l1" else np.sqrt(weights**2 @ norms))
-
     def largest_entry(self) -> int:
         """Return the largest absolute entry of integer weights, exactly."""
         pairs = zip(self.integer_weights(), self.attribute_sets, strict=True)
@@ -192,28 +142,6 @@ class ResidualMarginals(ProductTables):
     def _largest(self, chosen: tuple[int, ...]) -> int:
         sizes = [self.domain_sizes[i] for i in chosen]
         return prod(size - 1 if size > 3 else 1 for size in sizes)
-
-    def rounded(self, scale: int) -> "ResidualMarginals":
-        """Return the tables with integer weights ``round(scale * θ_U)``."""
-        weights = [round(weight * scale) for weight in self.weights]
-        return ResidualMarginals(self.domain_sizes, self.attribute_sets, weights)
-
-    def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact sensitivity of integer weights, as a Python integer."""
-        power = 1 if norm == "l1" else 2
-        pairs = zip(self.integer_weights(), self._block_norms(norm), strict=True)
-        return int(sum(weight**power * size for weight, size in pairs))
-
-    def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
-        n, squares = self.shape[1], []
-        for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
-            sizes = [self.domain_sizes[i] for i in chosen]
-            lengths = prod((s * (s - 1) if s > 3 else 2) for s in sizes)
-            squares.append(float(weight) ** 2 * lengths * float(n // prod(sizes)))
-        return np.repeat(squares, self.rows)
-
-    # Inverses -------------------------------------------------------------------------------
 
     @property
     def _scales(self) -> Array:
@@ -231,25 +159,20 @@ class ResidualMarginals(ProductTables):
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
-        tables = checked.reshape(len(checked), -1)
+        tables = self.split(checked.reshape(len(checked), -1))
         result: Residuals = {}
-        for (chosen, weight, block), key, scale in zip(
-            self._blocks(), self.set_table, self._scales, strict=True
+        for chosen, weight, key, scale, table in zip(
+            self.attribute_sets, self.weights, self.set_table, self._scales, tables, strict=True
         ):
             if weight:
                 inverse = 1.0 / (float(weight) * scale)
-                result[tuple(map(bool, key))] = inverse * self._spread(chosen, tables[block])
+                result[tuple(map(bool, key))] = inverse * self.spread(chosen, table)
         return result
 
 
 def residual_scales(sizes: Sequence[int], sets: Bools) -> Array:
     """Return ``Π_{i in U} k_i / n_i`` of every attribute set, shape (u,)."""
     return products_over(sets, np.array([difference_scale(size) / size for size in sizes]))
-
-
-def along(matrix: Longs, tensor: Array, axis: int) -> Array:
-    """Multiply one axis of an array by a matrix."""
-    return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
 
 
 @structure_energies.register

@@ -46,7 +46,7 @@ def test_a_gram_has_no_rows(given: dict) -> None:
 
 def test_weights_of_tables_stay_weights_of_tables() -> None:
     workload = examples.marginals((2, 3, 4), 2)
-    cells = workload.cells
+    cells = workload.rows
     found = weighted(workload, np.repeat([4.0, 9.0, 0.25], cells))
     assert isinstance(found, Marginals)
     assert found.weights == (2.0, 3.0, 0.5)
