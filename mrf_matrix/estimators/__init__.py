@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.grown.comparison_forest import (
         ComparisonForestClassifier as ComparisonForestClassifier,
     )
+    from mrf_matrix.estimators.grown.federated_forest import (
+        FederatedForestClassifier as FederatedForestClassifier,
+    )
     from mrf_matrix.estimators.grown.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
     )
@@ -63,6 +66,7 @@ __getattr__, __dir__, __all__ = front_door(
     {
         "design": ("from_design",),
         "grown.comparison_forest": ("ComparisonForestClassifier",),
+        "grown.federated_forest": ("FederatedForestClassifier",),
         "grown.multinomial_forest": ("MultinomialForestClassifier",),
         "grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
         "grown.pure_forest": (
