@@ -17,13 +17,10 @@ from mrf_matrix.federated.systems import (
 from mrf_matrix.forests import BreimanTrees, Forest
 from mrf_matrix.forests.parameters import check_choice
 from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.reports.privacy_report import DENIAL
 from mrf_matrix.voting.voting import forest_votes
 
 MODES = ("collaborative", "ncff", "central")
-
-DENIAL = (
-    "NOT A PRIVATE RELEASE: splits and leaves come from the parties' raw records, without noise."
-)
 
 
 class FederatedForestClassifier(GrownForestClassifier):
@@ -41,8 +38,9 @@ class FederatedForestClassifier(GrownForestClassifier):
     mode : {"collaborative", "ncff", "central"}, default="collaborative"
     n_clients : int, default=10
         Parties k, where `fit` is not told whose each record is.
-    chunks : int, default=2
-        Chunks α that each class is then cut into.
+    chunks : int, optional
+        Chunks α that each class is then cut into: few, and a party sees few classes. By default
+        k, so that every party has some of every class.
     shuffle : {"classes", "chunks"}, default="classes"
         How chunks are dealt, see `deal_chunks`.
     n_trees : int, default=100
@@ -79,7 +77,7 @@ class FederatedForestClassifier(GrownForestClassifier):
     FederatedForestClassifier(n_clients=3, n_trees=12, random_state=0)  # not private
     """
 
-    statement_ = DENIAL
+    statement_ = f"{DENIAL}: splits and leaves come from the parties' raw records, without noise."
 
     def __init__(
         self,
@@ -87,7 +85,7 @@ class FederatedForestClassifier(GrownForestClassifier):
         *,
         mode: Literal["collaborative", "ncff", "central"] = "collaborative",
         n_clients: int = 10,
-        chunks: int = 2,
+        chunks: int | None = None,
         shuffle: str = "classes",
         n_trees: int = 100,
         trees_per_client: int | None = None,
@@ -149,8 +147,9 @@ class FederatedForestClassifier(GrownForestClassifier):
         generator = structure_generator(self.random_state)
         codes, labels, coding = self._encode_training(X, y)
         if clients is None:
+            chunks = self.n_clients if self.chunks is None else self.chunks
             self.clients_ = deal_chunks(
-                labels, self.n_clients, self.chunks, generator, shuffle=self.shuffle
+                labels, self.n_clients, chunks, generator, shuffle=self.shuffle
             )
             k = int(self.n_clients)
         else:
@@ -216,7 +215,8 @@ class FederatedForestClassifier(GrownForestClassifier):
         -------
         ndarray of shape (b,)
         """
-        chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        winner = self.predict_proba(X).argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[winner]
         return chosen
 
 

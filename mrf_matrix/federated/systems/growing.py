@@ -36,7 +36,8 @@ def grow_collaboratively(
 
     The m trees are cut into k subsets. In round r party i grows subset ``(i + r) mod k`` further:
     it draws a bootstrap of its records for each tree, sends them down, and splits the leaves that
-    they reach. After k rounds every party has grown every tree once. What travels are splits.
+    they reach. After k rounds every party has grown every tree once. What travels are splits. A
+    single party grows the centralised forest.
 
     Parameters
     ----------
@@ -75,8 +76,7 @@ def grow_collaboratively(
 
     def grown(subset: int) -> Forest:
         forest = bare_roots(domain, subsets[subset], f"{trees.growth.source} of {k} parties")
-        visits = generators[subset].spawn(n_passes * k)
-        for turn, generator in enumerate(visits):
+        for turn in range(n_passes * k):
             codes, labels = parts[(subset - turn) % k]
             if len(codes):
                 forest = grow_further(
@@ -86,7 +86,7 @@ def grow_collaboratively(
                     trees.growth,
                     centres=centres,
                     nominal=trees.nominal,
-                    random_state=generator,
+                    random_state=generators[subset],
                 )
         return forest
 
