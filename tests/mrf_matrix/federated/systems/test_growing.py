@@ -156,3 +156,15 @@ def test_no_record_and_unknown_means_are_refused():
     forest = RandomTrees(1, 1).grow(domain)
     with pytest.raises(ValueError, match="aggregate='mean'"):
         adjusted_leaves(forest, parts, "mean")
+
+
+def test_one_record_more_decides_whether_a_tree_is_split():
+    """No finite ε holds of published growing: with one record of a class nothing is split."""
+    codes, labels = np.zeros((30, 3), dtype=int), np.zeros(30, dtype=int)
+    other = (np.append(codes, [[5, 5, 5]], axis=0), np.append(labels, 1))
+    domain = Domain.from_sizes([6, 6, 6], 3)
+    trees = replace(TREES, n_trees=40)
+    without = grow_collaboratively(domain, [(codes, labels)], trees, random_state=0)
+    with_it = grow_collaboratively(domain, [other], trees, random_state=0)
+    assert without.n_leaves == 40
+    assert with_it.n_leaves > 50  # it is in most bootstraps, and splits those trees
