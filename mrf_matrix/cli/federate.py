@@ -236,7 +236,7 @@ def forests(
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.domain import Domain
     from mrf_matrix.estimators import FederatedForestClassifier
-    from mrf_matrix.estimators.grown.grown_forest import text_attributes
+    from mrf_matrix.estimators.grown.forest_classifier import text_attributes
     from mrf_matrix.study import compare_systems
 
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")

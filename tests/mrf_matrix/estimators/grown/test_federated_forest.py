@@ -73,8 +73,8 @@ def test_collaboration_beats_separate_trees_where_parties_know_few_classes(digit
 def test_probabilities_are_averages_over_the_trees(mode):
     X, y = load_iris(return_X_y=True)
     model = clone(SMALL).set_params(mode=mode).fit(X, y)
-    leaves = model.forest_.apply(model._encode_queries(X))
-    vectors = model.leaf_probabilities_[leaves].mean(axis=1)
+    leaves = model.forest_.apply(model._codes(X))
+    vectors = model.leaf_values_[leaves].mean(axis=1)
     vectors /= vectors.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), vectors)
     np.testing.assert_array_equal(model.predict(X), vectors.argmax(axis=1))
@@ -93,7 +93,7 @@ def test_given_parties_and_trees_of_each():
     one = clone(SMALL).fit(X, y, clients=np.zeros(len(X)))
     central = clone(SMALL).set_params(mode="central").fit(X, y, clients=np.zeros(len(X)))
     np.testing.assert_array_equal(
-        one.forest_.apply(one._encode_queries(X)), central.forest_.apply(central._encode_queries(X))
+        one.forest_.apply(one._codes(X)), central.forest_.apply(central._codes(X))
     )
 
 
