@@ -37,8 +37,8 @@ class FederatedForestClassifier(LearnedForestClassifier):
 
     Parameters
     ----------
-    criterion, max_features, max_depth, nominal
-        See `BreimanTrees`.
+    max_features : int or "sqrt"
+        Attributes that a node looks at, see `BreimanTrees`.
     min_points : int
         Smallest number of records on either side of a cut: the threshold of the poster's future
         work.
