@@ -112,6 +112,14 @@ def simulate(
         screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
+def place_of(records: "Dataset", by: str) -> int:
+    """Return the number of the attribute that tells parties apart."""
+    names = records.domain.names
+    if by not in names:
+        raise click.ClickException(f"--by {by}: expected an attribute, one of {names}.")
+    return names.index(by)
+
+
 def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]":
     """Return each party's counts, and the parties' names: the attribute's categories."""
     from mrf_matrix.mechanisms import count_cells
@@ -123,14 +131,6 @@ def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]
         for mine in (codes[:, place] == party for party in range(domain.sizes[place]))
     ]
     return parts, [f"{by}={label}" for label in domain.attributes[place].labels]
-
-
-def place_of(records: "Dataset", by: str) -> int:
-    """Return the number of the attribute that tells parties apart."""
-    names = records.domain.names
-    if by not in names:
-        raise click.ClickException(f"--by {by}: expected an attribute, one of {names}.")
-    return names.index(by)
 
 
 def design_of(
