@@ -1,7 +1,7 @@
 """Trees of hyperplanes, as parallel arrays."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,13 @@ class ObliqueForest:
             right = is_right(X, row[moving], at, self.attributes, self.weights, self.threshold)
             node[moving] = self.child[at] + right
         return node.reshape(len(X), self.n_trees)
+
+
+def in_units(forest: ObliqueForest, centre: Array, spread: Array) -> ObliqueForest:
+    """Return the forest that does with x what `forest` does with ``(x - centre) / spread``."""
+    weights = forest.weights / spread[forest.attributes]
+    offset = np.einsum("nm,nm->n", weights, centre[forest.attributes])
+    return replace(forest, weights=weights, threshold=forest.threshold + offset)
 
 
 def joined(forests: Sequence[ObliqueForest]) -> ObliqueForest:

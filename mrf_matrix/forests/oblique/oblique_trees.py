@@ -14,7 +14,13 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.laws import random_subsets
 from mrf_matrix.forests.growth.points import Bootstrap
 from mrf_matrix.forests.oblique.axis_cuts import Level
-from mrf_matrix.forests.oblique.oblique_forest import Cuts, ObliqueForest, is_right, joined
+from mrf_matrix.forests.oblique.oblique_forest import (
+    Cuts,
+    ObliqueForest,
+    in_units,
+    is_right,
+    joined,
+)
 from mrf_matrix.forests.oblique.projections import axis_cuts, projected_cuts
 from mrf_matrix.forests.oblique.proximal_planes import proximal_cuts
 from mrf_matrix.forests.parameters import check_integer
@@ -30,7 +36,8 @@ Split = Literal["axis", "pca", "lda", "mpsvm_t", "mpsvm_p", "mpsvm_n"]
 class ObliqueTrees:
     """Source of rotation and proximal-plane trees: not private, and no paths.
 
-    Every node draws ``round(sqrt(d))`` attributes and looks for one hyperplane over them.
+    Every node draws ``round(sqrt(d))`` attributes, each divided by its standard deviation, and
+    looks for one hyperplane over them.
 
     Parameters
     ----------
@@ -69,7 +76,6 @@ class ObliqueTrees:
         Parameters
         ----------
         X : array of shape (N, d)
-            Attributes of like scale.
         labels : array of int, shape (N,)
         n_classes : int
         random_state : int, Generator or None
@@ -79,15 +85,18 @@ class ObliqueTrees:
         So many trees grow together that their points times squared attributes of a node stay below
         `BATCH` numbers.
         """
-        points, classes = np.ascontiguousarray(X, dtype=np.float64), np.asarray(labels, np.int64)
+        given, classes = np.ascontiguousarray(X, dtype=np.float64), np.asarray(labels, np.int64)
         generator = np.random.default_rng(random_state)
+        centre, spread = given.mean(axis=0), given.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        points = (given - centre) / spread
         m = drawn_attributes(points.shape[1])
         together = max(1, BATCH // (len(points) * m * m))
         grown = [
             self._grow(min(together, self.n_trees - begin), points, classes, n_classes, generator)
             for begin in range(0, self.n_trees, together)
         ]
-        return joined(grown)
+        return in_units(joined(grown), centre, spread)
 
     def _grow(
         self, n_trees: int, X: Array, labels: Longs, k: int, generator: np.random.Generator

@@ -83,7 +83,7 @@ MADE = {
     "Denil": lambda: DenilForestClassifier(DOMAIN, **GROWN),
     "Bernoulli": lambda: BernoulliForestClassifier(DOMAIN, **GROWN),
 }
-NO_CLAIM = {"ComparisonForestClassifier"}
+NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
 
 CHANGES = {
