@@ -238,7 +238,7 @@ class ObliqueForestClassifier(SeedParameters, TreesClassifier):
     ----------
     n_trees, split, min_points
         See `ObliqueTrees`: RoF-PCA is "pca", RoF-LDA "lda", MPSVM-T, -P and -N are "mpsvm_t",
-        "mpsvm_p" and "mpsvm_n".
+        "mpsvm_p" and "mpsvm_n", HobRaF is "hobraf" (with ``min_points=1``, as its figures say).
 
     Examples
     --------

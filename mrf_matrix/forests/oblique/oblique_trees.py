@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.laws import random_subsets
 from mrf_matrix.forests.growth.points import Bootstrap
 from mrf_matrix.forests.oblique.axis_cuts import Level
+from mrf_matrix.forests.oblique.heterogeneous_cuts import heterogeneous_cuts
 from mrf_matrix.forests.oblique.oblique_forest import (
     Cuts,
     ObliqueForest,
@@ -26,10 +26,13 @@ from mrf_matrix.forests.oblique.proximal_planes import proximal_cuts
 from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
 
+MOST_PROBLEMS = 32
+"""Partitions of a node's classes that a classifier tries, about, where there are many classes."""
+
 BATCH = 1 << 22
 """Numbers (points x attributes of a node squared) of the trees that grow together: 32 MB."""
 
-Split = Literal["axis", "pca", "lda", "mpsvm_t", "mpsvm_p", "mpsvm_n"]
+Split = Literal["axis", "pca", "lda", "mpsvm_t", "mpsvm_p", "mpsvm_n", "hobraf"]
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,12 @@ class ObliqueTrees:
     Parameters
     ----------
     n_trees : int, default=100
-    split : {"axis", "pca", "lda", "mpsvm_t", "mpsvm_p", "mpsvm_n"}, default="pca"
+    split : {"axis", "pca", "lda", "mpsvm_t", "mpsvm_p", "mpsvm_n", "hobraf"}, default="pca"
         "axis": the best cut of one attribute. "pca", "lda": the best cut along a principal or a
         discriminant axis of the node's points (rotation forests). "mpsvm_t", "_p", "_n": between
         the proximal planes of two hyperclasses, with Tikhonov's ridge, a cut along one attribute or
-        the null space where these are not defined.
+        the null space where these are not defined. "hobraf": the best of six linear classifiers
+        over partitions of the classes, two of them fitted one node after another by scikit-learn.
     min_points : int, default=5
         Points that a cut leaves on either side.
 
@@ -54,7 +58,8 @@ class ObliqueTrees:
     ----------
     Zhang, Suganthan: Random forests with ensemble of feature spaces. Pattern Recognition 47 (2014);
     Oblique decision tree ensemble via multisurface proximal support vector machine. IEEE Trans.
-    Cybernetics 45 (2015).
+    Cybernetics 45 (2015). Katuwal, Suganthan, Zhang: Heterogeneous oblique random forest. Pattern
+    Recognition 99 (2020).
     """
 
     n_trees: int = 100
@@ -91,7 +96,8 @@ class ObliqueTrees:
         spread = np.where(spread > 0, spread, 1.0)
         points = (given - centre) / spread
         m = drawn_attributes(points.shape[1])
-        together = max(1, BATCH // (len(points) * m * m))
+        problems = MOST_PROBLEMS if self.split == "hobraf" else 1
+        together = max(1, BATCH // (len(points) * m * m * problems))
         grown = [
             self._grow(min(together, self.n_trees - begin), points, classes, n_classes, generator)
             for begin in range(0, self.n_trees, together)
@@ -108,7 +114,7 @@ class ObliqueTrees:
             counts = np.bincount(node * k + labels[record], minlength=n * k).reshape(n, k)
             drawn = np.full(n, drawn_attributes(X.shape[1]))
             attributes = random_subsets(drawn, X.shape[1], generator).T
-            cuts = self._cuts(X, labels, node, record, attributes, counts)
+            cuts = self._cuts(X, labels, node, record, attributes, counts, generator)
             found.append((attributes, cuts, counts))
             kept = np.flatnonzero(cuts.is_cut[node])
             node, record = node[kept], record[kept]
@@ -119,7 +125,14 @@ class ObliqueTrees:
         return assembled(found, n_trees)
 
     def _cuts(
-        self, X: Array, labels: Longs, node: Longs, record: Longs, attributes: Longs, counts: Longs
+        self,
+        X: Array,
+        labels: Longs,
+        node: Longs,
+        record: Longs,
+        attributes: Longs,
+        counts: Longs,
+        generator: np.random.Generator,
     ) -> Cuts:
         """Cut the nodes of several classes that are large enough; the others are leaves."""
         nodes, m = attributes.shape
@@ -134,19 +147,20 @@ class ObliqueTrees:
         level = Level(
             values, labels[record[inside]], number, starts, counts[open_], self.min_points
         )
-        made = CUTS[self.split](level)
+        made = CUTS[self.split](level, generator)
         cuts.weights[open_], cuts.threshold[open_] = made.weights, made.threshold
         cuts.is_cut[open_] = made.is_cut
         return cuts
 
 
-CUTS: Mapping[str, Callable[[Level], Cuts]] = {
-    "axis": axis_cuts,
-    "pca": partial(projected_cuts, axes="pca"),
-    "lda": partial(projected_cuts, axes="lda"),
-    "mpsvm_t": partial(proximal_cuts, repair="tikhonov"),
-    "mpsvm_p": partial(proximal_cuts, repair="parallel"),
-    "mpsvm_n": partial(proximal_cuts, repair="null_space"),
+CUTS: Mapping[str, Callable[[Level, np.random.Generator], Cuts]] = {
+    "axis": lambda level, _: axis_cuts(level),
+    "pca": lambda level, _: projected_cuts(level, "pca"),
+    "lda": lambda level, _: projected_cuts(level, "lda"),
+    "mpsvm_t": lambda level, _: proximal_cuts(level, "tikhonov"),
+    "mpsvm_p": lambda level, _: proximal_cuts(level, "parallel"),
+    "mpsvm_n": lambda level, _: proximal_cuts(level, "null_space"),
+    "hobraf": heterogeneous_cuts,
 }
 
 

@@ -32,18 +32,33 @@ def proximal_cuts(level: Level, repair: Repair) -> Cuts:
     """
     moments = ClassMoments.of(level)
     second, is_grouped = hyperclasses(moments)
-    near, far = (_second_moments(moments.grouped(second), group) for group in (0, 1))
-    lacking = is_singular(near) | is_singular(far)
-    weights, threshold, purity = _better(level, _bisectors(near, far, repair))
+    groups = moments.grouped(second)
+    weights, threshold, purity = between_groups(level, groups, repair)
     served = is_grouped & np.isfinite(weights).all(axis=1)
     if repair == "parallel":
-        served &= ~lacking
+        served &= ~(
+            is_singular(_second_moments(groups, 0)) | is_singular(_second_moments(groups, 1))
+        )
     is_cut = purity > level.purity + USEFUL * level.sizes
     if not served.all():
         along = axis_cuts(level.of(~served))
         weights[~served], threshold[~served] = along.weights, along.threshold
         is_cut[~served] = along.is_cut
     return Cuts(weights, threshold, is_cut)
+
+
+def between_groups(
+    level: Level, groups: ClassMoments, repair: Repair
+) -> tuple[Array, Array, Array]:
+    """Return the better bisector of the planes near to two groups of every node's points.
+
+    Returns
+    -------
+    weights, threshold, purity : ndarray of shape (nodes, m), (nodes,), (nodes,)
+        nan weights where there is no plane; purity of the classes on the two sides.
+    """
+    near, far = (_second_moments(groups, group) for group in (0, 1))
+    return _better(level, _bisectors(near, far, repair))
 
 
 def _second_moments(groups: ClassMoments, group: int) -> Array:

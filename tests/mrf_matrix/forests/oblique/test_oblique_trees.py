@@ -5,13 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
+from scipy.stats import rankdata
 from sklearn.datasets import load_iris
+from sklearn.linear_model import Ridge
 
 from mrf_matrix.forests.oblique import ObliqueTrees, oblique_trees
 from mrf_matrix.forests.oblique.axis_cuts import Level, best_threshold
 from mrf_matrix.forests.oblique.hyperclasses import class_distances, hyperclasses
+from mrf_matrix.forests.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
 from mrf_matrix.forests.oblique.moments import ClassMoments
 from mrf_matrix.forests.oblique.oblique_trees import CUTS
+from mrf_matrix.forests.oblique.partitions import candidate_partitions, ranked_partitions
 from mrf_matrix.forests.oblique.projections import projected_cuts
 from mrf_matrix.forests.oblique.proximal_planes import _nearest_plane
 
@@ -154,7 +158,7 @@ def test_batches_of_trees_are_one_forest(monkeypatch):
     assert (forest.counts[forest.apply(X)].sum(axis=1).argmax(axis=1) == y).mean() > 0.93
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(CUTS)), st.integers(1, 30), st.integers(1, 5), st.integers(0, 2**31))
 def test_nodes_without_a_plane_are_cut_along_an_attribute_or_are_leaves(split, n, d, seed):
     """Constant attributes, equal records and classes of one record: no nan, no crash."""
@@ -166,6 +170,60 @@ def test_nodes_without_a_plane_are_cut_along_an_attribute_or_are_leaves(split, n
     assert np.isfinite(forest.threshold).all()
     assert (forest.counts.sum(axis=1) > 0).all()
     forest.apply(X)
+
+
+def test_partitions_that_keep_classes_pure_and_apart_come_first():
+    counts = np.array([50, 50, 5, 5])
+    places = np.array([0.0, 1.0, 10.0, 11.0])
+    distances = np.abs(places[:, None] - places)
+    tried = candidate_partitions(counts, np.zeros(4, dtype=bool), np.random.default_rng(0))
+    assert len({tuple(one) for one in tried}) == 7
+    ranked = ranked_partitions(tried, counts, distances)
+
+    def merit(one):
+        pure = sum((g**2).sum() / g.sum() for g in (counts[one], counts[~one]))
+        within = max(distances[np.ix_(g, g)].max() for g in (one, ~one))
+        return pure, distances[np.ix_(one, ~one)].min() / within
+
+    merits = np.array([merit(one) for one in ranked])
+    total = sum(rankdata(column) for column in merits.T)
+    assert (np.diff(total) <= 0).all()
+    assert total[0] > total[-1]
+
+
+def test_many_classes_are_parted_in_a_sample_of_ways():
+    counts = np.array([3] * 9 + [0])
+    second = np.arange(10) % 2 == 1
+    tried = candidate_partitions(counts, second, np.random.default_rng(0))
+    assert not tried[:, 9].any()
+    assert 0 < len(tried) <= 9 * 12 + 1
+    assert len({tuple(one) for one in tried}) == len(tried)
+    assert all(0 < one.sum() < 9 for one in tried)
+
+
+@pytest.mark.parametrize("name", sorted(CLASSIFIERS))
+def test_each_classifier_parts_two_groups_that_a_plane_parts(name):
+    rng = np.random.default_rng(0)
+    node = np.repeat([0, 1], 60)
+    group = np.tile([False, True], 60)
+    values = rng.normal(size=(120, 3)) * 0.3 + np.where(group, 2.0, -2.0)[:, None] * [1, 1, 0]
+    counts = np.full((2, 2), 30)
+    level = Level(values, group.astype(int), node, np.array([0, 60]), counts, 1)
+    weights, threshold = CLASSIFIERS[name](GroupedLevel.of(level, group), rng)
+    for one in (0, 1):
+        right = values[node == one] @ weights[one] > threshold[one]
+        wrong = (right != group[node == one]).mean()
+        assert min(wrong, 1 - wrong) == 0
+
+
+def test_least_squares_is_ridge_regression():
+    level = a_level(5, nodes=1, k=2, least=40, most=41)
+    group = level.labels == 1
+    problems = GroupedLevel.of(level, group)
+    weights, threshold = CLASSIFIERS["least_squares"](problems, np.random.default_rng(0))
+    model = Ridge(alpha=1.0).fit(level.values, np.where(group, 1.0, -1.0))
+    assert weights[0] == pytest.approx(model.coef_)
+    assert threshold[0] == pytest.approx(-model.intercept_)
 
 
 def test_equal_seeds_give_equal_trees():
