@@ -59,7 +59,8 @@ def numeric_attribute(name: str, values: Array) -> tuple[Attribute, Array]:
 
     An attribute needs two edges: one or two values get a last bin that no record is in.
     """
-    edges = values[:-1] + np.diff(values) / 2
+    middle = values[:-1] + np.diff(values) / 2
+    edges = np.where(middle > values[:-1], middle, values[1:])  # neighbours have nothing between
     centres = values
     while len(edges) < 2:
         last = max(centres[-1], values[-1])

@@ -85,7 +85,7 @@ MADE = {
     "Bernoulli": lambda: BernoulliForestClassifier(DOMAIN, **GROWN),
     "federated": lambda: FederatedForestClassifier(DOMAIN, n_clients=2, **GROWN),
 }
-NO_CLAIM = {"ComparisonForestClassifier"}
+NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
 
 CHANGES = {
