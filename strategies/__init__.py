@@ -12,6 +12,7 @@ nothing of records or budgets.
 """
 
 from strategies import examples
+from strategies.allocation.allocate import Allocation, allocate
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import families
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
@@ -24,6 +25,7 @@ from strategies.search.select import select
 from strategies.search.smallest_budget import SmallestBudget, smallest_budget
 
 __all__ = [
+    "Allocation",
     "Candidate",
     "Family",
     "Gram",
@@ -36,6 +38,7 @@ __all__ = [
     "Search",
     "SmallestBudget",
     "Strategy",
+    "allocate",
     "evaluate",
     "examples",
     "families",
