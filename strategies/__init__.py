@@ -11,8 +11,10 @@ nothing of records or budgets.
 10.0
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from strategies import examples
-from strategies.allocation.allocate import Allocation, allocate
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import families
 from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, memory_cap
@@ -23,6 +25,10 @@ from strategies.search.objective import evaluate
 from strategies.search.progress import Progress
 from strategies.search.select import select
 from strategies.search.smallest_budget import SmallestBudget, smallest_budget
+
+if TYPE_CHECKING:
+    from strategies.allocation.allocate import Allocation as Allocation
+    from strategies.allocation.allocate import allocate as allocate
 
 __all__ = [
     "Allocation",
@@ -47,3 +53,10 @@ __all__ = [
     "select",
     "smallest_budget",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load the conic room when it is first used."""
+    if name not in ("Allocation", "allocate"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("strategies.allocation.allocate"), name)

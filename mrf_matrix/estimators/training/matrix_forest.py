@@ -1,4 +1,4 @@
-"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
+"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and its baselines."""
 
 from collections.abc import Callable
 from functools import partial
@@ -71,9 +71,11 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         The attributes of each ensemble, by name or position, instead of random ones.
     budget_shares : list of positive numbers, optional
         Shares of the budget, one for each ensemble; equal when not given.
-    allocation : {"matrix", "per_tree", "disjoint"}, default="matrix"
+    allocation : {"matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", \
+"optimal_levels"}, default="matrix"
         "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
-        leaves; "disjoint": each record trains one tree only, drawn by its own coin.
+        leaves; "disjoint": each record trains one tree only, drawn by its own coin; the others:
+        all nodes of the trees, with the literature's weights for each level.
     strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
         Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
         "matrix".
