@@ -20,7 +20,7 @@ from time import perf_counter
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 from test_objectives import TARGETS, WORKLOADS, reference
-from test_ordered_cells import ASKED
+from test_ordered_cells import ASKED, MAKERS
 from test_structured_workloads import MARGINALS, PRODUCTS, marginals
 
 from mrf_matrix import RandomTrees, load_dataset
