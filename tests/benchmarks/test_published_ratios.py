@@ -98,6 +98,8 @@ def table() -> Iterator[Line]:
         seconds = 5.0 if name.startswith("123") else 1.0
         yield Line(name, "l2", lambda _, W=tables: W(), certified, 1 + 1e-9, seconds=seconds)
         yield Line(name, "l1", lambda _, W=tables: W(), over_rows, 1.0)
+    adult = partial(of_cells, partial(marginals, DOMAINS["Adult"]), 3)
+    yield Line("Adult, 3-way", "l2", adult, certified, 1 + 1e-9)
     for (name, order), published in RESIDUAL_PLANNER.items():
         made = partial(of_cells, partial(marginals, DOMAINS[name]), order)
         yield Line(f"{name}, {order}-way", "l2", made, count_rms, published + 5e-4)

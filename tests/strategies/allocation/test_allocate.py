@@ -165,6 +165,7 @@ def test_groups_are_summed_and_equal_columns_merged() -> None:
         ({"objective": "budget"}, ValueError, "expected targets="),
         ({"rows": np.eye(3)}, ValueError, "rows has 3 columns"),
         ({"rows": np.eye(16)[1:]}, RowSpaceError, "does not determine"),
+        ({"rows": np.ones((1, 16)), "workload": np.eye(16)}, RowSpaceError, "does not determine"),
         ({"rows": np.eye(17, 16)}, ValueError, "a row of zeros"),
         ({"workload": Gram(np.eye(16))}, ValueError, "is a Gram"),
         ({"recovery": np.eye(2)}, ValueError, "recovery has shape"),
