@@ -129,8 +129,8 @@ def allocate(
 
     Notes
     -----
-    Dense arrays of (q + m) times the merged cells, and q times m. Some 500 rows take a second,
-    2000 rows half a minute.
+    Dense arrays of (q + m) times the merged cells, and q times m. The total over 2000 nodes of a
+    tree takes some 3 seconds; largest errors and targets have a dense row each, and take longer.
 
     Examples
     --------
