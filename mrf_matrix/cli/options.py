@@ -28,6 +28,11 @@ def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list
         ) from error
 
 
+def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Parse words separated by commas."""
+    return None if value is None else [word.strip() for word in value.split(",")]
+
+
 def exact_number(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> Fraction | float | None:

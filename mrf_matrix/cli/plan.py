@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from mrf_matrix.planning import Plan
 
 
+ALLOCATIONS = (
+    "matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", "optimal_levels",
+    "per_query",
+)  # fmt: skip
+"""As in `mrf_matrix.planning.kinds`, which is not imported for a list of words."""
+
+
 @click.command(name="plan")
 @click.argument("domain")
 @budget_options()
@@ -43,6 +50,13 @@ if TYPE_CHECKING:
 )
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
 @strategy_option("Strategy family, or auto.")
+@click.option(
+    "--allocation",
+    type=click.Choice(ALLOCATIONS),
+    default="matrix",
+    show_default=True,
+    help="matrix, or a baseline of training (subsample: per_query).",
+)
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the mode]")
 @neighboring_option()
 @random_state_option()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.matrices import MatrixDisplay as MatrixDisplay
     from mrf_matrix.plotting.pareto import ParetoDisplay as ParetoDisplay
     from mrf_matrix.plotting.reliability import ReliabilityDisplay as ReliabilityDisplay
+    from mrf_matrix.plotting.row_errors import RowErrorDisplay as RowErrorDisplay
     from mrf_matrix.plotting.strategy_bounds import StrategyBoundDisplay as StrategyBoundDisplay
     from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay as StrategyErrorDisplay
 
@@ -27,6 +28,7 @@ __getattr__, __dir__, __all__ = front_door(
         "matrices": ("MatrixDisplay",),
         "pareto": ("ParetoDisplay",),
         "reliability": ("ReliabilityDisplay",),
+        "row_errors": ("RowErrorDisplay",),
         "strategy_bounds": ("StrategyBoundDisplay",),
         "strategy_error": ("StrategyErrorDisplay",),
     },

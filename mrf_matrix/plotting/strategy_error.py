@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, UNITS, new_axes, tidy
 from mrf_matrix.study import Comparison
 from strategies import Strategy
 from strategies.operators import Norm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-UNITS = {"l1": r"$2/\varepsilon^2$", "l2": r"$1/2\rho$"}
 
 
 class StrategyErrorDisplay:
@@ -77,14 +75,10 @@ class StrategyErrorDisplay:
         ValueError
             If there is none, or they are of both norms: their losses are of different units.
         """
-        norms = sorted({one.norm for one in strategies.values()})
-        if len(norms) != 1:
-            raise ValueError(
-                f"strategies of the norms {norms}: expected at least one, all of one norm."
-            )
+        norm = common_norm(strategies)
         losses = {name: one.loss for name, one in strategies.items()}
         bound = max(one.lower_bound for one in strategies.values())
-        return cls(losses, bound, norms[0], title).plot(ax=ax)
+        return cls(losses, bound, norm, title).plot(ax=ax)
 
     def plot(self, ax: "Axes | None" = None) -> "StrategyErrorDisplay":
         """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
@@ -127,3 +121,19 @@ class StrategyErrorDisplay:
             color=GREY,
             fontsize=9,
         )
+
+
+def common_norm(strategies: Mapping[str, Strategy]) -> Norm:
+    """Return the norm of all strategies.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they are of both norms: their errors are of different units.
+    """
+    norms = sorted({one.norm for one in strategies.values()})
+    if len(norms) != 1:
+        raise ValueError(
+            f"strategies of the norms {norms}: expected at least one, all of one norm."
+        )
+    return norms[0]

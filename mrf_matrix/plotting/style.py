@@ -19,6 +19,8 @@ COLOURS = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#6B6B6B"
+UNITS = {"l1": r"$2/\varepsilon^2$", "l2": r"$1/2\rho$"}
+"""Noise constants behind a loss, for Laplace and for Gaussian noise."""
 HEAT = "cividis"
 """Sequential map, even in lightness for everyone."""
 DIVERGING = "PuOr"

@@ -16,10 +16,18 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import PathSource, RandomTrees
+from mrf_matrix.forests import Forest, PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.planning.kinds.levels import level_strategy
 from mrf_matrix.study.comparison import Comparison, Score
-from mrf_matrix.study.methods import QUERYING, Method, Setting, checked_methods, strategy_of_queries
+from mrf_matrix.study.methods import (
+    LEVEL_METHODS,
+    QUERYING,
+    Method,
+    Setting,
+    checked_methods,
+    strategy_of_queries,
+)
 from mrf_matrix.study.strategy_table import strategy_rows
 from mrf_matrix.voting.voting import check_voting
 from strategies import Family, Strategy, evaluate, select
@@ -65,7 +73,8 @@ def compare(
     domain : Domain or path, optional
         The public domain of a file or a frame.
     methods : sequence of str or Method, optional
-        Keys of `METHODS` and methods of your own; all of `METHODS` by default.
+        Keys and methods of your own; by default all that are listed below. "uniform_levels",
+        "geometric_levels" and "optimal_levels" are known besides.
     trees : path source, optional
         The trees of every method: anything whose ``grow(domain, random_state)`` returns a public
         forest. By default `RandomTrees` with the three parameters below.
@@ -139,8 +148,8 @@ def compare(
     )
     seeds = np.random.SeedSequence(random_state).generate_state(n_splits)
     parts = [study.run_split(number, int(seed)) for number, seed in enumerate(seeds)]
-    workload, selected, _ = parts[0]
-    rows = strategy_rows(workload, selected, settings["epsilons"], neighboring)
+    forest, selected, _ = parts[0]
+    rows = strategy_rows(forest, selected, settings["epsilons"], neighboring)
     scores = tuple(score for _, _, scored in parts for score in scored)
     return Comparison(data.name, settings, rows, scores, compared)
 
@@ -166,14 +175,13 @@ class _Study:
         """Keys of the methods whose strategies serve the test records."""
         return [method.key for method in self.methods if method.key in QUERYING]
 
-    def run_split(self, split: int, seed: int) -> tuple[RowKronecker, Strategy, list[Score]]:
+    def run_split(self, split: int, seed: int) -> tuple[Forest, Strategy, list[Score]]:
         """Grow one forest, choose its strategy, and score every method on one split."""
         total = self.steps_per_split * self.settings["n_splits"]
         done = split * self.steps_per_split
         self.progress(f"split {split + 1}: selecting a strategy", done, total)
         forest = self.trees.grow(self.domain, random_state=seed)
-        workload = path_matrix(forest)
-        strategy = self._strategy_of_leaves(workload, seed)
+        strategy = self._strategy_of_leaves(path_matrix(forest), seed)
         halves = train_test_split(
             self.dataset.codes,
             self.dataset.labels,
@@ -183,7 +191,7 @@ class _Study:
         base = Setting(
             domain=self.domain,
             forest=forest,
-            strategies={"matrix": strategy},
+            strategies={"matrix": strategy, **self._strategies_of_levels(forest)},
             epsilon=1.0,
             voting=self.settings["voting"],
             neighboring=self.settings["neighboring"],
@@ -205,7 +213,7 @@ class _Study:
             scores.append(
                 Score(method.key, epsilon, split, draw, _accuracy(method, setting, halves))
             )
-        return workload, strategy, scores
+        return forest, strategy, scores
 
     def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:
         """Select for the leaves, or take what was given."""
@@ -214,6 +222,11 @@ class _Study:
             return evaluate(workload, given.matrix if isinstance(given, Strategy) else given)
         limit = self.settings["time_limit"]
         return select(workload, method=self.strategy, random_state=seed, time_limit=limit)
+
+    def _strategies_of_levels(self, forest: Forest) -> dict[str, Strategy]:
+        """Return the strategies of those level baselines that are compared."""
+        asked = [one.key for one in self.methods if one in LEVEL_METHODS]
+        return {key: level_strategy(forest, "l1", key.removesuffix("_levels")) for key in asked}
 
     def _strategy_of_queries(self, key: str, base: Setting, queries: Any) -> Strategy:
         """Select for the test records, in a small part of the time: each batch is served once."""

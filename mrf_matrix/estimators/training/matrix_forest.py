@@ -1,4 +1,4 @@
-"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
+"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and its baselines."""
 
 from collections.abc import Callable
 from typing import Self
@@ -69,9 +69,11 @@ class MatrixForestClassifier(
         Depth of the random trees. With "auto" cells are measured, and depth, voting and shrinkage
         are chosen from the release alone, see `choose_forest`; or, where the plan expects more of
         them, tables of single attributes, one tree each.
-    allocation : {"matrix", "per_tree", "disjoint"}
+    allocation : {"matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", \
+"optimal_levels"}
         "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
-        leaves; "disjoint": each record trains one tree only, drawn by its own coin.
+        leaves; "disjoint": each record trains one tree only, drawn by its own coin; the others:
+        all nodes of the trees, with the literature's weights for each level.
     voting : {"hard", "weight", "product", "shares", "posterior"}
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
         The others know the noise or multiply, see `mrf_matrix.voting.ensemble_votes`.

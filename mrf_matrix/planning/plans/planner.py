@@ -64,7 +64,8 @@ default="training"
         The design of a posterior forest, as its classifier takes it. All other parameters of the
         design stay at their defaults in that mode.
     allocation : str, default="matrix"
-        "per_tree" and "disjoint" ("training") or "per_query" ("subsample"): the baselines.
+        The baselines: "per_tree", "disjoint", "uniform_levels", "geometric_levels" and
+        "optimal_levels" ("training") or "per_query" ("subsample").
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
     voting : str, optional
