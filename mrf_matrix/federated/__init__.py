@@ -4,11 +4,13 @@ Each party adds a share of the noise to its own exact answers and sends the sum 
 server opens nothing but the total, which is a `Release` like any other. See docs/federated.md.
 """
 
-from mrf_matrix.federated.coarse import CoarseStrategyError
 from mrf_matrix.federated.contribution import CapacityError, Contribution, contribution
-from mrf_matrix.federated.design import FederatedDesign, federate
-from mrf_matrix.federated.message_bytes import RoundBytes, message_bytes
-from mrf_matrix.federated.messages import (
+from mrf_matrix.federated.network import Network
+from mrf_matrix.federated.opening import release_of, session_of
+from mrf_matrix.federated.shares.coarse import CoarseStrategyError
+from mrf_matrix.federated.shares.design import FederatedDesign, federate
+from mrf_matrix.federated.sums.message_bytes import RoundBytes, message_bytes
+from mrf_matrix.federated.sums.messages import (
     AlteredMessageError,
     BelowThresholdError,
     Message,
@@ -16,9 +18,7 @@ from mrf_matrix.federated.messages import (
     ProtocolError,
     ReplayedMessageError,
 )
-from mrf_matrix.federated.network import Network
-from mrf_matrix.federated.opening import release_of, session_of
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.sums.session import Session
 
 __all__ = [
     "AlteredMessageError",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import ProtocolError
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.mechanisms import (
     CellCounts,
     NoiseLaw,

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mrf_matrix.federated.contribution import contribution
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import ROUNDS, Message, ProtocolError
 from mrf_matrix.federated.opening import release_of
-from mrf_matrix.federated.party import PartyState, check_request, party_step, supplied
-from mrf_matrix.federated.party_record import packed_state, unpacked_state
-from mrf_matrix.federated.server import ServerState, opened_sum, server_next, server_receive
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError
+from mrf_matrix.federated.sums.party import PartyState, check_request, party_step, supplied
+from mrf_matrix.federated.sums.party_record import packed_state, unpacked_state
+from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
+from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, Release
 
 if TYPE_CHECKING:

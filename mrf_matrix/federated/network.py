@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.messages import ROUNDS
+from mrf_matrix.federated.sums.messages import ROUNDS
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.federated.contribution import noise_kind
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import ProtocolError
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import ProtocolError
+from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import Provenance, Release
 
 

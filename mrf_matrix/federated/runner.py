@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.federated.contribution import Contribution, contribution, noise_kind
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import (
+from mrf_matrix.federated.network import Network
+from mrf_matrix.federated.opening import excess_session, release_of, revealed_sum, session_of
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     BelowThresholdError,
     Message,
     ProtocolError,
     ReplayedMessageError,
 )
-from mrf_matrix.federated.network import Network
-from mrf_matrix.federated.opening import excess_session, release_of, revealed_sum, session_of
-from mrf_matrix.federated.party import PartyState, party_step, supplied
-from mrf_matrix.federated.server import ServerState, opened_sum, server_next, server_receive
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.sums.party import PartyState, party_step, supplied
+from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
+from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, Release
 
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mrf_matrix.federated.coarse import coarse_mechanism
-from mrf_matrix.federated.gaussian_sums import gaussian_share
+from mrf_matrix.federated.shares.coarse import coarse_mechanism
+from mrf_matrix.federated.shares.gaussian_sums import gaussian_share
 from mrf_matrix.mechanisms import (
     ZCDP,
     DiscreteGaussian,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated import masks, shamir
-from mrf_matrix.federated.messages import (
+from mrf_matrix.federated.sums import masks, shamir
+from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
     AlteredMessageError,
@@ -31,7 +31,7 @@ from mrf_matrix.federated.messages import (
     unpack_by_party,
     unpack_numbers,
 )
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.sums.session import Session
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
