@@ -23,8 +23,7 @@ from mrf_matrix.cli.screen import console, table
 
 if TYPE_CHECKING:
     from mrf_matrix.datasets import Dataset
-    from mrf_matrix.federated import FederatedDesign, Network
-    from mrf_matrix.federated.runner import Federation
+    from mrf_matrix.federated import FederatedDesign, Federation, Network
     from mrf_matrix.mechanisms import CellCounts
     from strategies.operators import Operator
 
@@ -84,7 +83,7 @@ def simulate(
     protocol is played: keys, shares, masks, drop-outs. The noise is exact.
     """
     from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.federated.runner import run_federation
+    from mrf_matrix.federated import run_federation
     from mrf_matrix.files import save_release
 
     if output is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mrf_matrix.federated.contribution import contribution
+from mrf_matrix.federated.noisy_answers import contribution
 from mrf_matrix.federated.opening import release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ROUNDS, Message, ProtocolError

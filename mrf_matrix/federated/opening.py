@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.contribution import noise_kind
+from mrf_matrix.federated.noisy_answers import noise_kind
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.federated.sums.session import Session

@@ -13,8 +13,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.contribution import Contribution, contribution, noise_kind
 from mrf_matrix.federated.network import Network
+from mrf_matrix.federated.noisy_answers import Contribution, contribution, noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of, revealed_sum, session_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (

@@ -11,6 +11,7 @@ from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.mechanisms import (
     CellCounts,
+    LeafCounts,
     NoiseLaw,
     PrivacyLedger,
     SharedDiscreteGaussian,
@@ -49,7 +50,7 @@ class Contribution:
 
 def contribution(
     design: FederatedDesign,
-    counts: CellCounts,
+    counts: CellCounts | LeafCounts,
     *,
     ledger: PrivacyLedger | None = None,
     what: str = "a federated release",
@@ -64,7 +65,7 @@ def contribution(
     Parameters
     ----------
     design : FederatedDesign
-    counts : CellCounts
+    counts : CellCounts or LeafCounts
         Of this party's records; none is as good as any.
     ledger : PrivacyLedger, optional
         Of this party.
