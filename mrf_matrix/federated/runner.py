@@ -211,8 +211,7 @@ def _excess(
     kept: Mapping[int, NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64] | None, tuple[int, ...]]:
     """Run the second sum, of noise that nobody needs; what it does not reach stays in."""
-    part = design.revealed_layers(len(survivors))
-    if part.start >= part.stop:
+    if not design.takes_off(len(survivors)):
         return None, ()
     second = excess_session(session, survivors)
     gone = {number: "keys" for number in survivors if not network.answers(number, "excess")}

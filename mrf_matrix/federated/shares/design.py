@@ -77,6 +77,10 @@ class FederatedDesign:
         missing = self.quorum.parties - contributors
         return slice(1 + missing, len(self.layers))
 
+    def takes_off(self, contributors: int) -> bool:
+        """Return whether noise is taken off when so many contributed."""
+        return bool(self.layers[self.revealed_layers(contributors)])
+
     def law(self, contributors: int | None = None, revealing: int = 0) -> NoiseLaw:
         """Return the true law of the noise in the opened sum.
 
