@@ -69,7 +69,8 @@ def party_lines(parties: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     fewest = parties["parties"] - parties["dropouts"]
     lines = [
-        ("parties", f"{parties['parties']}, {parties['condition']}"),
+        ("parties", f"{parties['parties']}, of whom {parties['dropouts']} may vanish and "
+         f"{parties['colluders']} collude"),
         (f"rms if {fewest} contribute",
          f"{parties['rms_if_fewest_contribute_over_if_all_do']:.4g} times that if all do"),
         ("a party sends",

@@ -114,7 +114,8 @@ def server_app(
         identity = load_identity()
         charge = partial(_charge, design, session, ledger)
         total, survivors = _summed(grid, nodes, ServerState(session, identity), seconds, charge)
-        excess, revealing = None, ()
+        excess: Integers | None = None
+        revealing: tuple[int, ...] = ()
         if design.takes_off(len(survivors)):
             second = ServerState(excess_session(session, survivors), identity)
             with suppress(BelowThresholdError):  # then it stays in, and the law says so

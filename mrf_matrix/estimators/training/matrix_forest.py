@@ -1,6 +1,6 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
 from mrf_matrix.estimators.shared.planned_tables import tables_for
 from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
@@ -27,6 +28,7 @@ from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.training.only_ensemble import OnlyEnsemble
 from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.estimators.training.training_report import training_report
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.planning.blocks.automatic_tables import checked_share
 from mrf_matrix.planning.kinds.coins import record_coins
@@ -38,7 +40,7 @@ from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.leaf_noise import check_shrinkage
 
 
-class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
+class MatrixForestClassifier(FitsFromCounts, FitsFromRelease, OnlyEnsemble, NoiseAwareForest):
     """Random forest whose leaf values are released once by the matrix mechanism.
 
     The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
@@ -148,6 +150,8 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
     'exact'
     """
 
+    mode = "training"
+
     def __init__(
         self,
         domain: Domain | str | None = None,
@@ -225,7 +229,7 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        kind = kind_of("training", self.allocation, self.voting)
+        kind = kind_of(self.mode, self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
         checked_share(self.class_share)
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
@@ -239,8 +243,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         structure = structure_generator(self.random_state)
         if isinstance(self.max_depth, str):
             return self._fit_auto(bill, data, structure, records)
-        for left in ("choice_", "_release_"):
-            self.__dict__.pop(left, None)
         plan = plan_of(
             kind, data.domain, self._design(), measuring, structure, n_records=records,
             use="study" if bill.budget.is_infinite else "release",
@@ -293,19 +295,24 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         noise_state: Any,
     ) -> None:
         """Measure the records with every ensemble's share of the budget; keep what comes out."""
-        domain = plan.domain
-        self.plan_, self.domain_ = plan, domain
-        self.classes_, order = sorted_classes(domain)
-        ensembles = []
+        releases = []
         seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
         for part, seed in zip(plan.parts, seeds, strict=True):
             coins = record_coins(self.noise, part.mechanism.budget, seed)
             table = plan.kind.table(part.ensemble, tables, coins)
             release = part.release(table, noise=self.noise, noise_state=noise_state)
-            release = with_provenance(release, self.domain)
-            ensembles.append(TrainedEnsemble.of(part, release, part.answers(release)[:, order]))
-        self.ensembles_ = tuple(ensembles)
-        releases = [one.release for one in ensembles]
+            releases.append(with_provenance(release, self.domain))
+        self._learn(plan, releases)
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        for left in ("choice_", "_release_"):
+            self.__dict__.pop(left, None)
+        self.plan_, self.domain_ = plan, plan.domain
+        self.classes_, order = sorted_classes(plan.domain)
+        self.ensembles_ = tuple(
+            TrainedEnsemble.of(part, release, part.answers(release)[:, order])
+            for part, release in zip(plan.parts, releases, strict=True)
+        )
         self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     def _codes(self, X: Any) -> NDArray[np.int32]:

@@ -1,6 +1,6 @@
 """Private naive Bayes: the baseline that few, coarse counts make hard to beat at small ε."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite
 from typing import Any, Self
@@ -13,13 +13,16 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
 from mrf_matrix.estimators.shared.planned_tables import tables_for
 from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import noise_stream
 from mrf_matrix.estimators.training.training_report import training_report
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
 from mrf_matrix.voting.naive_bayes import (
@@ -31,7 +34,7 @@ from mrf_matrix.voting.voting import forest_votes
 Array = NDArray[np.float64]
 
 
-class PrivateNaiveBayesClassifier(FitsFromCounts, ForestClassifier):
+class PrivateNaiveBayesClassifier(FitsFromCounts, FitsFromRelease, ForestClassifier):
     """Naive Bayes from noisy one-way marginals and class totals, in equal shares of the budget.
 
     The forest of depth-1 trees, one for each attribute, beside a tree of depth 0 for the class
@@ -98,6 +101,8 @@ class PrivateNaiveBayesClassifier(FitsFromCounts, ForestClassifier):
     (7, 7.0)
     """
 
+    mode = "naive_bayes"
+
     def __init__(
         self,
         domain: Domain | str | None = None,
@@ -149,21 +154,22 @@ class PrivateNaiveBayesClassifier(FitsFromCounts, ForestClassifier):
         measuring.check()
         bill.check()
         data = bring()
-        domain = data.domain
         no_choice = np.random.default_rng(0)  # nothing of it is random
-        plan = plan_of(kind_of("naive_bayes"), domain, BlockChoice(), measuring, no_choice)
+        plan = plan_of(kind_of(self.mode), data.domain, BlockChoice(), measuring, no_choice)
         (part,) = plan.parts
         counts = plan.kind.table(part.ensemble, tables_for(plan, data), no_choice)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = part.release(counts, noise=self.noise, noise_state=stream)
-        release = with_provenance(release, self.domain)
-        self.plan_, self.domain_ = plan, domain
-        self.classes_, order = sorted_classes(domain)
-        self.forest_, self.release_ = part.forest, release
-        self.leaf_values_ = part.answers(release)[:, order]
-        self.privacy_report_ = training_report(plan.kind, plan.parts, [release])
+        self._learn(plan, [with_provenance(release, self.domain)])
         return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        (part,), (self.release_,) = plan.parts, releases
+        self.plan_, self.domain_, self.forest_ = plan, plan.domain, part.forest
+        self.classes_, order = sorted_classes(plan.domain)
+        self.leaf_values_ = part.answers(self.release_)[:, order]
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     def _votes(self, X: Any) -> Array:
         """Return log posteriors, less a constant."""

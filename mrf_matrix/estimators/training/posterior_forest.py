@@ -1,6 +1,6 @@
 """A forest whose few trees vote by product and know their noise: one release, no tuning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -12,14 +12,17 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
 from mrf_matrix.estimators.shared.kept_release import keeping
 from mrf_matrix.estimators.shared.planned_tables import tables_for
 from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import noise_stream
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.posterior import product_posterior
@@ -38,7 +41,7 @@ FITTED = (
 """What follows from a plan and its release."""
 
 
-class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
+class PosteriorForestClassifier(FitsFromCounts, FitsFromRelease, PosteriorVotes):
     r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
 
     Each tree is the table of one block of attributes; one more tree of a single leaf holds the
@@ -128,6 +131,8 @@ class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
     'exact'
     """
 
+    mode = "posterior"
+
     def __init__(
         self,
         domain: Domain | str | None = None,
@@ -185,11 +190,10 @@ class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
         measuring.check()
         bill.check()
         data = bring()
-        domain = data.domain
         structure = structure_generator(self.random_state)
         plan = plan_of(
-            kind_of("posterior"),
-            domain,
+            kind_of(self.mode),
+            data.domain,
             BlockChoice(self.n_blocks, self.blocks),
             measuring,
             structure,
@@ -200,7 +204,11 @@ class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = part.release(counts, noise=self.noise, noise_state=stream)
-        release = with_provenance(release, self.domain)
+        self._learn(plan, [with_provenance(release, self.domain)])
+        return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        part, (release,), domain = only_blocks(plan.parts), releases, plan.domain
         with keeping(self, "release_", release, FITTED, forest="forest_"):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, self.design_ = plan, part.design
@@ -209,7 +217,6 @@ class PosteriorForestClassifier(FitsFromCounts, PosteriorVotes):
             tables, totals = tables_of(part, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
-        return self
 
     @property
     def _chosen_for(self) -> str:
