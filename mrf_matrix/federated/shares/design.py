@@ -5,10 +5,11 @@ import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from mrf_matrix.federated.shares.coarse import coarse_mechanism
+from mrf_matrix.federated.shares.coarse import LARGEST_SHARED_SCALE, coarse_mechanism
 from mrf_matrix.federated.shares.gaussian_sums import gaussian_share
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -52,6 +53,8 @@ class FederatedDesign:
     layers: tuple[NoiseLaw, ...]
     central: Mechanism
     ratio: float = 1.0
+
+    largest_scale: ClassVar[int] = LARGEST_SHARED_SCALE
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -136,9 +139,8 @@ class FederatedDesign:
         judged = evaluate(workload, made.rounded.recovery, norm=made.rounded.norm)
         return self.n_classes * made.law.variance * judged.loss / judged.sensitivity**2
 
-    def at(self, budget: PureDP | ZCDP, workload: object = None) -> "FederatedDesign":
-        """Return the design at another budget of the same kind; see `federate` for the workload."""
-        central = self.central.at(budget)
+    def sharing(self, central: Mechanism, workload: object = None) -> "FederatedDesign":
+        """Return the design in which the same parties share another mechanism's noise."""
         return share_noise(central, self.quorum, self.n_classes, workload, self.removes_excess)
 
     @cached_property

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,14 +166,20 @@ class PlanPart:
         """What coarser integers are judged by; None where the answers are measured themselves."""
         return None if self.strategy is None else self.workload
 
-    def shared_by(self, design: "FederatedDesign") -> Self:
+    def lighter(self, largest_scale: int) -> "PlanPart":
+        """Return the part with noise of at most this scale, where its integers are free."""
+        return self
+
+    def shared_by(self, design: "FederatedDesign") -> "PlanPart":
         """Return the part with its noise shared by parties, all of whom contribute."""
         return replace(self, mechanism=design.expected(), federation=design)
 
     def at(self, budget: Budget) -> "PlanPart":
         """Return the same at another budget of the same kind, without new linear algebra."""
-        if self.federation is not None:
-            return self.shared_by(self.federation.at(budget, self.rounded_for))
+        if (shares := self.federation) is not None:
+            alone = replace(self, mechanism=shares.central.at(budget), federation=None)
+            central = alone.lighter(shares.largest_scale)
+            return central.shared_by(shares.sharing(central.mechanism, central.rounded_for))
         known = KnownSquares(self.workload, self.mechanism.rounded, self.row_squares)
         return replace(self, mechanism=self.mechanism.at(budget), known_squares=known)
 

@@ -106,11 +106,13 @@ def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> Fede
             f"parties with voting={plan.voting!r} in mode={plan.mode!r}: hard votes of several "
             f"parties' records do not add up. Expected voting='weight', or another mode."
         )
-    shares = (
-        share_noise(part.mechanism, quorum, plan.n_classes, part.rounded_for, remove_excess)
-        for part in plan.parts
+    lighter = [part.lighter(FederatedDesign.largest_scale) for part in plan.parts]
+    parts = (
+        part.shared_by(
+            share_noise(part.mechanism, quorum, plan.n_classes, part.rounded_for, remove_excess)
+        )
+        for part in lighter
     )
-    parts = (part.shared_by(design) for part, design in zip(plan.parts, shares, strict=True))
     return FederatedPlan(**{**vars(plan), "parts": tuple(parts)})
 
 

@@ -154,7 +154,21 @@ def test_plans_that_no_parties_can_run_are_refused(mode, told, expected):
 
 def test_shares_of_a_budget_too_small_for_them_are_refused():
     with pytest.raises(CoarseStrategyError, match="larger epsilon"):
-        planned("posterior", epsilon=1e-3, **PARTIES)
+        planned("naive_bayes", epsilon=1e-3, **PARTIES)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 0.05])
+def test_tables_of_blocks_take_lighter_weights_where_shares_need_them(epsilon):
+    """Weights of a thousand would need noise that no party can share; a few digits do."""
+    alone, shared = (planned("posterior", epsilon=epsilon, **told) for told in ({}, PARTIES))
+    assert shared.designs[0].central.law.scale <= 4096 < alone.parts[0].mechanism.law.scale
+    assert shared.total == pytest.approx(alone.total * 6 / 4, rel=0.05)
+    assert shared.at(epsilon=0.1).total == pytest.approx(
+        alone.at(epsilon=0.1).total * 1.5, rel=0.05
+    )
+    found = run_federation(shared.designs[0], tables()).release
+    model = PosteriorForestClassifier(CAR.domain, epsilon=epsilon, **BLOCKS)
+    assert model.fit_release(shared, found).measurement_.weights[0] < 1000
 
 
 def test_the_command_line_plans_for_parties(tmp_path):
