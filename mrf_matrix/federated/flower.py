@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.noisy_answers import Integers
@@ -24,9 +24,13 @@ from mrf_matrix.federated.sums.messages import (
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import PrivacyLedger, Release
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from flwr.app import ConfigRecord, Context
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 
@@ -34,7 +38,9 @@ NAME = "secure_sum"
 RECORD = "message"
 
 
-def client_app(design: FederatedDesign, session: Session, load: Callable[[Any], LocalParty]) -> Any:
+def client_app(
+    design: FederatedDesign, session: Session, load: "Callable[[Context], LocalParty]"
+) -> "ClientApp":
     """Return the ClientApp of a party.
 
     Parameters
@@ -58,11 +64,11 @@ def client_app(design: FederatedDesign, session: Session, load: Callable[[Any], 
     _check(design, session)
     app = ClientApp()
 
-    def number(message: object, context: object) -> Any:
+    def number(message: Envelope, context: "Context") -> Envelope:
         record = ConfigRecord({"number": load(context).number})
         return Envelope(RecordDict({RECORD: record}), reply_to=message)
 
-    def step(message: Any, context: Any) -> Any:
+    def step(message: Envelope, context: "Context") -> Envelope:
         request, place = _message_of(message.content[RECORD]), session.digest.hex()
         kept = Kept(**context.state.get(place, {}))
         kept, reply = party_answer(design, session, load(context), kept, request)
@@ -83,8 +89,8 @@ def server_app(
     *,
     ledger: PrivacyLedger | None = None,
     seconds: float = 600.0,
-    domain: object = None,
-) -> Any:
+    domain: PublicDomain | None = None,
+) -> "ServerApp":
     """Return the ServerApp: four rounds, four more to take excess noise off, ``keep(release)``.
 
     Parameters
@@ -109,7 +115,7 @@ def server_app(
     _check(design, session)
     app = ServerApp()
 
-    def main(grid: object, context: object) -> None:
+    def main(grid: "Grid", context: "Context") -> None:
         nodes = party_nodes(grid, session, seconds)
         identity = load_identity()
         charge = partial(_charge, design, session, ledger)
@@ -132,7 +138,7 @@ def server_app(
 
 
 def _summed(
-    grid: object,
+    grid: "Grid",
     nodes: Mapping[int, int],
     state: ServerState,
     seconds: float,
@@ -157,7 +163,7 @@ def _charge(design: FederatedDesign, session: Session, ledger: PrivacyLedger | N
         ledger.charge(made.budget, session.label, made.neighboring, noise="shares")
 
 
-def party_nodes(grid: Any, session: Session, seconds: float) -> dict[int, int]:
+def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, int]:
     """Return which node is which party, once all have come or time is up."""
     from flwr.app import Message as Envelope
     from flwr.app import RecordDict
@@ -179,7 +185,7 @@ def party_nodes(grid: Any, session: Session, seconds: float) -> dict[int, int]:
 
 
 def exchange_messages(
-    grid: Any, nodes: Mapping[int, int], asked: Mapping[int, Message], seconds: float
+    grid: "Grid", nodes: Mapping[int, int], asked: Mapping[int, Message], seconds: float
 ) -> list[Message]:
     """Send one round's messages, and return the answers that came in time."""
     from flwr.app import ConfigRecord, RecordDict
@@ -206,9 +212,9 @@ def _check(design: FederatedDesign, session: Session) -> None:
         )
 
 
-def _fields(message: Message) -> dict[str, Any]:
+def _fields(message: Message) -> dict[str, object]:
     return dict(vars(message))
 
 
-def _message_of(record: Mapping[str, Any]) -> Message:
+def _message_of(record: "ConfigRecord") -> Message:
     return Message(**{name: record[name] for name in Message.__dataclass_fields__})

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import exp, log, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteGaussian,
     SharedDiscreteLaplace,
 )
+from mrf_matrix.mechanisms.measurement.release import Noise
 
 Integers = NDArray[np.int64]
 
@@ -104,14 +104,16 @@ def contribution(
     return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
 
 
-def noise_kind(design: FederatedDesign, noise: str) -> Any:
+def noise_kind(design: FederatedDesign, noise: str) -> Noise:
     """Return the kind of noise that a release and its charges carry."""
     if design.mechanism.budget.is_infinite:
         return "none"
     return "shares" if noise == "exact" else "research"
 
 
-def _drawn(law: NoiseLaw, shape: tuple[int, ...], generator: Any) -> Integers:
+def _drawn(
+    law: NoiseLaw, shape: tuple[int, ...], generator: np.random.Generator | None
+) -> Integers:
     if generator is not None:
         return law.research(shape, generator)
     return law.exact(np.zeros(shape, dtype=np.int64))

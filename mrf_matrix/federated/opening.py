@@ -1,7 +1,6 @@
 """From an opened sum to a `Release`, like any other but for its law and on whom it rests."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import Provenance, Release
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 
 
 def release_of(
@@ -22,7 +22,7 @@ def release_of(
     excess: NDArray[np.int64] | None = None,
     revealing: int = 0,
     noise: str = "exact",
-    domain: Any = None,
+    domain: PublicDomain | None = None,
 ) -> Release:
     """Return the release of an opened sum.
 

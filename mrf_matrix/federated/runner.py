@@ -7,13 +7,13 @@ and the mistrust: one process sees everything, so nothing here protects anybody.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.network import Network
+from mrf_matrix.federated.network import Network, RandomState
 from mrf_matrix.federated.noisy_answers import Contribution, contribution, noise_kind
 from mrf_matrix.federated.opening import excess_session, release_of, revealed_sum, session_of
 from mrf_matrix.federated.shares.design import FederatedDesign
@@ -27,7 +27,11 @@ from mrf_matrix.federated.sums.messages import (
 from mrf_matrix.federated.sums.party import PartyState, party_step, supplied
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.federated.sums.session import Session
-from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, Release
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger, Release
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +104,15 @@ class _Run:
 
 def run_federation(
     design: FederatedDesign,
-    parts: Sequence[CellCounts],
+    parts: Sequence[CellCounts | LeafCounts],
     *,
     network: Network | None = None,
     noise: str = "exact",
-    random_state: Any = None,
+    random_state: RandomState = None,
     ledgers: Sequence[PrivacyLedger] | None = None,
     server_ledger: PrivacyLedger | None = None,
     label: str = "a federated release",
-    domain: Any = None,
+    domain: PublicDomain | None = None,
 ) -> Federation:
     """Run the whole protocol in this process, and return the release.
 
@@ -116,7 +120,7 @@ def run_federation(
     ----------
     design : FederatedDesign
         From `federate`.
-    parts : sequence of CellCounts
+    parts : sequence of CellCounts or LeafCounts
         Each party's records, over one domain.
     network : Network, optional
         Nobody vanishes by default.
@@ -205,7 +209,7 @@ def run_federation(
 def _excess(
     design: FederatedDesign,
     session: Session,
-    keys: Sequence[Any],
+    keys: "Sequence[Ed25519PrivateKey]",
     network: Network,
     survivors: tuple[int, ...],
     kept: Mapping[int, NDArray[np.int64]],
@@ -227,12 +231,12 @@ def _excess(
         return None, ()
 
 
-def _started(session: Session, keys: Sequence[Any], network: Network) -> _Run:
+def _started(session: Session, keys: "Sequence[Ed25519PrivateKey]", network: Network) -> _Run:
     parties = {number: PartyState(session, number, keys[number]) for number in session.members}
     return _Run(ServerState(session, keys[-1]), parties, network)
 
 
-def _new_identities(count: int) -> list[Any]:
+def _new_identities(count: int) -> "list[Ed25519PrivateKey]":
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     return [Ed25519PrivateKey.generate() for _ in range(count)]
