@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
-from mrf_matrix.federated.noisy_answers import Integers
 from mrf_matrix.federated.opening import excess_session, release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (
@@ -120,7 +120,7 @@ def server_app(
         identity = load_identity()
         charge = partial(_charge, design, session, ledger)
         total, survivors = _summed(grid, nodes, ServerState(session, identity), seconds, charge)
-        excess: Integers | None = None
+        excess: Longs | None = None
         revealing: tuple[int, ...] = ()
         if design.takes_off(len(survivors)):
             second = ServerState(excess_session(session, survivors), identity)
@@ -143,7 +143,7 @@ def _summed(
     state: ServerState,
     seconds: float,
     charge: Callable[[], None] = lambda: None,
-) -> tuple[Integers, tuple[int, ...]]:
+) -> tuple[Longs, tuple[int, ...]]:
     """Run one secure sum; return it, and who is in it. Charged before vectors are asked for."""
     for _ in ROUNDS:
         state, asked = server_next(state)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrf_matrix.federated.noisy_answers import Integers, contribution
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.noisy_answers import contribution
 from mrf_matrix.federated.opening import excess_session, revealed_sum
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import (
@@ -66,9 +67,16 @@ class Kept:
 
 
 def party_answer(
-    design: FederatedDesign, session: Session, local: LocalParty, kept: Kept, request: Message
+    design: FederatedDesign,
+    session: Session,
+    local: LocalParty,
+    kept: Kept,
+    request: Message,
+    generator: np.random.Generator | None = None,
 ) -> tuple[Kept, Message]:
     """Answer the server's next message, of the sum of answers or of that of excess noise.
+
+    With a generator the noise is research noise, for studies.
 
     Raises
     ------
@@ -81,7 +89,14 @@ def party_answer(
         state = _state(session, local, kept.state)
         check_request(state, request)
         if request.round == "masked":
-            made = contribution(design, local.counts, ledger=local.ledger, what=session.label)
+            made = contribution(
+                design,
+                local.counts,
+                ledger=local.ledger,
+                what=session.label,
+                noise="exact" if generator is None else "research",
+                generator=generator,
+            )
             state = supplied(state, made.values)
             kept = replace(kept, layers=made.layers.tobytes())
         state, reply = party_step(state, request)
@@ -96,7 +111,7 @@ def party_answer(
     state = _state(excess_session(session, survivors), local, kept.excess)
     check_request(state, request)
     if request.round == "masked":
-        layers: Integers = np.frombuffer(kept.layers, np.int64).reshape(-1, design.length)
+        layers: Longs = np.frombuffer(kept.layers, np.int64).reshape(-1, design.length)
         state = supplied(state, revealed_sum(design, layers, len(survivors)))
         kept = replace(kept, layers=b"")
     state, reply = party_step(state, request)

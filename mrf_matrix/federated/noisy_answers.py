@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.shares.design import FederatedDesign
 from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.mechanisms import (
@@ -17,8 +17,6 @@ from mrf_matrix.mechanisms import (
     SharedDiscreteLaplace,
 )
 from mrf_matrix.mechanisms.measurement.release import Noise
-
-Integers = NDArray[np.int64]
 
 MODULUS_BITS = 64
 TAIL_BITS = 40
@@ -41,8 +39,8 @@ class Contribution:
         The layers that may be taken off again.
     """
 
-    values: Integers
-    layers: Integers
+    values: Longs
+    layers: Longs
 
     def __repr__(self) -> str:
         return "Contribution(private)"
@@ -111,9 +109,7 @@ def noise_kind(design: FederatedDesign, noise: str) -> Noise:
     return "shares" if noise == "exact" else "research"
 
 
-def _drawn(
-    law: NoiseLaw, shape: tuple[int, ...], generator: np.random.Generator | None
-) -> Integers:
+def _drawn(law: NoiseLaw, shape: tuple[int, ...], generator: np.random.Generator | None) -> Longs:
     if generator is not None:
         return law.research(shape, generator)
     return law.exact(np.zeros(shape, dtype=np.int64))
@@ -148,7 +144,7 @@ def tail(law: NoiseLaw, count: int) -> int:
     return 0
 
 
-def _check_capacity(design: FederatedDesign, answers: Integers) -> None:
+def _check_capacity(design: FederatedDesign, answers: Longs) -> None:
     most = capacity(design)
     if answers.size and max(int(answers.max()), -int(answers.min())) > most:
         raise CapacityError(

@@ -5,16 +5,14 @@ from os import PathLike
 from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns
 from mrf_matrix.domain.lookup import encode_column
 from mrf_matrix.streams.files import ReadColumns, data_files, file_columns, n_records_of
 
 Progress = Callable[[int, int | None], None]
-Codes = NDArray[np.int32]
-
 BLOCK = 2**16
 """Records that are encoded and counted at a time: their columns stay in the processor's cache."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.sums import masks, shamir
 from mrf_matrix.federated.sums.messages import (
     ROUNDS,
@@ -90,7 +91,7 @@ class PartyState:
         return f"PartyState(party {self.number}, next round {self.now!r}, private)"
 
 
-def supplied(state: PartyState, values: NDArray[np.int64]) -> PartyState:
+def supplied(state: PartyState, values: Longs) -> PartyState:
     """Return the state with the noisy integers that will be added to the sum.
 
     Raises
