@@ -1,24 +1,21 @@
 """Fitting from releases that were measured elsewhere, by parties who shared the noise of a plan."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from mrf_matrix.estimators.shared.fixed_claim import FixedClaim
+from mrf_matrix.estimators.shared.base import FitsFromCounts
+from mrf_matrix.estimators.shared.spending import BudgetParameters
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.planning.plans.plan import Plan
 
 if TYPE_CHECKING:
     from mrf_matrix.planning.plans.parties import FederatedPlan
 
 
-class FitsFromRelease(FixedClaim):
+class FitsFromRelease(BudgetParameters, FitsFromCounts):
     """A classifier whose `fit` is a plan, its measurement, and what follows from the release."""
 
-    mode: str
-    domain: Any
-    epsilon: Any
-    rho: Any
+    _mode: ClassVar[str]
     neighboring: str
 
     def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
@@ -51,9 +48,9 @@ class FitsFromRelease(FixedClaim):
         the kind that the releases say, whatever the estimator's parameter.
         """
         asked = {
-            "mode": self.mode,
+            "mode": self._mode,
             "domain": self.domain,
-            "budget": budget_or_default(self.epsilon, self.rho),
+            "budget": self._budget,
             "neighboring": self.neighboring,
         }
         for name, mine in asked.items():
