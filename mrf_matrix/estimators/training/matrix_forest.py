@@ -172,7 +172,7 @@ class MatrixForestClassifier(
         )
         design.mechanism.check_memory(domain.n_classes)
         everything = tuple(range(domain.n_attributes))
-        tables = data.tables([everything])
+        tables = data.tables([everything], design.measured.leaves(domain))
         tables.check(design.mechanism.rounded.matrix)
         counts = tables.cells(everything)
         stream = noise_stream(self.noise, bill.noise_state)
