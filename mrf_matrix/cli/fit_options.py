@@ -29,13 +29,14 @@ OF_RECORDS = ("n_records",)
 
 def check_options(method: str, depth: int | str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
-    _refuse(OF_MATRIX if method == "posterior" else OF_POSTERIOR, f"--method {method}")
-    _refuse(CHOSEN_BY_AUTO if depth == "auto" else OF_AUTO, f"--max-depth {depth}")
+    refuse_given(OF_MATRIX if method == "posterior" else OF_POSTERIOR, f"--method {method}")
+    refuse_given(CHOSEN_BY_AUTO if depth == "auto" else OF_AUTO, f"--max-depth {depth}")
     if method == "matrix" and depth != "auto":
-        _refuse(OF_RECORDS, f"--max-depth {depth}")
+        refuse_given(OF_RECORDS, f"--max-depth {depth}")
 
 
-def _refuse(strange: tuple[str, ...], of: str) -> None:
+def refuse_given(strange: tuple[str, ...], of: str) -> None:
+    """Refuse options that were given though something has no use for them."""
     context = click.get_current_context()
     default = click.core.ParameterSource.DEFAULT
     given = [name for name in strange if context.get_parameter_source(name) is not default]

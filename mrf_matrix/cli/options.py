@@ -135,6 +135,18 @@ def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") 
     return click.option("--time-limit", default=seconds, show_default=True, help=help)
 
 
+def party_options(*more: Decorator) -> Decorator:
+    """Add --dropouts, --colluders and --remove-excess of a federation, after other options."""
+    return together(
+        *more,
+        click.option("--dropouts", default=0, show_default=True, help="Parties that may vanish."),
+        click.option("--colluders", default=0, show_default=True, help="Parties that may collude."),
+        click.option(
+            "--remove-excess", is_flag=True, help="Parties take noise that nobody needs off again."
+        ),
+    )
+
+
 def result_options(
     place: str,
     *,

@@ -14,6 +14,7 @@ from mrf_matrix.cli.options import (
     n_records_option,
     n_trees_option,
     neighboring_option,
+    party_options,
     random_state_option,
     result_options,
     splits_option,
@@ -59,6 +60,9 @@ ALLOCATIONS = (
 )
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the mode]")
 @neighboring_option()
+@party_options(
+    click.option("--parties", type=int, help="Parties who do not trust each other share the noise.")
+)
 @random_state_option()
 @time_limit_option(8.0)
 @result_options("DOMAIN")

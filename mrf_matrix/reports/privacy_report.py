@@ -19,7 +19,7 @@ PUBLIC = (
 DENIAL = "NOT A PRIVATE RELEASE"
 """How every statement begins that claims no privacy."""
 
-WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "exact")
+WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "shares", "exact")
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,9 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
             f"Claim by {_each_once(authors)}, unverified: {spent!r} under {neighboring} neighbours "
             f"in all, {len(laws)} measurements with {_each_once(laws)}."
         )
-    return private_claim(repr(spent), neighboring, laws)
+    claim = private_claim(repr(spent), neighboring, laws)
+    rests = dict.fromkeys(one.quorum.condition for one in releases if one.quorum is not None)
+    return f"{claim[:-1]}, {' and '.join(rests)}." if rests else claim
 
 
 def worst_noise(releases: Sequence[Release]) -> Noise:

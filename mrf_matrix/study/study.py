@@ -7,12 +7,13 @@ seedable research noise: a study on public data, labelled as such, not a release
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.workers import computed
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
@@ -33,8 +34,14 @@ from mrf_matrix.voting.voting import check_voting
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps in all."""
+
+Found = tuple[RowKronecker, Strategy, list[Score]]
+"""Of a split: the workload of its forest, the strategy, and every accuracy."""
 
 QUERYING_SHARE = 0.15
 """Part of the time limit that each selection for the test records may take."""
@@ -59,6 +66,7 @@ def compare(
     noise: str = "research",
     random_state: int = 0,
     time_limit: float = 8.0,
+    client: "Client | None" = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
@@ -95,8 +103,11 @@ def compare(
         See `MatrixForestClassifier`.
     random_state : int, default=0
         Seed of splits, forests and research noise.
+    client : distributed.Client, optional
+        A Dask cluster that runs the splits, one a task; the records travel there. Research noise
+        only: that of a release is drawn in this process.
     progress : callable, optional
-        Called as ``progress(what, done, total)`` before every step.
+        Called as ``progress(what, done, total)`` before every step; with a client after each split.
 
     Returns
     -------
@@ -144,12 +155,22 @@ def compare(
         methods=compared,
         strategy=strategy,
         settings=settings,
-        progress=progress or _silent,
+        progress=_silent if progress is None or client is not None else progress,
     )
     seeds = np.random.SeedSequence(random_state).generate_state(n_splits)
+<<<<<<< HEAD
     parts = [study.run_split(number, int(seed)) for number, seed in enumerate(seeds)]
     forest, selected, _ = parts[0]
     rows = strategy_rows(forest, selected, settings["epsilons"], neighboring)
+=======
+    splits_to_run = list(enumerate(seeds.tolist()))
+    if client is None:
+        parts = [study.run_split(one) for one in splits_to_run]
+    else:
+        parts = study.run_on(client, splits_to_run, progress or _silent)
+    workload, selected, _ = parts[0]
+    rows = strategy_rows(workload, selected, settings["epsilons"], neighboring)
+>>>>>>> fedplan
     scores = tuple(score for _, _, scored in parts for score in scored)
     return Comparison(data.name, settings, rows, scores, compared)
 
@@ -175,8 +196,32 @@ class _Study:
         """Keys of the methods whose strategies serve the test records."""
         return [method.key for method in self.methods if method.key in QUERYING]
 
+<<<<<<< HEAD
     def run_split(self, split: int, seed: int) -> tuple[Forest, Strategy, list[Score]]:
         """Grow one forest, choose its strategy, and score every method on one split."""
+=======
+    def run_on(
+        self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress
+    ) -> list[Found]:
+        """Run the splits on a cluster."""
+        if self.settings["noise"] != "research":
+            raise ValueError(
+                f"noise={self.settings['noise']!r} with client: expected 'research', for noise of "
+                f"a release is drawn in this process only. Leave client out."
+            )
+        parts: list[Found] = []
+        for found in computed(self.run_split, splits, client=client):
+            parts.append(found)
+            progress("splits", len(parts), len(splits))
+        return parts
+
+    def run_split(self, numbered: tuple[int, int]) -> Found:
+        """Grow one forest, choose its strategy, and score every method on one split.
+
+        The split is given by its number and its seed.
+        """
+        split, seed = numbered
+>>>>>>> fedplan
         total = self.steps_per_split * self.settings["n_splits"]
         done = split * self.steps_per_split
         self.progress(f"split {split + 1}: selecting a strategy", done, total)

@@ -39,8 +39,8 @@ RESTS_ON = (
 """Parameters that every claim rests on, where an estimator has them."""
 
 RECORD, DRAFT, PAID = "_claim_record", "_is_draft", "_was_paid"
-FITS = ("fit", "fit_counts", "fit_stream")
-"""Methods that learn from records, or from their counts."""
+FITS = ("fit", "fit_counts", "fit_stream", "fit_release")
+"""Methods that learn from records, their counts, or a release of them."""
 
 COMPARED = (str, Number, Domain)
 """Values that may be replaced by equal ones; of all others the very object must stay."""

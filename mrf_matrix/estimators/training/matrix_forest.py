@@ -1,6 +1,6 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and its baselines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
@@ -8,7 +8,8 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
+from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
 from mrf_matrix.estimators.shared.given_data import PrivateData, tables_for
 from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
@@ -22,7 +23,6 @@ from mrf_matrix.estimators.shared.reports import training_report
 from mrf_matrix.estimators.shared.schema import with_provenance
 from mrf_matrix.estimators.shared.spending import (
     Bill,
-    BudgetParameters,
     NoiseParameters,
     bill_of,
     noise_stream,
@@ -52,8 +52,7 @@ class MatrixForestClassifier(
     NoiseParameters,
     StrategyParameters,
     EnsembleParameters,
-    BudgetParameters,
-    FitsFromCounts,
+    FitsFromRelease,
     NoiseAwareForest,
 ):
     """Random forest whose leaf values are released once by the matrix mechanism.
@@ -127,10 +126,11 @@ class MatrixForestClassifier(
     voting: str = "hard"
     shrinkage: str = "none"
     class_share: float = 0.1
+    _mode = "training"
     n_records: int | None = None
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        kind = kind_of("training", self.allocation, self.voting)
+        kind = kind_of(self._mode, self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
         checked_share(self.class_share)
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
@@ -144,8 +144,6 @@ class MatrixForestClassifier(
         structure = structure_generator(self.random_state)
         if isinstance(self.max_depth, str):
             return self._fit_auto(bill, data, structure, records)
-        for left in ("choice_", "_release_"):
-            self.__dict__.pop(left, None)
         plan = plan_of(
             kind, data.domain, self._design(), measuring, structure, n_records=records,
             use="study" if bill.budget.is_infinite else "release",
@@ -176,7 +174,7 @@ class MatrixForestClassifier(
         )
         design.mechanism.check_memory(domain.n_classes)
         everything = tuple(range(domain.n_attributes))
-        tables = data.tables([everything])
+        tables = data.tables([everything], design.measured.leaves(domain))
         tables.check(design.mechanism.rounded.matrix)
         counts = tables.cells(everything)
         stream = noise_stream(self.noise, bill.noise_state)
@@ -200,19 +198,24 @@ class MatrixForestClassifier(
         noise_state: np.random.Generator | None,
     ) -> None:
         """Measure the records with every ensemble's share of the budget; keep what comes out."""
-        domain = plan.domain
-        self.plan_, self.domain_ = plan, domain
-        self.classes_, order = sorted_classes(domain)
-        ensembles = []
+        releases = []
         seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
         for part, seed in zip(plan.parts, seeds, strict=True):
             coins = record_coins(self.noise, part.mechanism.budget, seed)
             table = plan.kind.table(part.ensemble, tables, coins)
             release = part.release(table, noise=self.noise, noise_state=noise_state)
-            release = with_provenance(release, self.domain)
-            ensembles.append(ReleasedEnsemble.of(part, release, part.answers(release)[:, order]))
-        self.ensembles_ = tuple(ensembles)
-        releases = [one.release for one in ensembles]
+            releases.append(with_provenance(release, self.domain))
+        self._learn(plan, releases)
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        for left in ("choice_", "_release_"):
+            self.__dict__.pop(left, None)
+        self.plan_, self.domain_ = plan, plan.domain
+        self.classes_, order = sorted_classes(plan.domain)
+        self.ensembles_ = tuple(
+            ReleasedEnsemble.of(part, release, part.answers(release)[:, order])
+            for part, release in zip(plan.parts, releases, strict=True)
+        )
         self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     @property

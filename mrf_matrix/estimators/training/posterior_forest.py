@@ -4,20 +4,22 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
+from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
 from mrf_matrix.estimators.shared.given_data import PrivateData, tables_for
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.schema import with_provenance
 from mrf_matrix.estimators.shared.spending import (
-    BudgetParameters,
     NoiseParameters,
     bill_of,
     noise_stream,
 )
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.posterior import product_posterior
@@ -37,9 +39,7 @@ FITTED = (
 
 
 @parameters
-class PosteriorForestClassifier(
-    SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, PosteriorVotes
-):
+class PosteriorForestClassifier(SeedParameters, NoiseParameters, FitsFromRelease, PosteriorVotes):
     r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
 
     Each tree is the table of one block of attributes; one more tree of a single leaf holds the
@@ -106,6 +106,7 @@ class PosteriorForestClassifier(
     n_records: int | None = None
     n_blocks: int | str = "auto"
     blocks: Sequence[Sequence[int | str]] | None = None
+    _mode = "posterior"
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
@@ -114,11 +115,10 @@ class PosteriorForestClassifier(
         measuring.check()
         bill.check()
         data = bring()
-        domain = data.domain
         structure = structure_generator(self.random_state)
         plan = plan_of(
-            kind_of("posterior"),
-            domain,
+            kind_of(self._mode),
+            data.domain,
             BlockChoice(self.n_blocks, self.blocks),
             measuring,
             structure,
@@ -129,7 +129,11 @@ class PosteriorForestClassifier(
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = part.release(counts, noise=self.noise, noise_state=stream)
-        release = with_provenance(release, self.domain)
+        self._learn(plan, [with_provenance(release, self.domain)])
+        return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        part, (release,), domain = only_blocks(plan.parts), releases, plan.domain
         with keeping(self, FITTED, release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, self.design_ = plan, part.design
@@ -138,7 +142,6 @@ class PosteriorForestClassifier(
             tables, totals = tables_of(part, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
-        return self
 
     @property
     def _chosen_for(self) -> str:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from mrf_matrix.mechanisms.counts.cells import Integers
 from mrf_matrix.mechanisms.counts.counts import PrivateDataError
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
-from strategies.operators import Operator, RowKronecker, RowScaled, Scaled
+from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
+from strategies.operators.masks.components import mask_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,15 +118,22 @@ def _weighted_rows(operator: Operator) -> tuple[NDArray[np.integer[Any]], Operat
     weights = np.ones(1, dtype=np.int64)
     while isinstance(operator, RowScaled | Scaled):
         more = operator.weights if isinstance(operator, RowScaled) else operator.weight
-        given = np.asarray(more)
-        whole = np.rint(given).astype(np.int64)
-        if not np.array_equal(whole, given):
-            raise ValueError(
-                "the strategy's rows have real weights: expected integers; round it first with "
-                "round_strategy(matrix, norm)."
-            )
-        weights, operator = weights * whole, operator.inner
-    return weights, operator
+        weights, operator = weights * _whole(np.asarray(more)), operator.inner
+    rows = mask_rows(operator) if isinstance(operator, Marginals) else None
+    if rows is None:
+        return weights, operator
+    each = np.ones(1) if rows.mix is None else rows.mix.diagonal()  # the leaves of a tree a table
+    return weights * _whole(each), RowKronecker.from_masks(rows.masks)
+
+
+def _whole(given: NDArray[np.generic]) -> NDArray[np.int64]:
+    whole: NDArray[np.int64] = np.rint(given).astype(np.int64)
+    if not np.array_equal(whole, given):
+        raise ValueError(
+            "the strategy's rows have real weights: expected integers; round it first with "
+            "round_strategy(matrix, norm)."
+        )
+    return whole
 
 
 def _same_paths(one: RowKronecker, other: RowKronecker) -> bool:

@@ -153,7 +153,7 @@ class SharedDiscreteGaussian(NoiseLaw):
     -----
     Its probabilities are those of the discrete Gaussian of variance parameter ``n σ²``, up to a
     factor of ``1 ± 4 n exp(-π²σ²)``: below 1e-8 from σ² = 2 on. See
-    `mrf_matrix.federated.gaussian_sums`.
+    `mrf_matrix.federated.shares.gaussian_sums`.
     """
 
     name: ClassVar[str] = "sums of discrete Gaussian noise"

@@ -16,7 +16,7 @@ import numpy as np
 from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import Forest
+from mrf_matrix.forests import BlockTrees, Forest
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, Mechanism, PureDP, calibrate
@@ -56,6 +56,12 @@ class Measured:
         what = "cells of the domain" if self.are_cells else f"tables of {many} attributes"
         return what + (", and class totals" if self.class_share else "")
 
+    def leaves(self, domain: Domain) -> Forest | None:
+        """Return the forest whose leaves are what is measured; None where cells are."""
+        if self.are_cells:
+            return None
+        return BlockTrees(self.blocks, class_totals=self.class_share > 0).grow(domain)
+
     def mechanism(
         self, domain: Domain, budget: PureDP | ZCDP, neighboring: str
     ) -> tuple[Operator, Mechanism]:
@@ -64,7 +70,7 @@ class Measured:
         return matrix, calibrate(matrix, budget, neighboring=neighboring)
 
     def matrix(self, domain: Domain, budget: PureDP | ZCDP) -> Operator:
-        """Return the strategy: weights are shares of the budget, under zCDP their roots."""
+        """Return the strategy, class totals last: weights are shares, under zCDP their roots."""
         each = (1 - self.class_share) / len(self.blocks)
         if self.are_cells:
             check_allocation("cells of the domain", (domain.size, domain.n_classes))
@@ -72,7 +78,7 @@ class Measured:
                 return Identity(domain.size, domain.sizes)
         sets, shares = list(self.blocks), [each] * len(self.blocks)
         if self.class_share > 0:
-            sets, shares = [(), *sets], [self.class_share, *shares]
+            sets, shares = [*sets, ()], [*shares, self.class_share]
         weights = shares if budget.norm == "l1" else [sqrt(share) for share in shares]
         return Marginals(domain.sizes, sets, weights)
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from mrf_matrix.federated.messages import SERVER, ProtocolError
+from mrf_matrix.federated.sums.messages import SERVER, ProtocolError
 
 KEY_BYTES = 32
 

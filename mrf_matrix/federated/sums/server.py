@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated import masks, shamir
-from mrf_matrix.federated.messages import (
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.sums import masks, shamir
+from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
     AlteredMessageError,
@@ -26,7 +27,7 @@ from mrf_matrix.federated.messages import (
     unpack,
     unpack_by_party,
 )
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.sums.session import Session
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -171,7 +172,7 @@ def _shares_for(state: ServerState, left: Sequence[int]) -> dict[int, bytes]:
     return {number: pack_by_party(parts) for number, parts in boxes.items()}
 
 
-def opened_sum(state: ServerState) -> NDArray[np.int64]:
+def opened_sum(state: ServerState) -> Longs:
     """Return the sum of the survivors' vectors, centred to signed 64-bit integers.
 
     Self masks of those whose vector came are taken off, and the pair masks that those who vanished

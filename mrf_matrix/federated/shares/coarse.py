@@ -13,12 +13,10 @@ import numpy as np
 
 from mrf_matrix.mechanisms import (
     Mechanism,
-    PureDP,
-    RoundedStrategy,
     calibrate,
     integer_form,
 )
-from strategies import Strategy, evaluate
+from strategies import evaluate
 from strategies.operators import Operator, RowSpaceError
 
 LARGEST_RATIO = 1.05
@@ -51,12 +49,7 @@ class CoarseMechanism:
 
 
 def coarse_mechanism(
-    strategy: object,
-    budget: PureDP,
-    *,
-    neighboring: str = "add_remove",
-    workload: object = None,
-    largest_scale: int = LARGEST_SHARED_SCALE,
+    finest: Mechanism, workload: object = None, largest_scale: int = LARGEST_SHARED_SCALE
 ) -> CoarseMechanism:
     """Return a mechanism with noise of a small scale, for pure DP.
 
@@ -65,9 +58,8 @@ def coarse_mechanism(
 
     Parameters
     ----------
-    strategy : Strategy, Operator, ndarray or scipy sparse, of shape (m, n)
-    budget : PureDP
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    finest : Mechanism
+        As `calibrate` returns it.
     workload : ndarray, scipy sparse or Operator of shape (q, n), optional
         What will be asked; needed where the strategy has to be rounded.
     largest_scale : int, default=4096
@@ -77,7 +69,6 @@ def coarse_mechanism(
     CoarseStrategyError
         If the best ratio is above 1.05, or there is nothing to judge roundings by.
     """
-    finest = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
     if finest.law.scale <= largest_scale:
         return CoarseMechanism(finest, 1.0)
     if workload is None:
@@ -85,12 +76,11 @@ def coarse_mechanism(
             f"{_too_small_a_budget(finest, largest_scale)} To have the strategy rounded to fewer "
             f"units, pass workload=, which roundings are judged by."
         )
-    real = finest.rounded.recovery
-    norms = _rounded_at(real, finest, workload, budget, neighboring, largest_scale)
+    norms = _rounded_at(finest, workload, largest_scale)
     if not norms:
         raise CoarseStrategyError(_too_small_a_budget(finest, largest_scale))
     loss, best = min(norms, key=lambda pair: pair[0])
-    ratio = loss / evaluate(workload, real, norm="l1").loss
+    ratio = loss / evaluate(workload, finest.rounded.recovery, norm="l1").loss
     if ratio > LARGEST_RATIO:
         raise CoarseStrategyError(
             f"integers with noise of scale up to {largest_scale} lose {ratio - 1:.1%} on this "
@@ -102,15 +92,11 @@ def coarse_mechanism(
 
 
 def _rounded_at(
-    real: Operator,
-    finest: Mechanism,
-    workload: object,
-    budget: PureDP,
-    neighboring: str,
-    largest_scale: int,
+    finest: Mechanism, workload: object, largest_scale: int
 ) -> list[tuple[float, Mechanism]]:
     """Return loss and mechanism of every rounding that answers the workload."""
-    most = int(largest_scale * budget.exact) // isqrt(finest.squared_factor)
+    real = finest.rounded.recovery
+    most = int(largest_scale * finest.budget.exact) // isqrt(finest.squared_factor)
     size = float(real.sensitivity("l1"))
     found = []
     for target in np.unique(np.geomspace(max(1, most / 64), max(1, most), TRIALS)):
@@ -120,30 +106,17 @@ def _rounded_at(
             judged = evaluate(workload, matrix, norm="l1")
         except (RowSpaceError, ValueError):  # rounded to nothing, or to too little
             continue
-        made = _with_integers(finest, matrix, factor, judged, budget, neighboring)
+        made = _with_integers(finest, matrix, factor)
         if made.law.scale <= largest_scale:
             found.append((judged.loss, made))
     return found
 
 
-def _with_integers(
-    finest: Mechanism,
-    matrix: Operator,
-    factor: float,
-    judged: Strategy,
-    budget: PureDP,
-    neighboring: str,
-) -> Mechanism:
+def _with_integers(finest: Mechanism, matrix: Operator, factor: float) -> Mechanism:
     """Return the mechanism of integers that were rounded here, not by `calibrate`."""
-    made = calibrate(matrix, budget, neighboring=neighboring)
-    rounded = RoundedStrategy(
-        matrix=made.rounded.matrix,
-        scale=Fraction(factor) * finest.rounded.scale * made.rounded.scale,
-        norm="l1",
-        column_sum=made.rounded.column_sum,
-        recovery=made.rounded.recovery,
-    )
-    return replace(made, rounded=rounded, method=finest.method)
+    made = calibrate(matrix, finest.budget, neighboring=finest.neighboring)
+    scale = Fraction(factor) * finest.rounded.scale * made.rounded.scale
+    return replace(made, rounded=replace(made.rounded, scale=scale), method=finest.method)
 
 
 def _too_small_a_budget(finest: Mechanism, largest_scale: int) -> str:

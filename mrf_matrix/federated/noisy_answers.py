@@ -2,22 +2,21 @@
 
 from dataclasses import dataclass
 from math import exp, log, sqrt
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import ProtocolError
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import ProtocolError
 from mrf_matrix.mechanisms import (
     CellCounts,
+    LeafCounts,
     NoiseLaw,
     PrivacyLedger,
     SharedDiscreteGaussian,
     SharedDiscreteLaplace,
 )
-
-Integers = NDArray[np.int64]
+from mrf_matrix.mechanisms.measurement.release import Noise
 
 MODULUS_BITS = 64
 TAIL_BITS = 40
@@ -40,8 +39,8 @@ class Contribution:
         The layers that may be taken off again.
     """
 
-    values: Integers
-    layers: Integers
+    values: Longs
+    layers: Longs
 
     def __repr__(self) -> str:
         return "Contribution(private)"
@@ -49,7 +48,7 @@ class Contribution:
 
 def contribution(
     design: FederatedDesign,
-    counts: CellCounts,
+    counts: CellCounts | LeafCounts,
     *,
     ledger: PrivacyLedger | None = None,
     what: str = "a federated release",
@@ -64,7 +63,7 @@ def contribution(
     Parameters
     ----------
     design : FederatedDesign
-    counts : CellCounts
+    counts : CellCounts or LeafCounts
         Of this party's records; none is as good as any.
     ledger : PrivacyLedger, optional
         Of this party.
@@ -103,14 +102,14 @@ def contribution(
     return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
 
 
-def noise_kind(design: FederatedDesign, noise: str) -> Any:
+def noise_kind(design: FederatedDesign, noise: str) -> Noise:
     """Return the kind of noise that a release and its charges carry."""
     if design.mechanism.budget.is_infinite:
         return "none"
     return "shares" if noise == "exact" else "research"
 
 
-def _drawn(law: NoiseLaw, shape: tuple[int, ...], generator: Any) -> Integers:
+def _drawn(law: NoiseLaw, shape: tuple[int, ...], generator: np.random.Generator | None) -> Longs:
     if generator is not None:
         return law.research(shape, generator)
     return law.exact(np.zeros(shape, dtype=np.int64))
@@ -145,7 +144,7 @@ def tail(law: NoiseLaw, count: int) -> int:
     return 0
 
 
-def _check_capacity(design: FederatedDesign, answers: Integers) -> None:
+def _check_capacity(design: FederatedDesign, answers: Longs) -> None:
     most = capacity(design)
     if answers.size and max(int(answers.max()), -int(answers.min())) > most:
         raise CapacityError(

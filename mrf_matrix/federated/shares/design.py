@@ -5,11 +5,12 @@ import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from mrf_matrix.federated.coarse import coarse_mechanism
-from mrf_matrix.federated.gaussian_sums import gaussian_share
+from mrf_matrix.federated.shares.coarse import LARGEST_SHARED_SCALE, coarse_mechanism
+from mrf_matrix.federated.shares.gaussian_sums import gaussian_share
 from mrf_matrix.mechanisms import (
     ZCDP,
     DiscreteGaussian,
@@ -40,6 +41,8 @@ class FederatedDesign:
     layers : tuple of NoiseLaw
         What each party draws, independent, and adds: one law, or with removal of the excess a
         base and a layer for each drop-out that may not happen.
+    central : Mechanism
+        What one trusted party would measure, whose noise is shared here.
     ratio : float
         Loss of the coarse integers over that of the strategy; 1 where nothing was rounded.
     """
@@ -48,7 +51,10 @@ class FederatedDesign:
     quorum: Quorum
     n_classes: int
     layers: tuple[NoiseLaw, ...]
+    central: Mechanism
     ratio: float = 1.0
+
+    largest_scale: ClassVar[int] = LARGEST_SHARED_SCALE
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -73,6 +79,10 @@ class FederatedDesign:
         """
         missing = self.quorum.parties - contributors
         return slice(1 + missing, len(self.layers))
+
+    def takes_off(self, contributors: int) -> bool:
+        """Return whether noise is taken off when so many contributed."""
+        return bool(self.layers[self.revealed_layers(contributors)])
 
     def law(self, contributors: int | None = None, revealing: int = 0) -> NoiseLaw:
         """Return the true law of the noise in the opened sum.
@@ -112,17 +122,26 @@ class FederatedDesign:
         """Return the mechanism of a release, with the law that its noise has."""
         return replace(self.mechanism, law=self.law(contributors, revealing))
 
+    def expected(self, contributors: int | None = None) -> Mechanism:
+        """Return the mechanism of the release if so many contribute, all by default.
+
+        With removal of the excess, everyone who contributes is taken to reveal.
+        """
+        count = self.quorum.parties if contributors is None else contributors
+        return self.released(count, count if self.removes_excess else 0)
+
     def expected_error(self, workload: object, contributors: int | None = None) -> float:
         """Return the expected squared error of a workload's answers, all classes together.
 
-        ``k variance ||W Ã⁺||²``, exact and without data. With removal of the excess, everyone who
-        contributes is taken to reveal.
+        ``k variance ||W Ã⁺||²``, exact and without data; see `expected`.
         """
-        count = self.quorum.parties if contributors is None else contributors
-        law = self.law(count, count if self.removes_excess else 0)
-        rounded = self.mechanism.rounded
-        judged = evaluate(workload, rounded.recovery, norm=rounded.norm)
-        return self.n_classes * law.variance * judged.loss / judged.sensitivity**2
+        made = self.expected(contributors)
+        judged = evaluate(workload, made.rounded.recovery, norm=made.rounded.norm)
+        return self.n_classes * made.law.variance * judged.loss / judged.sensitivity**2
+
+    def sharing(self, central: Mechanism, workload: object = None) -> "FederatedDesign":
+        """Return the design in which the same parties share another mechanism's noise."""
+        return share_noise(central, self.quorum, self.n_classes, workload, self.removes_excess)
 
     @cached_property
     def digest(self) -> bytes:
@@ -199,21 +218,33 @@ def federate(
     (Fraction(1, 7), Fraction(1, 1), Fraction(10, 7))
     """
     quorum = Quorum(parties, dropouts, colluders)
+    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+    return share_noise(mechanism, quorum, n_classes, workload, remove_excess)
+
+
+def share_noise(
+    central: Mechanism,
+    quorum: Quorum,
+    n_classes: int,
+    workload: object = None,
+    remove_excess: bool = False,
+) -> FederatedDesign:
+    """Return the design in which parties share a mechanism's noise; see `federate`."""
     if type(n_classes) is not int or n_classes < 1:
         raise ValueError(f"n_classes={n_classes!r}: expected a positive whole number.")
-    if isinstance(budget, PureDP) and not budget.is_infinite:
-        coarse = coarse_mechanism(strategy, budget, neighboring=neighboring, workload=workload)
+    if central.budget.is_infinite:
+        return FederatedDesign(central, quorum, n_classes, (NoNoise(),), central)
+    if isinstance(central.budget, PureDP):
+        coarse = coarse_mechanism(central, workload)
         layers = laplace_layers(coarse.mechanism.law.scale, quorum, remove_excess)
-        return _with_law(FederatedDesign(coarse.mechanism, quorum, n_classes, layers, coarse.ratio))
-    mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload)
-    if budget.is_infinite:
-        return FederatedDesign(mechanism, quorum, n_classes, (NoNoise(),))
+        design = FederatedDesign(coarse.mechanism, quorum, n_classes, layers, central, coarse.ratio)
+        return _with_law(design)
     if remove_excess:
         raise ValueError(
             "remove_excess=True with zCDP: layers of discrete Gaussian noise do not add up to one. "
             "Expected remove_excess=False, or pure DP (epsilon=)."
         )
-    return _with_law(_gaussian(mechanism, quorum, n_classes))
+    return _with_law(_gaussian(central, quorum, n_classes))
 
 
 def _with_law(design: FederatedDesign) -> FederatedDesign:
@@ -257,4 +288,5 @@ def _gaussian(mechanism: Mechanism, quorum: Quorum, n_classes: int) -> Federated
             column_sum=rounded.column_sum * multiple**2,
             recovery=recovery,
         )
-    return FederatedDesign(replace(mechanism, rounded=rounded), quorum, n_classes, (share.law,))
+    shared = replace(mechanism, rounded=rounded)
+    return FederatedDesign(shared, quorum, n_classes, (share.law,), mechanism)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated import masks, shamir
-from mrf_matrix.federated.messages import (
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.sums import masks, shamir
+from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     SERVER,
     AlteredMessageError,
@@ -31,7 +32,7 @@ from mrf_matrix.federated.messages import (
     unpack_by_party,
     unpack_numbers,
 )
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.sums.session import Session
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -90,7 +91,7 @@ class PartyState:
         return f"PartyState(party {self.number}, next round {self.now!r}, private)"
 
 
-def supplied(state: PartyState, values: NDArray[np.int64]) -> PartyState:
+def supplied(state: PartyState, values: Longs) -> PartyState:
     """Return the state with the noisy integers that will be added to the sum.
 
     Raises

@@ -3,7 +3,7 @@
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from mrf_matrix.federated.messages import (
+from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     ProtocolError,
     pack,
@@ -11,8 +11,8 @@ from mrf_matrix.federated.messages import (
     unpack,
     unpack_by_party,
 )
-from mrf_matrix.federated.party import PartyState, Secrets
-from mrf_matrix.federated.session import Session
+from mrf_matrix.federated.sums.party import PartyState, Secrets
+from mrf_matrix.federated.sums.session import Session
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

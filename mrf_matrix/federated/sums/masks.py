@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.messages import AlteredMessageError, name_of
+from mrf_matrix.federated.sums.messages import AlteredMessageError, name_of
 
 try:
     from cryptography.exceptions import InvalidTag
