@@ -28,7 +28,6 @@ from mrf_matrix.estimators.shared.parameters import (
     StrategyParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import encode_queries
 from mrf_matrix.estimators.shared.spending import (
     BudgetParameters,
     NoiseParameters,
@@ -90,6 +89,7 @@ class PrivatePredictionClassifier(
     time_limit: float = 1.0
     n_batches: int = 1
     keep_records_in_pickle: bool = False
+    _learned = "ensembles_"
 
     def _kind(self) -> Kind:
         """Return what batches are planned as, by the parameters."""
@@ -163,7 +163,7 @@ class PrivatePredictionClassifier(
         """
         if hasattr(self, "ensembles_"):
             fitted = self._fitted
-            codes = encode_queries(self, fitted.forests.domain, X)
+            codes = self._encoded(X, fitted.forests.domain)
             return self._planned(codes, fitted, fitted.book.n_started)
         kind, book = self._kind(), self._new_book()
         measuring = self._measuring(book.batch_budget)
@@ -193,9 +193,9 @@ class PrivatePredictionClassifier(
 
     def _answered(self, X: Records) -> tuple[FittedPrediction, Codes]:
         """Release what has no answer yet; return the fit that answered, and the codes."""
-        check_is_fitted(self, "ensembles_")
+        check_is_fitted(self, self._learned)
         fitted = self._fitted
-        codes = encode_queries(self, fitted.forests.domain, X)
+        codes = self._encoded(X, fitted.forests.domain)
         self._release(fitted, codes)
         return fitted, codes
 

@@ -22,7 +22,7 @@ from mrf_matrix.estimators.shared.given_data import (
     needs_records,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Labels, Records
-from mrf_matrix.estimators.shared.schema import encode_queries
+from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import Budget
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.planning.plans.plan_of import Measuring
@@ -53,9 +53,23 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         raise needs_records(type(self).__name__)
 
     def _codes(self, X: Records) -> Codes:
-        """Return the codes of records to predict, shape (b, d)."""
+        """Return the codes of records to predict, shape (b, d).
+
+        Raises
+        ------
+        ValueError
+            If it is not fitted (`NotFittedError`), the records do not fit, or a parameter under
+            the claim was changed.
+        """
         check_is_fitted(self, self._learned)
-        return encode_queries(self, self.domain_, X)
+        return self._encoded(X, self.domain_)
+
+    def _encoded(self, X: Records, domain: Domain) -> Codes:
+        """Return the codes of records over the domain that a fit learned of."""
+        self._check_claim()
+        if vars(self).get("domain") == "from_data":
+            X = validated_queries(self, X)
+        return domain.encode(X)
 
     def _votes(self, X: Records) -> Array:
         """Return the votes of every record, shape (b, k), in the order of `classes_`."""

@@ -65,10 +65,16 @@ def _composed(cls: type) -> str:
     for title in COMPOSED:
         known: dict[str, str] = {}
         for one in reversed(cls.__mro__):
-            if one.__module__.startswith("mrf_matrix."):
+            if not one.__module__.startswith("sklearn."):
                 known |= _entries(_split(one)[1].get(title, ""))
         if title == "Parameters":
-            known = {one.name: _with_default(known[one.name], one.default) for one in fields(cls)}
+            own = {one.name: one.default for one in fields(cls)}
+            for name in own.keys() - known.keys():
+                raise TypeError(
+                    f"{cls.__name__} describes no parameter {name!r}: expected its "
+                    f"entry in the docstring's Parameters."
+                )
+            known = {name: _with_default(known[name], default) for name, default in own.items()}
         if known:
             sections[title] = "\n".join(known.values())
     order = sorted(sections, key=lambda title: title not in COMPOSED)
@@ -95,12 +101,13 @@ def _entries(section: str) -> dict[str, str]:
 def _with_default(entry: str, default: object) -> str:
     """Return an entry whose first line ends with the default in use."""
     first, line, rest = entry.partition("\n")
-    kind = re.sub(r"(, default=.*|, optional)$", "", first)
+    kind = re.sub(r"(, | : )(default=.*|optional)$", "", first)
+    said = ""
     if default is None and "Required" not in rest:
-        kind += ", optional"
+        said = "optional"
     elif default is not MISSING and default is not None:
-        kind += ", default=" + (f'"{default}"' if isinstance(default, str) else repr(default))
-    return kind + line + rest
+        said = "default=" + (f'"{default}"' if isinstance(default, str) else repr(default))
+    return kind + (said and (", " if " : " in kind else " : ") + said) + line + rest
 
 
 @parameters

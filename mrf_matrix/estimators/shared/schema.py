@@ -17,7 +17,6 @@ from sklearn.utils.validation import validate_data
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
-from mrf_matrix.estimators.shared.fixed_claim import check_claim
 from mrf_matrix.estimators.shared.parameters import Labels, Records
 from mrf_matrix.mechanisms import Release
 
@@ -98,20 +97,6 @@ def encode(domain: Domain, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:
     if len(codes) != len(labels):
         raise ValueError("X and y differ in length: expected one class for each record.")
     return codes, labels
-
-
-def encode_queries(estimator: BaseEstimator, domain: Domain, X: Records) -> Codes:
-    """Return the codes of records to predict, checked against what was fitted.
-
-    Raises
-    ------
-    ValueError
-        If the records do not fit, or a parameter under the estimator's claim was changed.
-    """
-    check_claim(estimator)
-    if getattr(estimator, "domain", None) == "from_data":
-        X = validated_queries(estimator, X)
-    return domain.encode(X)
 
 
 def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
