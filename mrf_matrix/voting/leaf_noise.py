@@ -39,10 +39,6 @@ class LeafNoise:
     node_variances: Array
     vote_share: float
 
-    def times(self, factor: float) -> "LeafNoise":
-        """Return the same noise with `factor` times the variance."""
-        return LeafNoise(self.node_variances * factor, self.vote_share)
-
 
 def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
     """Return the noise of leaves that are answered by least squares from a release.

@@ -9,26 +9,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
 from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
 from mrf_matrix.estimators.shared.planned_tables import tables_for
 from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
-from mrf_matrix.estimators.shared.spending import Bill, noise_stream
-from mrf_matrix.estimators.training.auto_forest import (
-    AUTO,
-    auto_design,
-    check_left_alone,
-    with_choice,
-)
+from mrf_matrix.estimators.shared.spending import noise_stream
 from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
 from mrf_matrix.estimators.training.only_ensemble import OnlyEnsemble
 from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.estimators.training.training_report import training_report
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
-from mrf_matrix.planning.blocks.automatic_tables import checked_share
 from mrf_matrix.planning.kinds.coins import record_coins
 from mrf_matrix.planning.kinds.table_source import TableSource
 from mrf_matrix.planning.kinds.words import kind_of
@@ -58,9 +50,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         zCDP budget with Gaussian noise, instead of ``epsilon``.
     n_trees, max_depth, splits
         The random trees of all ensembles, see `RandomTrees`; ignored when ``forest`` is given.
-        With ``max_depth="auto"`` cells are measured, and depth, voting and shrinkage are chosen
-        from the release alone, see `choose_forest`; or, where the plan expects more of them,
-        tables of single attributes, one tree each.
     forest : Forest or path source, or a list of one for each ensemble, optional
         A public forest, or a source with ``grow(domain, random_state)``.
     n_ensembles : int, default=1
@@ -80,15 +69,12 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
     voting : {"hard", "weight", "product", "shares", "posterior"}, default="hard"
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
         The others know the noise or multiply, see `mrf_matrix.voting.ensemble_votes`.
-        Changing it after `fit` costs nothing. Not used with ``max_depth="auto"``.
+        Changing it after `fit` costs nothing.
     shrinkage : {"none", "votes", "leaves"}, default="none"
         Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as
-        votes of all trees need, or each leaf on its own. Not used with ``max_depth="auto"``.
-    class_share : float, default=0.1
-        Share of the budget that ``max_depth="auto"`` spends on the class totals.
+        votes of all trees need, or each leaf on its own.
     n_records : int, optional
-        The number of records, where it is public: ``max_depth="auto"`` weighs noise against it,
-        and divides its scores by it. Never read off the records.
+        The number of records, where it is public: kept with the plan. Never read off the records.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
         The neighbouring relation of the claim.
     noise : {"exact", "research"}, default="exact"
@@ -120,8 +106,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         learned from the records.
     forest_, strategy_, release_, leaf_values_, leaf_variances_
         Those of the only ensemble, where there is one.
-    choice_, chosen_depth_ : ForestChoice, int
-        What ``max_depth="auto"`` chose, and by which scores.
     privacy_report_ : PrivacyReport
         What is claimed, under which relation, with which noise.
     n_features_in_ : int
@@ -155,7 +139,7 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         epsilon: Any = None,
         rho: Any = None,
         n_trees: int = 128,
-        max_depth: Any = 4,
+        max_depth: int = 4,
         splits: Any = "multiway",
         forest: Any = None,
         n_ensembles: int = 1,
@@ -166,7 +150,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         strategy: Any = "auto",
         voting: str = "hard",
         shrinkage: str = "none",
-        class_share: float = 0.1,
         n_records: int | None = None,
         neighboring: str = "add_remove",
         noise: str = "exact",
@@ -191,7 +174,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         self.strategy = strategy
         self.voting = voting
         self.shrinkage = shrinkage
-        self.class_share = class_share
         self.n_records = n_records
         self.neighboring = neighboring
         self.noise = noise
@@ -227,7 +209,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind = kind_of("training", self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
-        checked_share(self.class_share)
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
         measuring = self._measuring(budget_or_default(self.epsilon, self.rho))
         measuring.check()
@@ -237,10 +218,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         if kind.is_disjoint:
             data.check_records(f"{type(self).__name__} with allocation='disjoint'")
         structure = structure_generator(self.random_state)
-        if isinstance(self.max_depth, str):
-            return self._fit_auto(bill, data, structure, records)
-        for left in ("choice_", "_release_"):
-            self.__dict__.pop(left, None)
         plan = plan_of(
             kind, data.domain, self._design(), measuring, structure, n_records=records,
             use="study" if bill.budget.is_infinite else "release",
@@ -249,40 +226,6 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         self._release(plan, tables, structure, stream)
-        return self
-
-    def _fit_auto(
-        self, bill: Bill, data: PrivateData, structure: np.random.Generator, records: int | None
-    ) -> Self:
-        if self.max_depth != AUTO:
-            raise ValueError(f"max_depth={shown(self.max_depth)}: expected an integer or 'auto'.")
-        check_left_alone(self.get_params(deep=False))
-        domain = data.domain
-        design = auto_design(
-            domain,
-            bill.budget,
-            structure,
-            n_trees=whole_number("n_trees", self.n_trees),
-            splits=self.splits,
-            class_share=self.class_share,
-            neighboring=self.neighboring,
-            strategy=self.strategy,
-            n_records=records,
-        )
-        design.mechanism.check_memory(domain.n_classes)
-        everything = tuple(range(domain.n_attributes))
-        tables = data.tables([everything])
-        tables.check(design.mechanism.rounded.matrix)
-        counts = tables.cells(everything)
-        stream = noise_stream(self.noise, bill.noise_state)
-        bill.charge()
-        release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
-        with self._keeping(release):
-            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.plan_, trained, self.choice_ = design.chosen(release, order, structure)
-            report = training_report(self.plan_.kind, self.plan_.parts, [release])
-            self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
-            self.ensembles_ = (trained,)
         return self
 
     def _release(

@@ -19,16 +19,17 @@ class NoiseAwareForest(VoteIntervals, ForestClassifier):
     """Votes of ensembles whose leaves know their noise; subclasses say where these come from."""
 
     ensembles_: Any
+    voting: Any
+    shrinkage: Any
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         """Return the codes of records to predict."""
         raise TypeError(f"{type(self).__name__} has no records: use one of its subclasses.")
 
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
-        """Return voting and shrinkage in use: the chosen ones where they were chosen."""
+        """Return voting and shrinkage in use."""
         self._check_claim()
-        source: Any = getattr(self, "choice_", self)
-        return check_noise_aware_voting(source.voting), check_shrinkage(source.shrinkage)
+        return check_noise_aware_voting(self.voting), check_shrinkage(self.shrinkage)
 
     def _votes(self, X: Any) -> Array:
         codes = self._codes(X)

@@ -38,8 +38,6 @@ class TrainedEnsemble:
         The noisy measurement.
     leaf_values : ndarray of shape (o, k)
         Noisy class counts of the leaves, in the order of the estimator's `classes_`.
-    known_leaves : NoisyLeaves, optional
-        The same with their noise, where it was worked out before.
     """
 
     features: tuple[int, ...]
@@ -47,27 +45,16 @@ class TrainedEnsemble:
     strategy: Strategy | None
     release: Release
     leaf_values: Array
-    known_leaves: NoisyLeaves | None = None
 
     @classmethod
-    def of(
-        cls,
-        part: PlanPart,
-        release: Release,
-        leaf_values: Array,
-        known_leaves: NoisyLeaves | None = None,
-    ) -> "TrainedEnsemble":
+    def of(cls, part: PlanPart, release: Release, leaf_values: Array) -> "TrainedEnsemble":
         """Return what a part's release leaves of its ensemble."""
         ensemble = part.ensemble
-        return cls(
-            ensemble.features, ensemble.forest, part.strategy, release, leaf_values, known_leaves
-        )
+        return cls(ensemble.features, ensemble.forest, part.strategy, release, leaf_values)
 
     @cached_property
     def leaves(self) -> NoisyLeaves:
         """The leaf values with their noise, which is known without data."""
-        if self.known_leaves is not None:
-            return self.known_leaves
         if self.strategy is not None:
             return NoisyLeaves(self.forest, self.leaf_values, self.release)
         own = self.release.variance / float(self.release.scale) ** 2  # leaves measured themselves
