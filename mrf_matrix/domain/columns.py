@@ -8,13 +8,12 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
 
-Values = NDArray[Any]
 Table = Mapping[Any, Any] | Values | nw.DataFrame[Any]
 
 
@@ -39,7 +38,7 @@ class Column:
     name: str
     values: Values
     levels: tuple[Any, ...] | None = None
-    missing: NDArray[np.bool_] | None = None
+    missing: Bools | None = None
     source: str = ""
 
 

@@ -4,8 +4,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns, rows_as_array
@@ -111,7 +111,7 @@ def inner_edges(column: Column, distinct: list[Any], max_bins: int) -> list[floa
 
     Outer bins are open, so that numbers seen later have a code.
     """
-    few: NDArray[np.float64] = np.asarray(distinct, dtype=np.float64)
+    few: Array = np.asarray(distinct, dtype=np.float64)
     few = few[np.isfinite(few)]
     if not len(few):
         raise DomainError(
@@ -126,6 +126,6 @@ def inner_edges(column: Column, distinct: list[Any], max_bins: int) -> list[floa
     return [float(edge) for edge in np.unique(quantiles)]
 
 
-def present_values(column: Column) -> NDArray[Any]:
+def present_values(column: Column) -> Values:
     """Return the entries that are not null."""
     return column.values if column.missing is None else column.values[~column.missing]

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Bools, Codes, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
-from mrf_matrix.domain.columns import Column, Values
+from mrf_matrix.domain.columns import Column
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
 from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories, is_missing
 
-Mask = NDArray[np.bool_]
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 
 
@@ -48,7 +46,7 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
     return codes
 
 
-def unlisted_values(attribute: Attribute, column: Column, unlisted: Mask) -> DomainError:
+def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
     """Return the error of values that have no code: what was expected, and what to do."""
     picked = column.values[unlisted].tolist()
     if column.levels is not None:

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Values, Words
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar, match_key
-from mrf_matrix.domain.columns import Column, Values
+from mrf_matrix.domain.columns import Column
 from mrf_matrix.domain.errors import DomainError, name_some
 
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
@@ -158,7 +157,7 @@ def match_text(categories: Sequence[Scalar], values: Values) -> Codes:
     return np.where(known[order][found] == values, codes[found], np.int32(UNLISTED))
 
 
-def character_hash(texts: Values, width: int) -> NDArray[np.uint64]:
+def character_hash(texts: Values, width: int) -> Words:
     """Hash fixed-width text by a polynomial in its characters, modulo 2**64."""
     characters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
     result = np.zeros(len(texts), dtype=np.uint64)

@@ -10,8 +10,8 @@ from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.error.expected_error import ExpectedError, expected_error
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
@@ -80,7 +80,7 @@ def smallest_release_budget(
     return PureDP(amount) if norm == "l1" else ZCDP(amount)
 
 
-def meets(error: ExpectedError, limits: NDArray[np.float64]) -> bool:
+def meets(error: ExpectedError, limits: Array) -> bool:
     """Tell whether every row's expected error is within its limit."""
     return bool((error.row_rms <= limits).all())
 
@@ -97,7 +97,7 @@ def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
     return ceil(Fraction(value) / unit) * unit
 
 
-def checked_targets(targets: Any, rows: int) -> NDArray[np.float64]:
+def checked_targets(targets: Any, rows: int) -> Array:
     """Return a positive target for every row, or refuse by name."""
     limits = np.asarray(targets, dtype=np.float64)
     if limits.ndim == 0:

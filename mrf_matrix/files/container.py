@@ -17,9 +17,9 @@ from struct import error as StructError
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.files.npy import HEADER_BYTES, array_of, bytes_of
 
 MAX_JSON = 8 * 1024**2
@@ -125,7 +125,7 @@ class Container:
                 raise ContainerError(f"member {name!r} is not as long as it declares.")
         return content
 
-    def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Values:
         """Return an array that must have this name, type and shape.
 
         Raises

@@ -5,8 +5,8 @@ from datetime import date
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.fields import (
     checked_object,
@@ -55,7 +55,7 @@ SHARES = {"shares"}
 """The key of releases whose noise several parties shared; no other has it."""
 
 
-def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def content_of(release: Release) -> tuple[dict[str, Any], dict[str, Values]]:
     """Return the JSON and the arrays of a release.
 
     Raises

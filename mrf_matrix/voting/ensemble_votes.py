@@ -20,16 +20,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.voting.leaf_evidence import class_prior, evidence_scale, odds_logs, product_logs
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
 from mrf_matrix.voting.naive_bayes import posterior_shares
 from mrf_matrix.voting.voting import NoiseAwareVoting, forest_votes, leaf_votes, vote_shares
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +115,7 @@ def what_leaves_say(
 
 def ensemble_votes(
     parts: Sequence[tuple[tuple[int, ...], NoisyLeaves]],
-    codes: NDArray[np.int32],
+    codes: Codes,
     voting: NoiseAwareVoting,
     shrinkage: Shrinkage = "none",
 ) -> Array:

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.voting.margin_widths import half_widths
 from mrf_matrix.voting.redrawn_votes import agreements, checked_draws
-
-Array = NDArray[np.float64]
 
 
 def checked_level(level: Any) -> float:
@@ -30,7 +28,7 @@ def checked_level(level: Any) -> float:
 class VoteIntervals:
     """Intervals and abstention for forest classifiers that know the noise of their votes."""
 
-    classes_: NDArray[Any]
+    classes_: Values
 
     def _votes(self, X: Any) -> Array:
         raise NotImplementedError
@@ -39,7 +37,7 @@ class VoteIntervals:
         """Return voting and shrinkage."""
         raise NotImplementedError
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
+    def _codes(self, X: Any) -> Codes:
         raise NotImplementedError
 
     def _known_ensembles(self) -> Sequence[Any]:

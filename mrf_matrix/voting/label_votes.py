@@ -5,22 +5,15 @@ fitted; their sum decides which of the tied classes wins. So every tied class is
 record's fate depends on its place among the others, and predicting twice gives the same labels.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes, Longs, Values, Words
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.voting.voting import record_blocks
 
-Longs = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
-
-def count_label_votes(
-    forest: Forest, codes: NDArray[np.int32], labels: NDArray[Any], n_classes: int
-) -> Longs:
+def count_label_votes(forest: Forest, codes: Codes, labels: Values, n_classes: int) -> Longs:
     """Count the trees that vote for each class, (b, k).
 
     Votes are counted as blocks of records reach their leaves (see `Router.blocks`): no array of
@@ -38,7 +31,7 @@ def count_label_votes(
     return votes
 
 
-def winners(forest: Forest, codes: NDArray[np.int32], votes: Longs, leaf_words: Words) -> Longs:
+def winners(forest: Forest, codes: Codes, votes: Longs, leaf_words: Words) -> Longs:
     """Return the class with the most votes of each record; ties by the record's leaves."""
     best = votes.argmax(axis=1)
     tied = votes == votes.max(axis=1, keepdims=True)

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, row_variances
@@ -19,7 +19,6 @@ from mrf_matrix.reconstruction.tree_nodes import (
     parts_of_parents,
 )
 
-Array = NDArray[np.float64]
 Shrinkage = Literal["none", "votes", "leaves"]
 SHRINKAGES: tuple[str, ...] = get_args(Shrinkage)
 

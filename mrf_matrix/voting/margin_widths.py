@@ -24,14 +24,11 @@ from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, combined
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 FINE = 20.0
 """Deviation of a margin, in heaviest coefficients, from which a step more is cheap."""

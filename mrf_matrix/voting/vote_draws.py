@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
 from strategies.operators import Grouping, Identity, Operator, Scaled, over_groups
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 ENTRIES = 2**25
 """Most coefficients that are sought."""

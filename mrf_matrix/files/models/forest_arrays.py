@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Ints
+from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.forests import Forest, checks
@@ -84,7 +83,7 @@ def _check_tables(domain: Domain, attribute: Ints, pattern: Ints, branches: Ints
         )
 
 
-def _check_depth(roots: Ints, first_child: Ints, n_children: NDArray[np.int64]) -> None:
+def _check_depth(roots: Ints, first_child: Ints, n_children: Longs) -> None:
     level = roots.astype(np.int64)
     for _ in range(MAX_DEPTH + 1):
         inner = level[n_children[level] > 0]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_forest import (
     ReleasedEnsemble,
@@ -164,7 +164,7 @@ def _ensemble(
     return ReleasedEnsemble(features, forest, _native(values), noise)
 
 
-def _noise(forest: Forest, variances: NDArray[Any], share: Any, where: str) -> LeafNoise:
+def _noise(forest: Forest, variances: Values, share: Any, where: str) -> LeafNoise:
     if variances.shape != (forest.n_nodes,):
         raise ModelFileError(
             f"{where}: node_variances of shape {variances.shape}; expected ({forest.n_nodes},)."
@@ -176,7 +176,7 @@ def _noise(forest: Forest, variances: NDArray[Any], share: Any, where: str) -> L
     return LeafNoise(_native(variances), float(share))
 
 
-def _native(values: NDArray[Any]) -> NDArray[np.float64]:
+def _native(values: Values) -> Array:
     return values.astype(np.float64)
 
 

@@ -8,8 +8,8 @@ report must be the one that follows from the release; only its notes are the wri
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -130,7 +130,7 @@ def _same(one: Mechanism, other: Mechanism) -> bool:
     return shape == found and all(_equal(arrays[name], others[name]) for name in arrays)
 
 
-def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
+def _equal(one: Values, other: Values) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other)
 
 

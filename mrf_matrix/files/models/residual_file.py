@@ -10,8 +10,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.residual.learning import learned
@@ -49,7 +49,6 @@ KEYS = {
 }
 
 Attributes = tuple[int, ...]
-Floats = NDArray[np.float64]
 ResidualModel = ResidualForestClassifier | ReleasedResidualForestClassifier
 
 
@@ -125,20 +124,20 @@ class ReplayedReleases:
     """
 
     sizes: tuple[int, ...]
-    answers: NDArray[np.int64]
+    answers: Longs
     choices: tuple[Attributes | None, ...]
     noise: Noise
     used: int = 0
     releases: list[Release] = field(default_factory=list)
 
-    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+    def add(self, attributes: Sequence[int], effects: Array) -> None:
         """Do nothing: there are no records."""
 
-    def totals(self, step: ResidualStep) -> Floats:
+    def totals(self, step: ResidualStep) -> Array:
         """Return the class totals that were released."""
         return np.asarray(self._taken(step, 1, 2, (1,))[0])
 
-    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array:
         """Return the table that was released."""
         n_cells = prod(self.sizes[i] for i in attributes)
         sizes = (n_cells,) if step.kind == "counts" else (n_cells, step.n_values)
@@ -146,7 +145,7 @@ class ReplayedReleases:
 
     def _taken(
         self, step: ResidualStep, n_cells: int, n_columns: int, sizes: tuple[int, ...]
-    ) -> Floats:
+    ) -> Array:
         end = self.used + n_cells * n_columns
         if end > len(self.answers):
             raise ModelFileError(f"n_answers={len(self.answers)}: its plan takes more.")
@@ -156,7 +155,7 @@ class ReplayedReleases:
         return np.asarray(self.releases[-1].values / step.units)
 
     def choose(
-        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
+        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Array
     ) -> list[Attributes | None]:
         """Return what was chosen, if it could be."""
         found = list(self.choices)

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal
 
-from numpy.typing import NDArray
-
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import (
     Neighboring,
@@ -126,7 +125,7 @@ class Mechanism:
 
 
 def calibrate(
-    strategy: Strategy | Operator | NDArray[Any] | Any,
+    strategy: Strategy | Operator | Values | Any,
     budget: PureDP | ZCDP,
     *,
     neighboring: str = "add_remove",

@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
@@ -71,7 +71,7 @@ class Release:
     """
 
     mechanism: Mechanism
-    answers: NDArray[np.int64]
+    answers: Longs
     noise: Noise
     sizes: tuple[int, ...]
     provenance: Provenance | None = None
@@ -134,7 +134,7 @@ class Release:
         return self.mechanism.rounded.scale
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Array:
         """The answers in the units of the selected strategy: estimates of ``A D``."""
         return self.answers / float(self.scale)
 

@@ -4,14 +4,12 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.parent_process import check_parent_process
 
-Integers = NDArray[np.int64]
 
-
-def noisy(answers: Integers, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Integers:
+def noisy(answers: Longs, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Longs:
     """Return integers plus independent discrete noise, sampled exactly by OpenDP.
 
     OpenDP takes the scale as a double and works with its exact rational value (Canonne, Kamath

@@ -229,7 +229,7 @@ def test_options_that_a_method_has_no_use_for_are_refused(files, arguments, mess
     [
         (["--method", "posterior", "--n-trees", "8"], "--n-trees: no option of --method posterior"),
         (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--n-records", "500"], "--n-records: no option of --max-depth 4"),
+        (["--n-records", "500"], "--n-records: no option of --method matrix"),
         (["--method", "posterior", "--n-blocks", "0"], "0"),
         (["--method", "posterior", "--n-records", "-1"], "-1"),
         (["--method", "magic"], "magic"),
