@@ -10,6 +10,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Values
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -239,7 +240,7 @@ class Domain:
         """
         return cls(*attributes_from_data(records, labels, max_bins, max_categories))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the domain as JSON-ready data."""
         return domain_to_dict(self.attributes, self.target)
 

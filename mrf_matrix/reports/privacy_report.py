@@ -19,6 +19,9 @@ PUBLIC = (
 DENIAL = "NOT A PRIVATE RELEASE"
 """How every statement begins that claims no privacy."""
 
+DERIVED = {"law", "sensitivity", "n_answers", "measured"}
+"""What `PrivacyReport.to_dict` works out from the measurements."""
+
 WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "exact")
 
 
@@ -34,10 +37,9 @@ class Measurement:
         What it cost.
     law : str
         Law of the noise on one measured answer, in units of the integer answers.
-    sensitivity : float or None
+    sensitivity : float
         How far one record moves what is measured, in records: the column norm, L1 for Laplace and
-        L2 for Gaussian noise, times the neighbouring relation's factor. None in reports of old
-        files, which did not state it.
+        L2 for Gaussian noise, times the neighbouring relation's factor.
     n_answers : int
         Noisy integers released: answers x classes.
     column_sum : int
@@ -48,7 +50,7 @@ class Measurement:
     measured: str
     budget: str
     law: str
-    sensitivity: float | None
+    sensitivity: float
     n_answers: int
     column_sum: int
 
@@ -73,8 +75,10 @@ class Measurement:
         )
 
     def __str__(self) -> str:
-        moved = "" if self.sensitivity is None else f" of sensitivity {self.sensitivity:.6g}"
-        return f"{self.measured}: {self.n_answers} noisy integers{moved}, {self.law}"
+        return (
+            f"{self.measured}: {self.n_answers} noisy integers of sensitivity "
+            f"{self.sensitivity:.6g}, {self.law}"
+        )
 
 
 @dataclass(frozen=True)
@@ -118,10 +122,9 @@ class PrivacyReport:
         return "; ".join(dict.fromkeys(one.law for one in self.measurements))
 
     @property
-    def sensitivity(self) -> float | None:
-        """Largest sensitivity of a measurement; None where one is not known."""
-        known = [one.sensitivity for one in self.measurements if one.sensitivity is not None]
-        return max(known, default=0.0) if len(known) == len(self.measurements) else None
+    def sensitivity(self) -> float:
+        """Largest sensitivity of a measurement."""
+        return max((one.sensitivity for one in self.measurements), default=0.0)
 
     @property
     def n_answers(self) -> int:

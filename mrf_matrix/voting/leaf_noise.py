@@ -66,17 +66,16 @@ class NoisyLeaves:
     ----------
     forest : Forest
     values : ndarray of shape (o, k)
-    origin : LeafNoise, Release, float or None
+    origin : LeafNoise, Release or float
         The noise, or what it follows from when it is first asked for: the release that answered
-        the leaves by least squares, or the variance of leaves that were measured themselves. None
-        where it is not known.
+        the leaves by least squares, or the variance of leaves that were measured themselves.
     known_parts : ndarray, optional
         Nodes as parts of their parents, where they were worked out before for the same trees.
     """
 
     forest: Forest
     values: Array
-    origin: LeafNoise | Release | float | None
+    origin: LeafNoise | Release | float
     known_parts: Array | None = None
 
     def __post_init__(self) -> None:
@@ -85,23 +84,11 @@ class NoisyLeaves:
 
     @cached_property
     def noise(self) -> LeafNoise:
-        """The noise: exact, known without data.
-
-        Raises
-        ------
-        ValueError
-            If it is not known.
-        """
+        """The noise: exact, known without data."""
         if isinstance(self.origin, LeafNoise):
             return self.origin
         if isinstance(self.origin, Release):
             return noise_of_release(self.forest, self.origin)
-        if self.origin is None:
-            raise ValueError(
-                "the noise of the leaf values is not known, as in model files of schema version "
-                "1: expected voting='hard', 'weight' or 'product' without shrinkage, or a model "
-                "saved again."
-            )
         return independent_noise(self.forest, self.origin)
 
     @property
@@ -112,7 +99,7 @@ class NoisyLeaves:
     @property
     def is_noisy(self) -> bool:
         """Whether there is any noise."""
-        return self.origin is None or bool(self.noise.node_variances.any())
+        return bool(self.noise.node_variances.any())
 
     @cached_property
     def _parts(self) -> Array:

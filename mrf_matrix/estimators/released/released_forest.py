@@ -36,14 +36,14 @@ class ReleasedEnsemble:
         Its structure, over these attributes.
     leaf_values : ndarray of shape (o, k)
         Noisy class counts of the leaves, in the order of the classifier's `classes_`.
-    noise : Release, LeafNoise or None
-        Where the leaf values' noise follows from; None where it is not known.
+    noise : Release or LeafNoise
+        Where the leaf values' noise follows from: a file holds the noise alone.
     """
 
     features: tuple[int, ...]
     forest: Forest
     leaf_values: Array
-    noise: Release | LeafNoise | None = None
+    noise: Release | LeafNoise
 
     @cached_property
     def leaves(self) -> NoisyLeaves:
@@ -54,11 +54,6 @@ class ReleasedEnsemble:
     def release(self) -> Release | None:
         """The release that answered the leaves, where it is at hand."""
         return self.noise if isinstance(self.noise, Release) else None
-
-    @property
-    def known_noise(self) -> LeafNoise | None:
-        """The noise of the nodes, which a file holds in place of the release."""
-        return self.noise if isinstance(self.noise, LeafNoise) else None
 
     def vote_variances(self, codes: NDArray[np.int32]) -> Array:
         """Return the expected squared error of every record's weight votes, per class, (b,)."""

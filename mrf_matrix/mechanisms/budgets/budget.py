@@ -9,6 +9,7 @@ from numbers import Integral
 from reprlib import repr as short
 from typing import Any, ClassVar, Literal, Self
 
+from mrf_matrix.base.fields import FieldError, fraction_of
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.exact_number import (
     BudgetError,
@@ -52,6 +53,10 @@ class Budget:
     def of(cls, amount: Fraction | float) -> Self:
         """Return the budget of an amount."""
         return cls(**{cls.parameter: amount})
+
+    def to_dict(self) -> dict[str, str]:
+        """Return ``{"epsilon": "1/2"}`` or the like, exact, for JSON; `budget_of` reads it."""
+        return {self.parameter: str(self.amount)}
 
     def split(self, shares: int | Sequence[Any]) -> tuple[Self, ...]:
         """Split into budgets that add up to this one exactly.
@@ -199,6 +204,21 @@ class ZCDP(Budget):
     def for_approximate_dp(cls, epsilon: float, delta: float) -> "ZCDP":
         """Return the budget that implies (ε, δ)-DP; see `conversion.rho_from_epsilon`."""
         return cls(rho_from_epsilon(epsilon, delta))
+
+
+def budget_of(data: object) -> PureDP | ZCDP:
+    """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``, as files hold it.
+
+    Raises
+    ------
+    FieldError
+        If it is of another form.
+    """
+    for kind in (PureDP, ZCDP):
+        if isinstance(data, dict) and list(data) == [kind.parameter]:
+            text = data[kind.parameter]
+            return kind(float("inf") if text == "inf" else fraction_of(text, kind.parameter))
+    raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
 
 
 def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:

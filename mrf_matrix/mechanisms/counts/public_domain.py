@@ -2,6 +2,8 @@
 
 from typing import Any, Protocol
 
+from mrf_matrix.base.fields import JsonObject
+
 
 class PublicDomain(Protocol):
     """What a release needs to know of the domain that it carries."""
@@ -22,5 +24,5 @@ class PublicDomain(Protocol):
     def n_classes(self) -> int:
         """Number of classes, where there is a target."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return it as JSON-ready data."""

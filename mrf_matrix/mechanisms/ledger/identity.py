@@ -76,7 +76,7 @@ def living_ledger(
 
 
 def ledger_of_file(
-    kind: type[OneLedger], path: str, identity: str | None, terms: Terms, account: Account
+    kind: type[OneLedger], path: str, identity: str, terms: Terms, account: Account
 ) -> OneLedger:
     """Return the ledger of a file if it is the one that was pickled, else a read-only copy.
 
@@ -91,7 +91,7 @@ def ledger_of_file(
         return away
     known = found.charges[: len(account.charges)]
     same = (found_identity, found_terms, known) == (identity, terms, account.charges)
-    if identity is None or not same:
+    if not same:
         return away
     return kind._of(terms, FileStore(file, terms, identity, found), identity)
 
