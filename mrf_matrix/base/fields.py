@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from fractions import Fraction
 from math import inf, isfinite
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 from mrf_matrix.base.plain_text import is_plain_line
 from mrf_matrix.base.shown import shown
@@ -16,8 +16,6 @@ JsonObject = dict[str, object]
 LONGEST = 5000
 MOST = 10_000
 FRACTION = re.compile(r"[0-9]{1,1300}(/[0-9]{1,1300})?")
-
-Word = TypeVar("Word", bound=str)
 
 
 class FieldError(ValueError):
@@ -113,14 +111,6 @@ def line_of_text(data: object, where: str, longest: int = LONGEST) -> str:
     if not isinstance(data, str) or len(data) > longest or not is_plain_line(data):
         raise FieldError(f"{where}: expected a line of at most {longest} characters.")
     return data
-
-
-def one_of(data: object, allowed: Sequence[Word], where: str) -> Word:
-    """Return one of a few words."""
-    for word in allowed:
-        if isinstance(data, str) and data == word:
-            return word
-    raise FieldError(f"{where}={shown(data)}: expected one of {tuple(allowed)}.")
 
 
 def fraction_of(data: object, where: str) -> Fraction:

@@ -20,7 +20,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output, keep_release, report_table
+from mrf_matrix.cli.paid_release import check_output, keep_release
 from mrf_matrix.cli.screen import console, progress_bar
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def command(
         click.echo(json.dumps(written | {"ledger": ledger and ledger.to_dict()}, indent=2))
         return
     screen = console()
-    screen.print(report_table(model.privacy_report_))
+    screen.print(model.privacy_report_)
     if ledger is not None:
         screen.print(ledger)
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from datetime import date
-from typing import get_args
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
@@ -16,7 +16,6 @@ from mrf_matrix.base.fields import (
     integer_of,
     line_of_text,
     object_of,
-    one_of,
     whole_numbers,
     whole_of,
 )
@@ -28,7 +27,7 @@ from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING
 from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import check_columns
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
-from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise, Release
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Release
 from strategies.operator_files import decode, encode
 
 FORMAT = "mrf_matrix.release"
@@ -116,7 +115,7 @@ def release_of(container: Container) -> tuple[Release, object]:
     if data.get(READ_OFF_KEY, True) is not True:
         raise FieldError(f"{READ_OFF_KEY}: expected true, or nothing.")
     check_version(data, FORMAT, SCHEMA_VERSION)
-    noise = one_of(data["noise"], get_args(Noise), "noise")
+    noise = one_word("noise", data["noise"], NOISE_KINDS)
     budget = budget_of(data["budget"])
     read_off = READ_OFF_KEY in data
     private = noise in PRIVATE_NOISE and not read_off
@@ -157,7 +156,7 @@ def _claims(data: JsonObject, strategy: JsonObject, budget: PureDP | ZCDP) -> Cl
         raise FieldError("scale: expected a positive number that a double can hold.")
     return Claims(
         budget=budget,
-        neighboring=one_of(data["neighboring"], NEIGHBORING, "neighboring"),
+        neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
         column_sum=whole_of(strategy["sensitivity"], "sensitivity"),
         noise_scale=fraction_of(data["noise_scale"], "noise_scale"),
         scale=scale,

@@ -14,7 +14,6 @@ cells. Only the release and public things enter.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -159,7 +158,11 @@ def shrink_nodes(
 
 
 def _node_answers(
-    forest: Forest, releases: Any, values: Any, variances: Any, class_totals: Any
+    forest: Forest,
+    releases: Release | Sequence[Release] | None,
+    values: object,
+    variances: object,
+    class_totals: object,
 ) -> NodeAnswers:
     if (releases is None) == (values is None) or (values is None) != (variances is None):
         raise ValueError(

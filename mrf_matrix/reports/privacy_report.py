@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from math import sqrt
-from typing import Any
 
+from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.mechanisms.measurement.release import READ_OFF, Noise
 
@@ -82,7 +82,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class PrivacyReport:
+class PrivacyReport(RowDisplay):
     """The privacy statement of everything that an estimator released.
 
     Attributes
@@ -151,7 +151,7 @@ class PrivacyReport:
         read_off = any(release.domain_read_off for release in releases)
         return self.without_claim() if read_off else self
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the report as plain values, ready for JSON."""
         return {
             "statement": self.statement,
@@ -169,28 +169,18 @@ class PrivacyReport:
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([self.statement, *(f"  {name:<{width}}  {text}" for name, text in rows)])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(text)}</td></tr>"
-            for name, text in self._rows()
-        )
-        return f"<p><b>{escape(self.statement)}</b></p><table>{rows}</table>"
-
-    def _rows(self) -> list[tuple[str, str]]:
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """What the report says, a line each."""
         rows = [
             ("budget spent", self.budget),
-            ("neighbouring relation", self.neighboring),
+            ("neighbours", self.neighboring),
             ("noise", self.noise),
             *(("measured", str(one)) for one in self.measurements),
         ]
         for what, error in (
-            ("leaf", self.expected_rms_per_leaf),
-            ("query", self.expected_rms_per_vote),
+            ("leaf value", self.expected_rms_per_leaf),
+            ("vote", self.expected_rms_per_vote),
         ):
             if error is not None:
                 rows.append(("expected error", f"{error:.4g} records rms per {what} and class"))

@@ -17,7 +17,6 @@ signal says what its parent says, and adds nothing to the odds.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -154,6 +153,6 @@ def with_prior(
         return np.asarray(scale * summed + np.log(prior))
 
 
-def shares_of_votes(votes: Array, voting: Any) -> Array:
+def shares_of_votes(votes: Array, voting: NoiseAwareVoting) -> Array:
     """Return class shares from votes: posteriors where votes are logs, shares of votes else."""
     return posterior_shares(votes) if RULES[voting].in_logs else vote_shares(votes)

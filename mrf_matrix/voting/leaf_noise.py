@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
@@ -20,7 +20,7 @@ from mrf_matrix.reconstruction.tree_nodes import (
 )
 
 Shrinkage = Literal["none", "votes", "leaves"]
-SHRINKAGES: tuple[str, ...] = get_args(Shrinkage)
+SHRINKAGES: tuple[Shrinkage, ...] = get_args(Shrinkage)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +134,4 @@ class NoisyLeaves:
 
 def check_shrinkage(shrinkage: object) -> Shrinkage:
     """Return a valid shrinkage or refuse by name."""
-    for known in get_args(Shrinkage):
-        if shrinkage == known:
-            rule: Shrinkage = known
-            return rule
-    raise ValueError(
-        f"shrinkage={shown(shrinkage)}: expected one of {', '.join(map(repr, SHRINKAGES))}."
-    )
+    return one_word("shrinkage", shrinkage, SHRINKAGES)

@@ -21,7 +21,7 @@ exact
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -29,6 +29,7 @@ from scipy.special import ndtri
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, combined
+from mrf_matrix.mechanisms import Release
 
 FINE = 20.0
 """Deviation of a margin, in heaviest coefficients, from which a step more is cheap."""
@@ -47,7 +48,7 @@ class VotingEnsemble(Protocol):
     """One ensemble whose release is at hand."""
 
     @property
-    def release(self) -> Any:
+    def release(self) -> Release:
         """The release that answered its leaves."""
 
     def vote_variances(self, codes: Codes) -> Array:

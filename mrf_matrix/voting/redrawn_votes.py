@@ -12,7 +12,7 @@ they are: labels are withheld rather too often than not often enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class RedrawableEnsemble(Protocol):
         """Its leaf values with their noise."""
 
     @property
-    def release(self) -> Any:
+    def release(self) -> Release:
         """The release that answered its leaves."""
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
@@ -118,7 +118,7 @@ def _batches(ensembles: Sequence[RedrawableEnsemble], draws: int) -> Iterator[in
     return (min(step, draws - start) for start in range(0, draws, step))
 
 
-def checked_draws(n_draws: Any, level: float) -> int:
+def checked_draws(n_draws: object, level: float) -> int:
     """Return the number of draws, enough for the level to be reached, or refuse.
 
     Raises

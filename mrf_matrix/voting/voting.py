@@ -9,20 +9,20 @@ that comes first in `classes_`.
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import sparse
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.counts.cells import distinct_cells
 
 Voting = Literal["hard", "weight"]
-VOTINGS: tuple[str, ...] = get_args(Voting)
+VOTINGS: tuple[Voting, ...] = get_args(Voting)
 NoiseAwareVoting = Literal["hard", "weight", "product", "shares", "posterior"]
-NOISE_AWARE_VOTINGS: tuple[str, ...] = get_args(NoiseAwareVoting)
+NOISE_AWARE_VOTINGS: tuple[NoiseAwareVoting, ...] = get_args(NoiseAwareVoting)
 
 ROUTED_AT_ONCE = 2**22
 """Leaf numbers held at once while predicting (16 MiB of int32)."""
@@ -123,20 +123,11 @@ def vote_shares(votes: Array) -> Array:
     return np.asarray(np.divide(shifted, total, out=uniform, where=total > 0))
 
 
-def check_voting(voting: Any) -> Voting:
+def check_voting(voting: object) -> Voting:
     """Return one of the paper's voting rules or refuse by name."""
-    _check_known(voting, VOTINGS)
-    rule: Voting = voting
-    return rule
+    return one_word("voting", voting, VOTINGS)
 
 
-def check_noise_aware_voting(voting: Any) -> NoiseAwareVoting:
+def check_noise_aware_voting(voting: object) -> NoiseAwareVoting:
     """Return a voting rule of classifiers that know their noise, or refuse by name."""
-    _check_known(voting, NOISE_AWARE_VOTINGS)
-    rule: NoiseAwareVoting = voting
-    return rule
-
-
-def _check_known(voting: Any, known: tuple[str, ...]) -> None:
-    if voting not in known:
-        raise ValueError(f"voting={shown(voting)}: expected one of {', '.join(map(repr, known))}.")
+    return one_word("voting", voting, NOISE_AWARE_VOTINGS)

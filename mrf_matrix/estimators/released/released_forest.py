@@ -63,6 +63,8 @@ class ReleasedEnsemble:
 
     def vote_terms(self, codes: NDArray[np.int32]) -> list[NoiseTerm] | None:
         """Return the weighted noise draws of every record's votes, if they can be afforded."""
+        if self.release is None:
+            raise ValueError("the release is not at hand: the noise of votes is not known.")
         return vote_terms(self._votes_asked, self.release, codes)
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from mrf_matrix.estimators.shared.base import ForestClassifier
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
-from mrf_matrix.voting.intervals import VoteIntervals
+from mrf_matrix.voting.intervals import KnownEnsemble, WeightVoteIntervals
 from mrf_matrix.voting.leaf_noise import Shrinkage, check_shrinkage
 from mrf_matrix.voting.voting import NoiseAwareVoting, check_noise_aware_voting
 
 Array = NDArray[np.float64]
 
 
-class NoiseAwareForest(VoteIntervals, ForestClassifier):
+class NoiseAwareForest(WeightVoteIntervals, ForestClassifier):
     """Votes of ensembles whose leaves know their noise; subclasses say where these come from."""
 
     ensembles_: Any
@@ -55,8 +55,8 @@ class NoiseAwareForest(VoteIntervals, ForestClassifier):
         votes = self._votes(X)
         return shares_of_votes(votes, self.voting_and_shrinkage()[0])
 
-    def _known_ensembles(self) -> Sequence[Any]:
-        ensembles: Sequence[Any] = self.ensembles_
+    def _known_ensembles(self) -> Sequence[KnownEnsemble]:
+        ensembles: Sequence[KnownEnsemble] = self.ensembles_
         if any(one.release is None for one in ensembles):
             raise ValueError(
                 "the release is not part of a model file, so that the noise of votes is not "

@@ -10,13 +10,13 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import ForestClassifier
 from mrf_matrix.estimators.training.asked_posterior import AskedPosterior
 from mrf_matrix.posterior import ProductPosterior
-from mrf_matrix.voting.intervals import checked_level
+from mrf_matrix.voting.intervals import Margins, VoteIntervals
 from mrf_matrix.voting.voting import once_a_cell
 
 Array = NDArray[np.float64]
 
 
-class PosteriorVotes(ForestClassifier):
+class PosteriorVotes(VoteIntervals, ForestClassifier):
     """A classifier that has a posterior; subclasses say where it and the codes come from.
 
     Attributes
@@ -51,56 +51,15 @@ class PosteriorVotes(ForestClassifier):
         domain: Domain = self.domain_  # set by fit, or a property
         return once_a_cell(self.posterior_.probabilities, codes, domain.sizes, dear=False)
 
-    def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Return how far the leading class is ahead, and how sure that is.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            Coverage of the interval under the model: a normal approximation of the posterior.
-
-        Returns
-        -------
-        margins, half_widths : ndarrays of shape (b,)
-            In log odds of the leading class against the next, none negative: 0 where the class
-            leads by its averaged probability only.
-
-        Raises
-        ------
-        ValueError
-            If there is one class only, or the level is not between 0 and 1.
-        """
-        _, margins, half_widths = self._intervals(X, level)
-        return margins, half_widths
-
-    def predict_or_abstain(self, X: Any, level: float = 0.95) -> Any:
-        """Return labels, masked where the interval of the margin holds zero.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            See `vote_intervals`.
-
-        Returns
-        -------
-        numpy.ma.MaskedArray of shape (b,)
-        """
-        labels, margins, half_widths = self._intervals(X, level)
-        return np.ma.masked_array(labels, mask=margins <= half_widths)
-
-    def _intervals(self, X: Any, level: float) -> tuple[NDArray[Any], Array, Array]:
-        """Return labels, margins and the half-widths of their intervals.
+    def _margins(self, X: object, level: float) -> Margins:
+        """Return classes, margins in log odds and half-widths: normal, of the posterior.
 
         Averaging pulls log odds toward those of the class totals, so that the class of the largest
         probability may be behind by log odds. The margin is 0 then, and its interval the least
         that holds the one of the log odds: it covers as often or more, and the label is withheld.
         The margin of averaged probabilities would not do: its sign is not that of the log odds.
         """
-        quantile = float(norm.ppf(0.5 + checked_level(level) / 2))
+        quantile = float(norm.ppf(0.5 + level / 2))
         codes = self._codes(X)
         posterior = AskedPosterior.of(self.posterior_)
         shares = posterior.probabilities(codes)
@@ -113,4 +72,4 @@ class PosteriorVotes(ForestClassifier):
         half_widths = quantile * np.sqrt(posterior.margin_variances(codes, first, second))
         ahead = odds[:, 1] - odds[:, 0]
         behind = np.maximum(-ahead, 0.0)
-        return self.classes_[first], np.maximum(ahead, 0.0), half_widths + behind
+        return first, np.maximum(ahead, 0.0), half_widths + behind

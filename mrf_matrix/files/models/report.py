@@ -1,8 +1,8 @@
 """A privacy report read from a file: texts and numbers of bounded size, nothing that acts."""
 
 from dataclasses import fields
-from typing import get_args
 
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     integer_of,
@@ -10,10 +10,9 @@ from mrf_matrix.base.fields import (
     list_of,
     number_of,
     object_of,
-    one_of,
 )
 from mrf_matrix.mechanisms import NEIGHBORING
-from mrf_matrix.mechanisms.measurement.release import Noise
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.reports.privacy_report import DERIVED, Measurement, PrivacyReport
 
 ERRORS = {"expected_rms_per_leaf", "expected_rms_per_vote"}
@@ -34,8 +33,8 @@ def report_of(given: object) -> PrivacyReport:
     report = PrivacyReport(
         statement=line_of_text(data["statement"], "report: statement"),
         budget=line_of_text(data["budget"], "report: budget"),
-        neighboring=one_of(data["neighboring"], NEIGHBORING, "report: neighboring"),
-        noise=one_of(data["noise"], get_args(Noise), "report: noise"),
+        neighboring=one_word("report: neighboring", data["neighboring"], NEIGHBORING),
+        noise=one_word("report: noise", data["noise"], NOISE_KINDS),
         measurements=tuple(
             map(_measurement, list_of(data["measurements"], "report: measurements"))
         ),

@@ -7,11 +7,11 @@ the method are those of the schema's version, so that a later change of them mak
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import get_args
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs, Values
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
@@ -20,7 +20,6 @@ from mrf_matrix.base.fields import (
     list_of,
     number_of,
     object_of,
-    one_of,
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
@@ -34,7 +33,7 @@ from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.mechanisms import NEIGHBORING, Release
 from mrf_matrix.mechanisms.budgets.budget import budget_of
-from mrf_matrix.mechanisms.measurement.release import Noise
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
 from mrf_matrix.planning import ResidualPlan, ResidualStep, residual_plan
 
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
@@ -187,7 +186,7 @@ def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
         budget_of(data["budget"]),
         np.random.default_rng(0),
         n_records=n_records,
-        neighboring=one_of(data["neighboring"], NEIGHBORING, "neighboring"),
+        neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
         delta=number_of(data["delta"], "delta", most=LARGEST_DELTA),
     )
     if len(sorted_classes(domain)[0]) != domain.n_classes:
@@ -209,7 +208,7 @@ def _choices(data: object) -> tuple[Attributes | None, ...]:
 
 
 def _noise(plan: ResidualPlan, data: JsonObject) -> Noise:
-    noise: Noise = one_of(data["noise"], get_args(Noise), "noise")
+    noise: Noise = one_word("noise", data["noise"], NOISE_KINDS)
     if plan.budget.is_infinite != (noise == "none"):
         raise FieldError("noise: expected 'none' with an infinite budget only.")
     return noise

@@ -7,7 +7,7 @@ from functools import total_ordering
 from math import inf
 from numbers import Integral
 from reprlib import repr as short
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, TypeVar
 
 from mrf_matrix.base.fields import FieldError, fraction_of
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
@@ -18,6 +18,7 @@ from mrf_matrix.mechanisms.budgets.exact_number import (
     readable,
 )
 
+Given = TypeVar("Given")
 Norm = Literal["l1", "l2"]
 
 
@@ -58,7 +59,7 @@ class Budget:
         """Return ``{"epsilon": "1/2"}`` or the like, exact, for JSON; `budget_of` reads it."""
         return {self.parameter: str(self.amount)}
 
-    def split(self, shares: int | Sequence[Any]) -> tuple[Self, ...]:
+    def split(self, shares: int | Sequence[object]) -> tuple[Self, ...]:
         """Split into budgets that add up to this one exactly.
 
         Parameters
@@ -221,7 +222,7 @@ def budget_of(data: object) -> PureDP | ZCDP:
     raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
 
 
-def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+def as_budget(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
     """Return the budget of exactly one of ε and ρ.
 
     Raises
@@ -245,10 +246,11 @@ def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
             f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
             f"two, the other None."
         )
-    return PureDP(epsilon) if epsilon is not None else ZCDP(rho)
+    kind, amount = (ZCDP, rho) if epsilon is None else (PureDP, epsilon)
+    return kind.of(exact_positive(kind.parameter, amount, allow_infinite=True))
 
 
-def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
+def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
     """Return the ε that estimators, plans and searches take: 1 where neither budget is given.
 
     Parameters
@@ -280,7 +282,7 @@ def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZC
     return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
 
 
-def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
+def _checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(
             f"shares={short(shares)}: expected a number of shares or a list of weights."

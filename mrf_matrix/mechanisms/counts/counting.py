@@ -5,7 +5,7 @@ from numbers import Integral
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.arrays import AnyInts
 from mrf_matrix.mechanisms.counts.cells import (
     checked_codes,
     checked_labels,
@@ -16,7 +16,9 @@ from mrf_matrix.mechanisms.counts.counts import CellCounts
 from strategies.operators import check_allocation
 
 
-def count_cells(codes: Values, labels: Values, sizes: Sequence[int], n_classes: int) -> CellCounts:
+def count_cells(
+    codes: AnyInts, labels: AnyInts, sizes: Sequence[int], n_classes: int
+) -> CellCounts:
     """Count the records of each class in each occupied cell, exactly.
 
     Parameters

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -84,7 +84,7 @@ class CellCounts:
         """Cells of the whole domain, public, as an exact integer."""
         return prod(self.sizes)
 
-    def __add__(self, other: Any) -> "CellCounts":
+    def __add__(self, other: object) -> "CellCounts":
         """Return the counts of both data sets together, see `merge_counts`."""
         return self.merged([other]) if isinstance(other, CellCounts) else NotImplemented
 
@@ -171,7 +171,7 @@ def _check_same_domain(first: CellCounts, part: CellCounts, number: int) -> None
         )
 
 
-def _check_domain(domain: Any, sizes: tuple[int, ...], classes: int) -> None:
+def _check_domain(domain: PublicDomain | None, sizes: tuple[int, ...], classes: int) -> None:
     if domain is None:
         return
     known = domain.n_classes if domain.target is not None else None

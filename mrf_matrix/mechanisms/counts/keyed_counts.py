@@ -6,12 +6,14 @@ of as many attributes as fit. Sorting by all words is sorting the pairs in C ord
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs
 
+Integer = TypeVar("Integer", np.int32, np.int64)
 Columns = Sequence[AnyInts]
 Keyed = tuple[Longs, Longs]
 """Keys of shape (w, m), distinct and sorted, and how many records have each, shape (m,)."""
@@ -36,7 +38,7 @@ def word_groups(sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     return tuple(groups)
 
 
-def keys_of(columns: Columns, sizes: Sequence[int], dtype: type[np.signedinteger[Any]]) -> Any:
+def keys_of(columns: Columns, sizes: Sequence[int], dtype: type[Integer]) -> NDArray[Integer]:
     """Return the numbers of cells in C order, shape (N,), by Horner's rule in place.
 
     The largest array is the result.

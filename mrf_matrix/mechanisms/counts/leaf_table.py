@@ -1,7 +1,7 @@
 """The private leaf counts C = T D of a public forest, where D itself is out of reach."""
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class LeafCounts:
         """Number of classes k, public."""
         return int(self.counts.shape[1])
 
-    def __add__(self, other: Any) -> "LeafCounts":
+    def __add__(self, other: object) -> "LeafCounts":
         """Return the counts of both data sets together, in the leaves of one forest."""
         if not isinstance(other, LeafCounts):
             return NotImplemented

@@ -6,7 +6,7 @@ ledger in a file lives wherever that file is, as long as it still is that ledger
 """
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -49,7 +49,7 @@ class OneLedger:
         """Return the ledger itself: clones of an estimator spend from one budget."""
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Return enough to tell, where it is loaded, whether a file is still this ledger."""
         kind, store = type(self), self._store
         if isinstance(store, FileStore):

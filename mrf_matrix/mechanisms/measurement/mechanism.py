@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Literal
+from typing import Literal
 
-from mrf_matrix.base.arrays import Values
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import (
     Neighboring,
@@ -125,7 +124,7 @@ class Mechanism:
 
 
 def calibrate(
-    strategy: Strategy | Operator | Values | Any,
+    strategy: object,
     budget: PureDP | ZCDP,
     *,
     neighboring: str = "add_remove",
