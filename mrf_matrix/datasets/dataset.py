@@ -32,7 +32,7 @@ class DatasetInfo(NamedTuple):
     source: str
     licence: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the row as JSON-ready data."""
         return self._asdict()
 

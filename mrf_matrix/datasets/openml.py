@@ -43,7 +43,7 @@ def fetch_columns(name: str) -> tuple[dict[str, Values], str, str, str]:
     return columns, targets[0], source, str(details.get("licence", "not stated"))
 
 
-def openml_arguments(key: str) -> dict[str, Any]:
+def openml_arguments(key: str) -> dict[str, object]:
     """Read ``NAME``, ``NAME@VERSION`` or ``ID``."""
     name, _, version = key.partition("@")
     if not name:

@@ -45,7 +45,7 @@ def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
     return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts)), distinct
 
 
-def array_of(values: Sequence[Any]) -> Values:
+def array_of(values: Sequence[object]) -> Values:
     """Return values as an array of numbers or booleans if all are, else of objects."""
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, bool}:

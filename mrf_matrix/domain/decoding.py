@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,7 +42,7 @@ def decode_column(attribute: Attribute, codes: Values, numeric: str) -> Values:
     if isinstance(attribute.categories, range) and attribute.size == attribute.n_known:
         integers: Longs = codes.astype(np.int64) + attribute.categories.start
         return integers
-    values: list[Any] = list(attribute.labels)
+    values: list[object] = list(attribute.labels)
     if attribute.missing_code is not None:
         values[-1] = None
     return np.asarray(value_array(values)[codes])
@@ -59,7 +58,7 @@ def midpoints(attribute: Attribute) -> Array:
     return low + (high - low) / 2
 
 
-def value_array(values: Sequence[Any]) -> Values:
+def value_array(values: Sequence[object]) -> Values:
     """Return values as an array of their own type; mixed ones stay objects."""
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, bool}:

@@ -30,7 +30,7 @@ def encode_records(attributes: Sequence[Attribute], records: object, extra: str)
     return np.ascontiguousarray(codes.T)
 
 
-def encode_columns(attributes: Sequence[Attribute], records: Any, extra: str) -> list[Codes]:
+def encode_columns(attributes: Sequence[Attribute], records: object, extra: str) -> list[Codes]:
     """Return the codes of records, one array of shape (N,) for each attribute.
 
     Raises

@@ -12,7 +12,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Values
 
-Factors = tuple[Values, tuple[Any, ...]]
+Factors = tuple[Values, tuple[object, ...]]
 
 
 def factorise(series: "nw.Series[Any]") -> Factors | None:

@@ -1,7 +1,7 @@
 """From the values of one column to the codes of one attribute, vectorised."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def numbers(attribute: Attribute, column: Column) -> Values:
     raise not_numbers(attribute, column.source, column.levels or column.values[:5].tolist())
 
 
-def not_numbers(attribute: Attribute, source: str, values: Sequence[Any]) -> DomainError:
+def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
     """Say that a numeric attribute met something else."""
     return DomainError(
         f"Column {shown(attribute.name)} ({source}) holds values where numbers are expected (edges "
