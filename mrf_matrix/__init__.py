@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.choosing.choose_forest import choose_forest as choose_forest
-    from mrf_matrix.choosing.forest_choice import ForestChoice as ForestChoice
     from mrf_matrix.compilation.path_matrix import path_matrix as path_matrix
     from mrf_matrix.compilation.path_matrix import path_matrix_from_codes as path_matrix_from_codes
     from mrf_matrix.compilation.queries import query_matrix as query_matrix
@@ -91,8 +89,6 @@ __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "choosing.choose_forest": ("choose_forest",),
-        "choosing.forest_choice": ("ForestChoice",),
         "compilation.path_matrix": (
             "path_matrix",
             "path_matrix_from_codes",

@@ -15,14 +15,13 @@ from mrf_matrix.cli.options import (
     SHRINKAGES,
     VOTINGS,
     budget_options,
-    depth_or_auto,
     n_trees_option,
     neighboring_option,
     splits_option,
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output, keep_release, report_table
+from mrf_matrix.cli.paid_release import check_output, keep_release
 from mrf_matrix.cli.screen import console, progress_bar
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
-    help="Public number of records: posterior and --max-depth auto weigh noise against it.",
+    help="Public number of records: posterior weighs noise against it.",
 )
 @click.option(
     "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
@@ -73,18 +72,10 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 @n_trees_option()
 @click.option(
     "--max-depth",
-    default="4",
+    type=int,
+    default=4,
     show_default=True,
-    callback=depth_or_auto,
-    help="Depth of a tree. auto: cells are measured, and depth, voting and shrinkage chosen from "
-    "the release alone; or one-way tables are, where cells would drown in noise.",
-)
-@click.option(
-    "--class-share",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.1,
-    show_default=True,
-    help="Share of the budget that --max-depth auto spends on the class totals.",
+    help="Depth of a tree.",
 )
 @splits_option()
 @click.option(
@@ -144,7 +135,7 @@ def command(
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
-    check_options(settings["method"], settings["max_depth"])
+    check_options(settings["method"])
     check_output(
         output,
         overwrite=overwrite,
@@ -164,7 +155,7 @@ def command(
         click.echo(json.dumps(written | {"ledger": ledger and ledger.to_dict()}, indent=2))
         return
     screen = console()
-    screen.print(report_table(model.privacy_report_))
+    screen.print(model.privacy_report_)
     if ledger is not None:
         screen.print(ledger)
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)

@@ -5,7 +5,6 @@ import click
 OF_MATRIX = (
     "n_trees",
     "max_depth",
-    "class_share",
     "splits",
     "n_ensembles",
     "max_features",
@@ -14,31 +13,16 @@ OF_MATRIX = (
     "shrinkage",
     "time_limit",
 )
-OF_POSTERIOR = ("n_blocks",)
+OF_POSTERIOR = ("n_blocks", "n_records")
 """Options of one method only."""
 
-CHOSEN_BY_AUTO = ("n_ensembles", "max_features", "voting", "shrinkage", "time_limit")
-"""Options that a forest of automatic depth has no use for."""
 
-OF_AUTO = ("class_share",)
-"""Options that a forest of fixed depth has no use for."""
-
-OF_RECORDS = ("n_records",)
-"""Options that neither random trees of fixed depth have a use for."""
-
-
-def check_options(method: str, depth: int | str) -> None:
+def check_options(method: str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
-    _refuse(OF_MATRIX if method == "posterior" else OF_POSTERIOR, f"--method {method}")
-    _refuse(CHOSEN_BY_AUTO if depth == "auto" else OF_AUTO, f"--max-depth {depth}")
-    if method == "matrix" and depth != "auto":
-        _refuse(OF_RECORDS, f"--max-depth {depth}")
-
-
-def _refuse(strange: tuple[str, ...], of: str) -> None:
+    strange = OF_MATRIX if method == "posterior" else OF_POSTERIOR
     context = click.get_current_context()
     default = click.core.ParameterSource.DEFAULT
     given = [name for name in strange if context.get_parameter_source(name) is not default]
     if given:
         options = ", ".join("--" + name.replace("_", "-") for name in given)
-        raise click.ClickException(f"{options}: no option of {of}. Leave it out.")
+        raise click.ClickException(f"{options}: no option of --method {method}. Leave it out.")

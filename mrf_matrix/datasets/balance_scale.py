@@ -3,8 +3,8 @@
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.datasets.rules import RuleSet, label_all_cells
 from mrf_matrix.domain import Attribute, Domain
 
@@ -18,11 +18,11 @@ DOMAIN = Domain(
 
 
 def side(
-    left_weight: NDArray[np.int32],
-    left_distance: NDArray[np.int32],
-    right_weight: NDArray[np.int32],
-    right_distance: NDArray[np.int32],
-) -> NDArray[np.integer]:
+    left_weight: Codes,
+    left_distance: Codes,
+    right_weight: Codes,
+    right_distance: Codes,
+) -> AnyInts:
     """Return 0 (left), 1 (balanced) or 2 (right) for codes 0 .. 4 that stand for 1 .. 5."""
     left = (left_weight + 1) * (left_distance + 1)
     right = (right_weight + 1) * (right_distance + 1)

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.readable import readable_count
 
@@ -32,7 +32,7 @@ class DatasetInfo(NamedTuple):
     source: str
     licence: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the row as JSON-ready data."""
         return self._asdict()
 
@@ -63,10 +63,10 @@ class Dataset:
 
     name: str
     domain: Domain
-    columns: Mapping[str, NDArray[Any]]
-    y: NDArray[Any]
-    codes: NDArray[np.int32]
-    labels: NDArray[np.int32]
+    columns: Mapping[str, Values]
+    y: Values
+    codes: Codes
+    labels: Codes
     source: str
     licence: str
 
@@ -93,7 +93,7 @@ class Dataset:
         lists = {name: values.tolist() for name, values in self.columns.items()}
         return nw.from_dict(lists, backend=native).to_native()
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Values:
         """Return the records as an object array of shape (N, d)."""
         table = np.empty(self.codes.shape, dtype=object)
         for i, name in enumerate(self.domain.names):
@@ -125,8 +125,8 @@ class Dataset:
 def dataset_of_columns(
     name: str,
     domain: Domain,
-    columns: Mapping[str, NDArray[Any]],
-    y: NDArray[Any],
+    columns: Mapping[str, Values],
+    y: Values,
     source: str,
     licence: str,
 ) -> Dataset:

@@ -3,8 +3,8 @@
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.datasets.rules import RuleSet, label_all_cells
 from mrf_matrix.domain import Attribute, Domain
 
@@ -15,20 +15,19 @@ DOMAIN = Domain(
     ],
     target=Attribute("class", categories=[0, 1]),
 )
-Codes = NDArray[np.int32]  # code c stands for the value c + 1
 
 
-def first_problem(*a: Codes) -> NDArray[np.integer]:
+def first_problem(*a: Codes) -> AnyInts:
     """Return 1 where a1 = a2 or a5 = 1."""
     return np.asarray((a[0] == a[1]) | (a[4] == 0)).astype(np.int32)
 
 
-def second_problem(*a: Codes) -> NDArray[np.integer]:
+def second_problem(*a: Codes) -> AnyInts:
     """Return 1 where exactly two of the six attributes are 1."""
     return np.asarray((np.array(a) == 0).sum(axis=0) == 2).astype(np.int32)
 
 
-def third_problem(*a: Codes) -> NDArray[np.integer]:
+def third_problem(*a: Codes) -> AnyInts:
     """Return 1 where (a5 = 3 and a4 = 1) or (a5 is not 4 and a2 is not 3)."""
     return np.asarray(((a[4] == 2) & (a[3] == 0)) | ((a[4] != 3) & (a[1] != 2))).astype(np.int32)
 

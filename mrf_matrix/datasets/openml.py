@@ -6,14 +6,14 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.domain import DomainError
 
 PREFIX = "openml:"
 
 
-def fetch_columns(name: str) -> tuple[dict[str, NDArray[Any]], str, str, str]:
+def fetch_columns(name: str) -> tuple[dict[str, Values], str, str, str]:
     """Return the columns of an OpenML set with its target's name, its source and its licence.
 
     Parameters
@@ -43,7 +43,7 @@ def fetch_columns(name: str) -> tuple[dict[str, NDArray[Any]], str, str, str]:
     return columns, targets[0], source, str(details.get("licence", "not stated"))
 
 
-def openml_arguments(key: str) -> dict[str, Any]:
+def openml_arguments(key: str) -> dict[str, object]:
     """Read ``NAME``, ``NAME@VERSION`` or ``ID``."""
     name, _, version = key.partition("@")
     if not name:
@@ -55,7 +55,7 @@ def openml_arguments(key: str) -> dict[str, Any]:
     return {"name": name, "version": int(version) if version else "active"}
 
 
-def named_columns(bunch: Any) -> dict[str, NDArray[Any]]:
+def named_columns(bunch: Any) -> dict[str, Values]:
     """Return features and target by name, from a frame or from arrays."""
     if bunch.frame is not None:
         frame = nw.from_native(bunch.frame, eager_only=True)

@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mrf_matrix.datasets.balance_scale import BALANCE_SCALE
 from mrf_matrix.datasets.car import CAR_EVALUATION
@@ -37,7 +37,7 @@ def list_datasets() -> list[DatasetInfo]:
 
 
 def load_dataset(
-    name: "str | PathLike[str] | Any",
+    name: object,
     domain: "Domain | str | PathLike[str] | None" = None,
     *,
     target: str | None = None,

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.datasets.dataset import Dataset, DatasetInfo
 from mrf_matrix.domain import Domain
 
@@ -59,9 +58,7 @@ def all_cells(domain: Domain) -> Codes:
     return np.ascontiguousarray(grid.reshape(domain.n_attributes, -1).T)
 
 
-def label_all_cells(
-    domain: Domain, rule: Callable[..., NDArray[np.integer]]
-) -> tuple[Codes, Codes]:
+def label_all_cells(domain: Domain, rule: Callable[..., AnyInts]) -> tuple[Codes, Codes]:
     """Return all cells and their classes by a rule that takes one code array per attribute."""
     codes = all_cells(domain)
     return codes, rule(*codes.T).astype(np.int32)

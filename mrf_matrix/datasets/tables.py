@@ -3,18 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import as_frame
 from mrf_matrix.domain.errors import name_some
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +146,7 @@ def without_missing(domain: Domain, columns: Columns) -> Columns:
     return {a.name: columns[a.name][kept] for a in attributes}
 
 
-def is_absent(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_absent(values: Values) -> Bools:
     """Mark None and NaN."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))

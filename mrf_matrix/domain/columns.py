@@ -8,14 +8,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
 
-Values = NDArray[Any]
-Table = Mapping[Any, Any] | Values | nw.DataFrame[Any]
+Table = Mapping[str, object] | Values | nw.DataFrame[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +37,8 @@ class Column:
 
     name: str
     values: Values
-    levels: tuple[Any, ...] | None = None
-    missing: NDArray[np.bool_] | None = None
+    levels: tuple[object, ...] | None = None
+    missing: Bools | None = None
     source: str = ""
 
 
@@ -143,7 +142,7 @@ def checked_table(records: object, names: Sequence[str], extra: str = "error") -
     return table
 
 
-def names_of(table: Table) -> list[Any] | None:
+def names_of(table: Table) -> list[object] | None:
     """Return the names of a table's columns; None for an array without names."""
     if isinstance(table, np.ndarray):
         named = table.dtype.names is not None and table.ndim == 1
@@ -208,7 +207,7 @@ def check_shape(array: Values, names: Sequence[str]) -> None:
         )
 
 
-def rows_as_array(rows: Sequence[Any]) -> Values:
+def rows_as_array(rows: Sequence[object]) -> Values:
     """Return a list of rows as an object array, which keeps numbers and strings apart."""
     if not rows:
         raise DomainError("Records are an empty list; expected rows, or an array of shape (0, d).")
@@ -229,7 +228,7 @@ def rows_as_array(rows: Sequence[Any]) -> Values:
     return array
 
 
-def check_columns(got: Sequence[Any], names: Sequence[str], extra: str) -> None:
+def check_columns(got: Sequence[object], names: Sequence[str], extra: str) -> None:
     """Refuse missing, repeated and unwanted column names."""
     repeated = [name for name, count in Counter(got).items() if count > 1]
     if repeated:

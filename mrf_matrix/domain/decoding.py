@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mrf_matrix.base.arrays import Array, Longs, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
 
 
-def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> NDArray[Any]:
+def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> Values:
     """Return codes as an integer array (N, d) with every entry in ``0 .. size-1``."""
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
@@ -32,7 +32,7 @@ def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) 
     return array
 
 
-def decode_column(attribute: Attribute, codes: NDArray[Any], numeric: str) -> NDArray[Any]:
+def decode_column(attribute: Attribute, codes: Values, numeric: str) -> Values:
     """Return what the codes of one attribute stand for, shape (N,)."""
     if numeric not in ("interval", "midpoint"):
         raise DomainError(f"numeric={numeric!r}; expected 'interval' or 'midpoint'.")
@@ -40,15 +40,15 @@ def decode_column(attribute: Attribute, codes: NDArray[Any], numeric: str) -> ND
         middles = np.append(midpoints(attribute), np.nan)  # the appended one is the missing code
         return np.asarray(middles[codes])
     if isinstance(attribute.categories, range) and attribute.size == attribute.n_known:
-        integers: NDArray[np.int64] = codes.astype(np.int64) + attribute.categories.start
+        integers: Longs = codes.astype(np.int64) + attribute.categories.start
         return integers
-    values: list[Any] = list(attribute.labels)
+    values: list[object] = list(attribute.labels)
     if attribute.missing_code is not None:
         values[-1] = None
     return np.asarray(value_array(values)[codes])
 
 
-def midpoints(attribute: Attribute) -> NDArray[np.float64]:
+def midpoints(attribute: Attribute) -> Array:
     """Return a number inside every bin: its middle; an open bin counts as wide as its neighbour."""
     edges = np.asarray(attribute.edges, dtype=np.float64)
     bins = np.array(attribute.bins)
@@ -58,7 +58,7 @@ def midpoints(attribute: Attribute) -> NDArray[np.float64]:
     return low + (high - low) / 2
 
 
-def value_array(values: Sequence[Any]) -> NDArray[Any]:
+def value_array(values: Sequence[object]) -> Values:
     """Return values as an array of their own type; mixed ones stay objects."""
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, bool}:

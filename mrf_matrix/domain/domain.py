@@ -7,9 +7,10 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, Literal
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Values
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -199,7 +200,7 @@ class Domain:
         """
         return decode_records(self.attributes, codes, numeric, native)
 
-    def decode_target(self, labels: ArrayLike) -> NDArray[Any]:
+    def decode_target(self, labels: ArrayLike) -> Values:
         """Return the class of every class code, shape (N,)."""
         return decode_labels(self.required_target(), labels)
 
@@ -239,7 +240,7 @@ class Domain:
         """
         return cls(*attributes_from_data(records, labels, max_bins, max_categories))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the domain as JSON-ready data."""
         return domain_to_dict(self.attributes, self.target)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import as_any_column, read_columns
 from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
@@ -30,7 +30,7 @@ def encode_records(attributes: Sequence[Attribute], records: object, extra: str)
     return np.ascontiguousarray(codes.T)
 
 
-def encode_columns(attributes: Sequence[Attribute], records: Any, extra: str) -> list[Codes]:
+def encode_columns(attributes: Sequence[Attribute], records: object, extra: str) -> list[Codes]:
     """Return the codes of records, one array of shape (N,) for each attribute.
 
     Raises
@@ -77,7 +77,7 @@ def decode_records(
     return nw.from_dict(lists, backend=native).to_native()
 
 
-def decode_labels(target: Attribute, codes: ArrayLike) -> NDArray[Any]:
+def decode_labels(target: Attribute, codes: ArrayLike) -> Values:
     """Return the class of every class code, shape (N,)."""
     column = np.asarray(codes).reshape(-1, 1)
     checked = checked_codes(column, [target.size], [target.name])

@@ -1,20 +1,18 @@
 """From the values of one column to the codes of one attribute, vectorised."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Bools, Codes, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
-from mrf_matrix.domain.columns import Column, Values
+from mrf_matrix.domain.columns import Column
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
 from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories, is_missing
 
-Mask = NDArray[np.bool_]
 FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 
 
@@ -48,7 +46,7 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
     return codes
 
 
-def unlisted_values(attribute: Attribute, column: Column, unlisted: Mask) -> DomainError:
+def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
     """Return the error of values that have no code: what was expected, and what to do."""
     picked = column.values[unlisted].tolist()
     if column.levels is not None:
@@ -99,7 +97,7 @@ def numbers(attribute: Attribute, column: Column) -> Values:
     raise not_numbers(attribute, column.source, column.levels or column.values[:5].tolist())
 
 
-def not_numbers(attribute: Attribute, source: str, values: Sequence[Any]) -> DomainError:
+def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
     """Say that a numeric attribute met something else."""
     return DomainError(
         f"Column {shown(attribute.name)} ({source}) holds values where numbers are expected (edges "

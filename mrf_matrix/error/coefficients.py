@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from strategies.operators import (
     Grouping,
@@ -19,8 +20,6 @@ from strategies.operators import (
 )
 from strategies.operators.base.qr import triangular
 from strategies.operators.base.recovery import coordinates, estimate, is_explicit
-
-Array = NDArray[np.float64]
 
 UNIT_ENTRIES = 2**22
 """Entries of the unit answers that are estimated from at a time."""

@@ -10,14 +10,12 @@ from fractions import Fraction
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from strategies import Strategy
 from strategies.operators import Gram, as_operator
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,12 +24,10 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.error.normal_flips import edgeworth_tail
 from mrf_matrix.mechanisms import NoiseLaw
-
-Array = NDArray[np.float64]
 
 GRID = 4096
 """Points of the grid where the exact lattice is not needed, or does not fit."""

@@ -4,15 +4,15 @@ from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 
+from mrf_matrix.base.fields import FieldError, one_line
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.container import (
     MAX_BYTES,
     Container,
     ContainerError,
-    one_line,
+    ReleaseFileError,
     write_container,
 )
-from mrf_matrix.files.release_claims import ReleaseFileError
 from mrf_matrix.files.release_record import content_of, release_of
 from mrf_matrix.mechanisms import Release
 from strategies.operator_files import OperatorFileError
@@ -94,7 +94,7 @@ def save_release(
     try:
         data, arrays = content_of(release)
         write_container(Path(path), KIND, data, arrays)
-    except (ContainerError, OperatorFileError) as error:
+    except (ContainerError, FieldError, OperatorFileError) as error:
         raise ReleaseFileError(f"the release cannot be written: {error}") from error
 
 

@@ -24,7 +24,7 @@ def exact_counts(queries: Operator, matrix: Operator, answers: Array) -> Array:
 
 
 def agree_with_totals(
-    matrix: Operator, answers: Array, class_totals: Array | None, total: float | None
+    matrix: Operator, answers: Array, class_totals: object, total: object
 ) -> bool:
     """Tell whether answers without noise determine the totals that are claimed, and meet them.
 

@@ -5,11 +5,10 @@ noise makes all draws of variance one. What is least squares afterwards is gener
 before (Aitken, 1935).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -143,7 +142,7 @@ def noise_of(releases: Sequence[Release]) -> Noise:
     return "none" if kinds == {"none"} else "research"
 
 
-def checked_releases(releases: Any) -> list[Release]:
+def checked_releases(releases: Release | Iterable[Release]) -> list[Release]:
     """Return one or more releases over one domain as a list, or refuse."""
     given = [releases] if isinstance(releases, Release) else list(releases)
     if not given:

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.mechanisms import Release
@@ -126,7 +125,7 @@ def parts_of_parents(forest: Forest) -> Array:
     return parts
 
 
-def _leaf_ranges(forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _leaf_ranges(forest: Forest) -> tuple[Longs, Longs]:
     """Return the first leaf below each node and the one after its last."""
     start = forest.leaf_index.astype(np.int64)
     end = start + 1
@@ -138,7 +137,7 @@ def _leaf_ranges(forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return start, end
 
 
-def _node_masks(forest: Forest) -> list[NDArray[np.bool_]]:
+def _node_masks(forest: Forest) -> list[Bools]:
     start, end = _leaf_ranges(forest)
     check_allocation("masks of the nodes", (forest.n_nodes, sum(forest.domain.sizes)), 1)
     found = []

@@ -17,19 +17,16 @@ signal says what its parent says, and adds nothing to the odds.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.voting.leaf_evidence import class_prior, evidence_scale, odds_logs, product_logs
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
 from mrf_matrix.voting.naive_bayes import posterior_shares
 from mrf_matrix.voting.voting import NoiseAwareVoting, forest_votes, leaf_votes, vote_shares
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +114,7 @@ def what_leaves_say(
 
 def ensemble_votes(
     parts: Sequence[tuple[tuple[int, ...], NoisyLeaves]],
-    codes: NDArray[np.int32],
+    codes: Codes,
     voting: NoiseAwareVoting,
     shrinkage: Shrinkage = "none",
 ) -> Array:
@@ -156,6 +153,6 @@ def with_prior(
         return np.asarray(scale * summed + np.log(prior))
 
 
-def shares_of_votes(votes: Array, voting: Any) -> Array:
+def shares_of_votes(votes: Array, voting: NoiseAwareVoting) -> Array:
     """Return class shares from votes: posteriors where votes are logs, shares of votes else."""
     return posterior_shares(votes) if RULES[voting].in_logs else vote_shares(votes)

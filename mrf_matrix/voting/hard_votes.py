@@ -1,12 +1,12 @@
 """The votes of leaves in hard voting; their noise is `mrf_matrix.error.vote_noise`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import CellCounts
 
 
-def leaf_labels(counts: CellCounts, preference: NDArray[np.float64]) -> CellCounts:
+def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:
     """Return the hard votes of leaves: one vote for the largest class of each leaf with records.
 
     Parameters

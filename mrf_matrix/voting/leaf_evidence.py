@@ -13,11 +13,9 @@ naive Bayes. Trees of depth 2 that start at each attribute are one-dependence es
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest, leaf_masks
-
-Array = NDArray[np.float64]
 
 SMOOTHING = 1.0
 """Records added to every leaf in every class (Laplace)."""

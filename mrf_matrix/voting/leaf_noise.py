@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
@@ -19,9 +19,8 @@ from mrf_matrix.reconstruction.tree_nodes import (
     parts_of_parents,
 )
 
-Array = NDArray[np.float64]
 Shrinkage = Literal["none", "votes", "leaves"]
-SHRINKAGES: tuple[str, ...] = get_args(Shrinkage)
+SHRINKAGES: tuple[Shrinkage, ...] = get_args(Shrinkage)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +37,6 @@ class LeafNoise:
 
     node_variances: Array
     vote_share: float
-
-    def times(self, factor: float) -> "LeafNoise":
-        """Return the same noise with `factor` times the variance."""
-        return LeafNoise(self.node_variances * factor, self.vote_share)
 
 
 def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
@@ -71,17 +66,16 @@ class NoisyLeaves:
     ----------
     forest : Forest
     values : ndarray of shape (o, k)
-    origin : LeafNoise, Release, float or None
+    origin : LeafNoise, Release or float
         The noise, or what it follows from when it is first asked for: the release that answered
-        the leaves by least squares, or the variance of leaves that were measured themselves. None
-        where it is not known.
+        the leaves by least squares, or the variance of leaves that were measured themselves.
     known_parts : ndarray, optional
         Nodes as parts of their parents, where they were worked out before for the same trees.
     """
 
     forest: Forest
     values: Array
-    origin: LeafNoise | Release | float | None
+    origin: LeafNoise | Release | float
     known_parts: Array | None = None
 
     def __post_init__(self) -> None:
@@ -90,23 +84,11 @@ class NoisyLeaves:
 
     @cached_property
     def noise(self) -> LeafNoise:
-        """The noise: exact, known without data.
-
-        Raises
-        ------
-        ValueError
-            If it is not known.
-        """
+        """The noise: exact, known without data."""
         if isinstance(self.origin, LeafNoise):
             return self.origin
         if isinstance(self.origin, Release):
             return noise_of_release(self.forest, self.origin)
-        if self.origin is None:
-            raise ValueError(
-                "the noise of the leaf values is not known, as in model files of schema version "
-                "1: expected voting='hard', 'weight' or 'product' without shrinkage, or a model "
-                "saved again."
-            )
         return independent_noise(self.forest, self.origin)
 
     @property
@@ -117,7 +99,7 @@ class NoisyLeaves:
     @property
     def is_noisy(self) -> bool:
         """Whether there is any noise."""
-        return self.origin is None or bool(self.noise.node_variances.any())
+        return bool(self.noise.node_variances.any())
 
     @cached_property
     def _parts(self) -> Array:
@@ -152,10 +134,4 @@ class NoisyLeaves:
 
 def check_shrinkage(shrinkage: object) -> Shrinkage:
     """Return a valid shrinkage or refuse by name."""
-    for known in get_args(Shrinkage):
-        if shrinkage == known:
-            rule: Shrinkage = known
-            return rule
-    raise ValueError(
-        f"shrinkage={shown(shrinkage)}: expected one of {', '.join(map(repr, SHRINKAGES))}."
-    )
+    return one_word("shrinkage", shrinkage, SHRINKAGES)

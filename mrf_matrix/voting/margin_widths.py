@@ -21,17 +21,15 @@ exact
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, combined
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
+from mrf_matrix.mechanisms import Release
 
 FINE = 20.0
 """Deviation of a margin, in heaviest coefficients, from which a step more is cheap."""
@@ -50,7 +48,7 @@ class VotingEnsemble(Protocol):
     """One ensemble whose release is at hand."""
 
     @property
-    def release(self) -> Any:
+    def release(self) -> Release:
         """The release that answered its leaves."""
 
     def vote_variances(self, codes: Codes) -> Array:

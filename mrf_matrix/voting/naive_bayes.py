@@ -6,13 +6,11 @@ class-conditional leaf probabilities over all trees is naive Bayes.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, forest_from_paths
 from mrf_matrix.voting.leaf_evidence import product_logs
-
-Array = NDArray[np.float64]
 
 NAIVE_BAYES_SOURCE = "a stump for each attribute, and the class totals"
 

@@ -12,11 +12,12 @@ they are: labels are withheld rather too often than not often enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
@@ -24,8 +25,6 @@ from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.voting.ensemble_votes import ensemble_votes
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
 from mrf_matrix.voting.voting import NoiseAwareVoting
-
-Array = NDArray[np.float64]
 
 ENTRIES = 2**22
 """Noise draws that are held at a time."""
@@ -43,7 +42,7 @@ class RedrawableEnsemble(Protocol):
         """Its leaf values with their noise."""
 
     @property
-    def release(self) -> Any:
+    def release(self) -> Release:
         """The release that answered its leaves."""
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
@@ -77,12 +76,12 @@ def fresh_leaf_noise(
 
 def agreements(
     ensembles: Sequence[RedrawableEnsemble],
-    codes: NDArray[np.int32],
+    codes: Codes,
     labels: NDArray[np.intp],
     rule: tuple[NoiseAwareVoting, Shrinkage],
     draws: int,
     generator: np.random.Generator,
-) -> NDArray[np.int64]:
+) -> Longs:
     """Return how many of the redrawn votes give each record its label, shape (b,).
 
     Parameters
@@ -119,7 +118,7 @@ def _batches(ensembles: Sequence[RedrawableEnsemble], draws: int) -> Iterator[in
     return (min(step, draws - start) for start in range(0, draws, step))
 
 
-def checked_draws(n_draws: Any, level: float) -> int:
+def checked_draws(n_draws: object, level: float) -> int:
     """Return the number of draws, enough for the level to be reached, or refuse.
 
     Raises

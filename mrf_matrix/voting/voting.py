@@ -9,21 +9,20 @@ that comes first in `classes_`.
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms.counts.cells import distinct_cells
 
 Voting = Literal["hard", "weight"]
-VOTINGS: tuple[str, ...] = get_args(Voting)
+VOTINGS: tuple[Voting, ...] = get_args(Voting)
 NoiseAwareVoting = Literal["hard", "weight", "product", "shares", "posterior"]
-NOISE_AWARE_VOTINGS: tuple[str, ...] = get_args(NoiseAwareVoting)
-Array = NDArray[np.float64]
+NOISE_AWARE_VOTINGS: tuple[NoiseAwareVoting, ...] = get_args(NoiseAwareVoting)
 
 ROUTED_AT_ONCE = 2**22
 """Leaf numbers held at once while predicting (16 MiB of int32)."""
@@ -52,7 +51,7 @@ def leaf_votes(leaf_values: Array, voting: Voting) -> Array:
     return np.asarray(best / best.sum(axis=1, keepdims=True))
 
 
-def forest_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
+def forest_votes(forest: Forest, codes: Codes, votes_of_leaf: Array) -> Array:
     """Return the votes of every record, ``Q Tᵀ`` times the leaves' votes, shape (b, k).
 
     The largest temporary is the leaf numbers of one block of records (`ROUTED_AT_ONCE`).
@@ -62,8 +61,8 @@ def forest_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array)
 
 
 def once_a_cell(
-    votes: Callable[[NDArray[np.int32]], Array],
-    codes: NDArray[np.int32],
+    votes: Callable[[Codes], Array],
+    codes: Codes,
     sizes: tuple[int, ...],
     *,
     dear: bool,
@@ -83,10 +82,14 @@ def once_a_cell(
     if len(codes) < FEW_RECORDS or prod(sizes) > (2**62 if dear else 4 * len(codes)):
         return votes(codes)
     rows, own = distinct_cells(codes, sizes)
-    return votes(rows)[own] if 2 * len(rows) <= len(codes) else votes(codes)
+    return (
+        votes(rows.astype(np.int32, copy=False))[own]
+        if 2 * len(rows) <= len(codes)
+        else votes(codes)
+    )
 
 
-def _routed_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
+def _routed_votes(forest: Forest, codes: Codes, votes_of_leaf: Array) -> Array:
     total = np.empty((len(codes), votes_of_leaf.shape[1]))
     for block in record_blocks(len(codes), forest.n_trees):
         leaves = forest.apply(codes[block])
@@ -120,20 +123,11 @@ def vote_shares(votes: Array) -> Array:
     return np.asarray(np.divide(shifted, total, out=uniform, where=total > 0))
 
 
-def check_voting(voting: Any) -> Voting:
+def check_voting(voting: object) -> Voting:
     """Return one of the paper's voting rules or refuse by name."""
-    _check_known(voting, VOTINGS)
-    rule: Voting = voting
-    return rule
+    return one_word("voting", voting, VOTINGS)
 
 
-def check_noise_aware_voting(voting: Any) -> NoiseAwareVoting:
+def check_noise_aware_voting(voting: object) -> NoiseAwareVoting:
     """Return a voting rule of classifiers that know their noise, or refuse by name."""
-    _check_known(voting, NOISE_AWARE_VOTINGS)
-    rule: NoiseAwareVoting = voting
-    return rule
-
-
-def _check_known(voting: Any, known: tuple[str, ...]) -> None:
-    if voting not in known:
-        raise ValueError(f"voting={shown(voting)}: expected one of {', '.join(map(repr, known))}.")
+    return one_word("voting", voting, NOISE_AWARE_VOTINGS)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import Seed
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
@@ -20,7 +21,6 @@ from mrf_matrix.estimators.shared.parameters import (
     DomainParameters,
     GivenStrategy,
     Records,
-    Seed,
     SeedParameters,
     parameters,
 )
@@ -160,11 +160,11 @@ class MultinomialMatrixForestClassifier(
             self.leaf_plan_, self.strategy_ = leaves, part.strategy
         with keeping(self, (), release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
+            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain or domain)
             self.leaf_values_ = part.answers(release)[:, order]
         return self
 
-    def _votes(self, X: Records) -> Array:
+    def _votes(self, X: object) -> Array:
         codes = self._codes(X)
         votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
         return forest_votes(self.forest_, codes, votes_of_leaf)

@@ -117,4 +117,5 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
                 f"NOT PRIVATE at the {PureDP(self.epsilon)} it is published with: the "
                 f"exponential mechanism's sensitivity depends on the records."
             )
-        return claim(PureDP(self.epsilon), self.neighboring, self.noise, self.domain)
+        known = self.domain if isinstance(self.domain, str) else self.domain_
+        return claim(PureDP(self.epsilon), self.neighboring, self.noise, known)

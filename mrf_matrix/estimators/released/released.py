@@ -5,7 +5,6 @@ from typing import ClassVar, NoReturn, Self
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
 from mrf_matrix.streams.blocks import Progress
 
@@ -59,7 +58,7 @@ class Released(BaseForestClassifier):
         """Refuse, as `fit`."""
         self.fit(batches)
 
-    def _codes(self, X: Records) -> Codes:
+    def _codes(self, X: object) -> Codes:
         self._check_claim()
         return self.domain.encode(X, extra="ignore")
 

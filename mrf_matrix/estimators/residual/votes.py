@@ -48,8 +48,9 @@ class ResidualVotes(BaseForestClassifier):
         codes = self._codes(X)
         return self.posterior_.log_odds(codes)
 
-    def _votes(self, X: Records) -> Array:
-        odds = self.decision_function(X)
+    def _votes(self, X: object) -> Array:
+        codes = self._codes(X)
+        odds = self.posterior_.log_odds(codes)
         return np.column_stack([np.zeros_like(odds), odds])
 
     def __sklearn_tags__(self) -> Tags:

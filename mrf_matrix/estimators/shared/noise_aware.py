@@ -16,7 +16,7 @@ from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
-from mrf_matrix.voting.intervals import VoteIntervals
+from mrf_matrix.voting.intervals import WeightVoteIntervals
 from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves, Shrinkage, check_shrinkage
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.voting.vote_draws import vote_terms
@@ -37,44 +37,31 @@ class ReleasedEnsemble:
         Its structure, over these attributes.
     leaf_values : ndarray of shape (o, k)
         Noisy class counts of the leaves, in the order of the classifier's `classes_`.
-    noise : Release, LeafNoise or None
-        Where the leaf values' noise follows from; None where it is not known.
+    noise : Release or LeafNoise
+        Where the leaf values' noise follows from: a file holds the noise alone.
     strategy : Strategy or None
         The strategy in use, where there was one, and it is at hand.
     leaves_measured : bool, default=False
         Whether the release holds the leaves themselves, as the baselines' do; else it answers
         them.
-    known_leaves : NoisyLeaves, optional
-        The leaf values with their noise, where it was worked out before.
     """
 
     features: tuple[int, ...]
     forest: Forest
     leaf_values: Array
-    noise: Release | LeafNoise | None = None
+    noise: Release | LeafNoise
     strategy: Strategy | None = None
     leaves_measured: bool = False
-    known_leaves: NoisyLeaves | None = None
 
     @classmethod
-    def of(
-        cls,
-        part: PlanPart,
-        release: Release,
-        leaf_values: Array,
-        known_leaves: NoisyLeaves | None = None,
-    ) -> "ReleasedEnsemble":
+    def of(cls, part: PlanPart, release: Release, leaf_values: Array) -> "ReleasedEnsemble":
         """Return what a part's release leaves of its ensemble."""
         one, strategy = part.ensemble, part.strategy
-        return cls(
-            one.features, one.forest, leaf_values, release, strategy, strategy is None, known_leaves
-        )
+        return cls(one.features, one.forest, leaf_values, release, strategy, strategy is None)
 
     @cached_property
     def leaves(self) -> NoisyLeaves:
         """The leaf values with their noise, which is known without data."""
-        if self.known_leaves is not None:
-            return self.known_leaves
         noise = self._own_variance if self.leaves_measured else self.noise
         return NoisyLeaves(self.forest, self.leaf_values, noise)
 
@@ -93,11 +80,6 @@ class ReleasedEnsemble:
                 "known: expected the fitted classifier, or from_release(...)."
             )
         return self.noise
-
-    @property
-    def leaf_noise(self) -> LeafNoise | None:
-        """The noise of the nodes, where a file holds it in place of the release."""
-        return self.noise if isinstance(self.noise, LeafNoise) else None
 
     @property
     def leaf_variances(self) -> Array:
@@ -132,7 +114,7 @@ class ReleasedEnsemble:
         return prediction_workload(self.forest, queries)
 
 
-class NoiseAwareForest(BaseForestClassifier, VoteIntervals):
+class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
     """Votes of ensembles whose leaves know their noise; subclasses say where these come from."""
 
     ensembles_: tuple[ReleasedEnsemble, ...]
@@ -141,12 +123,11 @@ class NoiseAwareForest(BaseForestClassifier, VoteIntervals):
     shrinkage: str
 
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
-        """Return voting and shrinkage in use: the chosen ones where they were chosen."""
+        """Return voting and shrinkage in use."""
         self._check_claim()
-        source = vars(self).get("choice_", self)
-        return check_noise_aware_voting(source.voting), check_shrinkage(source.shrinkage)
+        return check_noise_aware_voting(self.voting), check_shrinkage(self.shrinkage)
 
-    def _votes(self, X: Records) -> Array:
+    def _votes(self, X: object) -> Array:
         codes = self._codes(X)
         parts = [(one.features, one.leaves) for one in self.ensembles_]
         return ensemble_votes(parts, codes, *self.voting_and_shrinkage())

@@ -15,7 +15,7 @@ from typing import TypeVar, dataclass_transform
 
 import numpy as np
 from narwhals.typing import IntoDataFrame
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
@@ -26,15 +26,11 @@ from strategies.operators import Operator
 Amount = float | Fraction
 """A number that is read exactly as it is written."""
 
-Seed = int | np.random.Generator | None
 RandomState = int | np.random.RandomState | np.random.Generator | None
 GivenForest = Forest | PathSource
 GivenStrategy = Strategy | Operator | ArrayLike
 Records = IntoDataFrame | ArrayLike
 """Records as users hold them: a frame of any library, or an array."""
-
-Labels = NDArray[np.generic]
-"""Classes as users name them."""
 
 Class = TypeVar("Class")
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
@@ -172,7 +168,7 @@ class EnsembleParameters:
     """
 
     n_trees: int = 128
-    max_depth: int | str = 4
+    max_depth: int = 4
     splits: str = "multiway"
     forest: GivenForest | Sequence[GivenForest] | None = None
     n_ensembles: int = 1

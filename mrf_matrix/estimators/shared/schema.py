@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
-from mrf_matrix.estimators.shared.parameters import Labels, Records
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.mechanisms import Release
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
 
 def validated_training(
     estimator: BaseEstimator, X: Records, y: ArrayLike, *, dtype: DTypeLike | None = None
-) -> tuple[Labels, Labels]:
+) -> tuple[Values, Values]:
     """Return what scikit-learn's ``validate_data`` returns of records and their classes.
 
     The estimator keeps number and names of the features.
@@ -125,7 +125,7 @@ def validated_training(
         Where scikit-learn refuses, with a text that shows no value and no number of records.
     """
 
-    def checked() -> tuple[Labels, Labels]:
+    def checked() -> tuple[Values, Values]:
         records, classes = validate_data(estimator, X, y, dtype=dtype)
         check_classification_targets(classes)
         return records, classes
@@ -134,8 +134,8 @@ def validated_training(
 
 
 def validated_queries(
-    estimator: BaseEstimator, X: Records, *, dtype: DTypeLike | None = None
-) -> Labels:
+    estimator: BaseEstimator, X: object, *, dtype: DTypeLike | None = None
+) -> Values:
     """Return what ``validate_data`` returns of records to predict; see `validated_training`."""
     return _in_our_words(lambda: validate_data(estimator, X, dtype=dtype, reset=False))
 

@@ -80,7 +80,7 @@ class PosteriorForestClassifier(
 
     Notes
     -----
-    Labels and probabilities follow
+    Values and probabilities follow
 
     .. math::
 

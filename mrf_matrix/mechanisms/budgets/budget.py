@@ -7,8 +7,9 @@ from functools import total_ordering
 from math import inf
 from numbers import Integral
 from reprlib import repr as short
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, TypeVar
 
+from mrf_matrix.base.fields import FieldError, fraction_of
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.exact_number import (
     BudgetError,
@@ -17,6 +18,7 @@ from mrf_matrix.mechanisms.budgets.exact_number import (
     readable,
 )
 
+Given = TypeVar("Given")
 Norm = Literal["l1", "l2"]
 
 
@@ -53,7 +55,11 @@ class Budget:
         """Return the budget of an amount."""
         return cls(**{cls.parameter: amount})
 
-    def split(self, shares: int | Sequence[Any]) -> tuple[Self, ...]:
+    def to_dict(self) -> dict[str, str]:
+        """Return ``{"epsilon": "1/2"}`` or the like, exact, for JSON; `budget_of` reads it."""
+        return {self.parameter: str(self.amount)}
+
+    def split(self, shares: int | Sequence[object]) -> tuple[Self, ...]:
         """Split into budgets that add up to this one exactly.
 
         Parameters
@@ -201,7 +207,22 @@ class ZCDP(Budget):
         return cls(rho_from_epsilon(epsilon, delta))
 
 
-def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+def budget_of(data: object) -> PureDP | ZCDP:
+    """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``, as files hold it.
+
+    Raises
+    ------
+    FieldError
+        If it is of another form.
+    """
+    for kind in (PureDP, ZCDP):
+        if isinstance(data, dict) and list(data) == [kind.parameter]:
+            text = data[kind.parameter]
+            return kind(float("inf") if text == "inf" else fraction_of(text, kind.parameter))
+    raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
+
+
+def as_budget(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
     """Return the budget of exactly one of ε and ρ.
 
     Raises
@@ -225,10 +246,11 @@ def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
             f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
             f"two, the other None."
         )
-    return PureDP(epsilon) if epsilon is not None else ZCDP(rho)
+    kind, amount = (ZCDP, rho) if epsilon is None else (PureDP, epsilon)
+    return kind.of(exact_positive(kind.parameter, amount, allow_infinite=True))
 
 
-def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
+def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
     """Return the ε that estimators, plans and searches take: 1 where neither budget is given.
 
     Parameters
@@ -260,7 +282,7 @@ def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZC
     return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
 
 
-def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
+def _checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(
             f"shares={short(shares)}: expected a number of shares or a list of weights."

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts
 from mrf_matrix.mechanisms.counts.cells import (
     checked_codes,
     checked_labels,
@@ -18,7 +17,7 @@ from strategies.operators import check_allocation
 
 
 def count_cells(
-    codes: NDArray[Any], labels: NDArray[Any], sizes: Sequence[int], n_classes: int
+    codes: AnyInts, labels: AnyInts, sizes: Sequence[int], n_classes: int
 ) -> CellCounts:
     """Count the records of each class in each occupied cell, exactly.
 

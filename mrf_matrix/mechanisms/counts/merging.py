@@ -1,7 +1,6 @@
 """Counts of disjoint data sets add: A (D + D') = A D + A D'."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from mrf_matrix.mechanisms.counts.counts import CellCounts
 
@@ -38,7 +37,7 @@ def merge_counts(*parts: CellCounts | Iterable[CellCounts]) -> CellCounts:
     >>> (one + two).codes.ravel()
     array([0, 1, 2], dtype=int32)
     """
-    listed: list[Any] = []
+    listed: list[CellCounts] = []
     for part in parts:
         if isinstance(part, Iterable):
             listed.extend(part)

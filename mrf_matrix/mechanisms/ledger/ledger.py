@@ -3,9 +3,10 @@
 import json
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
@@ -130,8 +131,7 @@ class PrivacyLedger(OneLedger, Displayed):
     @property
     def identity(self) -> str:
         """32 digits that tell this ledger from all others; they stay with its file."""
-        own = self._store.identity if isinstance(self._store, FileStore) else None
-        return own or self._token
+        return self._store.identity if isinstance(self._store, FileStore) else self._token
 
     @property
     def account(self) -> Account:
@@ -234,7 +234,7 @@ class PrivacyLedger(OneLedger, Displayed):
         """
         return epsilon_of(self.account, delta)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the ledger as plain values, ready for JSON; fractions as exact text."""
         return record_of(self._terms, self.account, self.identity)
 

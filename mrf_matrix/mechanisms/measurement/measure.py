@@ -1,9 +1,8 @@
 """The only step that sees both data and noise."""
 
-from typing import Any
-
 import numpy as np
 
+from mrf_matrix.base.checks import Seed
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
@@ -22,7 +21,7 @@ def measure(
     *,
     neighboring: str = "add_remove",
     noise: str = "exact",
-    random_state: object = None,
+    random_state: Seed = None,
     workload: object = None,
 ) -> Release:
     """Measure a strategy on private counts, once: ``y = Ã D + noise``.
@@ -95,7 +94,7 @@ add_remove neighbours.)
     return Release(mechanism, answers, kind, counts.sizes, Provenance.today(kind))
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def _generator(random_state: Seed) -> np.random.Generator:
     """Return NumPy's generator for a seed, or refuse the seed by name."""
     try:
         return np.random.default_rng(random_state)

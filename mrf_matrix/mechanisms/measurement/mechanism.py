@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, Literal
-
-from numpy.typing import NDArray
+from typing import Literal
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import (
@@ -126,7 +124,7 @@ class Mechanism:
 
 
 def calibrate(
-    strategy: Strategy | Operator | NDArray[Any] | Any,
+    strategy: object,
     budget: PureDP | ZCDP,
     *,
     neighboring: str = "add_remove",

@@ -1,8 +1,8 @@
 """From noisy answers to a workload's answers: post-processing, at no cost in privacy."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
     checked_workload,
@@ -13,7 +13,7 @@ from mrf_matrix.mechanisms.measurement.release import Release
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 
 
-def reconstruct(release: Release, workload: object) -> NDArray[np.float64]:
+def reconstruct(release: Release, workload: object) -> Array:
     """Answer a workload from a release by least squares: ``W A⁺ y``.
 
     The estimates are unbiased, of covariance ``variance * (W A⁺)(W A⁺)ᵀ`` in each class (Li, Hay,
@@ -57,7 +57,7 @@ def reconstruct(release: Release, workload: object) -> NDArray[np.float64]:
     return estimates
 
 
-def row_variances(release: Release, workload: object) -> NDArray[np.float64]:
+def row_variances(release: Release, workload: object) -> Array:
     """Return the expected squared error of every answer of a workload in each class.
 
     ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise. Where the strategy

@@ -1,37 +1,36 @@
 """The product of a private measurement: noisy integers, and everything public about them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.measurement.release_display import (
-    NEIGHBOURS,
-    as_html,
-    as_text,
-    first_few,
-    whole,
-)
 from mrf_matrix.mechanisms.noise import NoiseLaw
 from strategies.operators import Operator
 
 Noise = Literal["exact", "shares", "claimed", "research", "none"]
-NOISE_KINDS: tuple[str, ...] = get_args(Noise)
+NOISE_KINDS: tuple[Noise, ...] = get_args(Noise)
 PRIVATE_NOISE = ("exact", "shares")
 """Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
+
+NEIGHBOURS = {"add_remove": "one record more or less", "replace_one": "one record replaced"}
+SHOWN = 12
+"""Attributes listed by size or name."""
 
 READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(RowDisplay):
     """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
 
     It holds no seed, no raw count and no record. Whatever is asked of it, with `reconstruct` and
@@ -71,7 +70,7 @@ class Release:
     """
 
     mechanism: Mechanism
-    answers: NDArray[np.int64]
+    answers: Longs
     noise: Noise
     sizes: tuple[int, ...]
     provenance: Provenance | None = None
@@ -134,7 +133,7 @@ class Release:
         return self.mechanism.rounded.scale
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Array:
         """The answers in the units of the selected strategy: estimates of ``A D``."""
         return self.answers / float(self.scale)
 
@@ -188,7 +187,7 @@ class Release:
         return self.noise in PRIVATE_NOISE and not self.domain_read_off
 
     @property
-    def statement(self) -> str:
+    def statement(self) -> str:  # type: ignore[override]
         """One sentence on what is, or is not, protected."""
         return READ_OFF if self.domain_read_off else self.noise_statement
 
@@ -213,8 +212,9 @@ class Release:
             f"{self.law}{rests}."
         )
 
-    def _rows(self) -> list[tuple[str, str]]:
-        """Return names and values of everything public about the self."""
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values of everything public about the release."""
         m, n = self.matrix.shape
         norm = "L2" if self.mechanism.rounded.norm == "l2" else "L1"
         rows = [
@@ -238,8 +238,14 @@ class Release:
         rows, classes = self.answers.shape
         return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
 
-    def __str__(self) -> str:
-        return as_text(self.statement, self._rows())
 
-    def _repr_html_(self) -> str:
-        return as_html(self.statement, self._rows())
+def first_few(texts: Iterable[str]) -> str:
+    """Return the first texts in a line, and how many more there are."""
+    items = list(texts)
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def whole(n: int) -> str:
+    """Write a whole number of any size for people."""
+    return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import log, pi, sqrt
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import ZCDP
-from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, above, checked_scale
+from mrf_matrix.mechanisms.noise.law import NoiseLaw, above, checked_scale
 from mrf_matrix.mechanisms.noise.sampler import noisy
 
 TABLE_SCALE = 1024
@@ -89,12 +89,12 @@ class DiscreteGaussian(NoiseLaw):
         """Variance by theta series: below σ², and equal to it to double precision above σ = 2."""
         return self._moments[1]
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return ``-x²/2σ² - log Σ exp(-x²/2σ²)``."""
         ratio = np.asarray(values, dtype=np.float64) / float(self.scale)
         return np.asarray(-0.5 * ratio**2 - log(self._moments[0]))
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         r"""Return the logarithm of the characteristic function, by whichever series is short.
 
         It is, by Poisson's summation, ``Σ_k exp(-σ² (θ + 2πk)²/2)`` over its value at 0, or for
@@ -126,11 +126,11 @@ class DiscreteGaussian(NoiseLaw):
         """True."""
         return True
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return the answers plus exact draws by OpenDP."""
         return noisy(answers, self.scale, "gaussian")
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return draws by inversion of the exact table, or rounded normals for large σ."""
         sigma = float(self.scale)
         if sigma > TABLE_SCALE:

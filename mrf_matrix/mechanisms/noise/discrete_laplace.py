@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, expm1, log, log1p, sinh
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import PureDP
-from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, above, checked_scale
+from mrf_matrix.mechanisms.noise.law import NoiseLaw, above, checked_scale
 from mrf_matrix.mechanisms.noise.sampler import noisy
 
 
@@ -60,13 +60,13 @@ class DiscreteLaplace(NoiseLaw):
         half = float(1 / (2 * self.scale))
         return 0.5 / sinh(half) ** 2 if half < 300 else 2 * exp(-2 * half)
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return ``log tanh(1/2t) - |x|/t``."""
         t = float(self.scale)
         normaliser = log(-expm1(-1 / t)) - log1p(exp(-1 / t))
         return np.asarray(normaliser - np.abs(np.asarray(values, dtype=np.float64)) / t)
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         r"""Return the logarithm of ``(1-p)² / ((1-p)² + 4 p sin²(θ/2))`` with ``p = exp(-1/t)``."""
         t = float(self.scale)
         waves = 4 * exp(-1 / t) * np.sin(np.asarray(angles) / 2) ** 2
@@ -84,11 +84,11 @@ class DiscreteLaplace(NoiseLaw):
         """False: they are exponential."""
         return False
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return the answers plus exact draws by OpenDP."""
         return noisy(answers, self.scale, "laplace")
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return draws as the difference of two geometric variables, which has this law."""
         stop = -expm1(-1 / float(self.scale))
         first, second = generator.geometric(stop, size=(2, *shape))

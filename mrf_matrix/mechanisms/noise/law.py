@@ -4,15 +4,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter, sqrt
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LARGEST_SCALE = Fraction(2**55)
 """Largest noise scale: a draw 200 scales out still fits in 63 bits."""
@@ -68,12 +65,12 @@ class NoiseLaw(ABC):
     def variance(self) -> float:
         """Exact variance of one draw, up to rounding of the result."""
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return the logarithm of the probability of each integer."""
         raise self._refusal("its probabilities", "log_pmf")
 
     @abstractmethod
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         """Return the logarithm of the characteristic function at each angle, shape (f,)."""
 
     @property
@@ -98,11 +95,11 @@ class NoiseLaw(ABC):
         """
         raise self._refusal("how its tails fall", "has_normal_tails")
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return the answers plus independent release-grade draws, never seedable."""
         raise self._refusal("a release-grade sampler", "exact")
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return independent draws from NumPy: seedable, for studies only."""
         raise self._refusal("a sampler for studies", "research")
 
@@ -116,7 +113,7 @@ class NoiseLaw(ABC):
         """The law whose guarantee it has: its own, unless it is made of others' shares."""
         return type(self)
 
-    def pmf(self, values: NDArray[Any]) -> Floats:
+    def pmf(self, values: Array | AnyInts) -> Array:
         """Return the probability of each integer."""
         return np.asarray(np.exp(self.log_pmf(values)), dtype=np.float64)
 
@@ -136,11 +133,11 @@ class NoNoise(NoiseLaw):
         """Zero."""
         return 0.0
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return 0 at the integer 0 and minus infinity elsewhere."""
         return np.where(np.asarray(values) == 0, 0.0, -np.inf)
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         """Return zeros: the characteristic function of 0 is 1."""
         return np.zeros(len(angles))
 
@@ -154,11 +151,11 @@ class NoNoise(NoiseLaw):
         """True: there are none."""
         return True
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return a copy of the answers."""
         return answers.copy()
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return zeros."""
         return np.zeros(shape, dtype=np.int64)
 

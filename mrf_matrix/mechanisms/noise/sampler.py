@@ -3,18 +3,15 @@
 from fractions import Fraction
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.base.steps import tell
 
-Integers = NDArray[np.int64]
 DRAWS = 1 << 16
 """Draws of one call: its integers as Python's take 2 MiB, and progress is told in between."""
 
 
-def noisy(answers: Integers, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Integers:
+def noisy(answers: Longs, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Longs:
     """Return integers plus independent discrete noise, sampled exactly by OpenDP, in blocks.
 
     OpenDP takes the scale as a double and works with its exact rational value (Canonne, Kamath

@@ -7,11 +7,10 @@ converse does not hold, and need not: both are proofs, not decisions.
 
 from collections.abc import Iterator
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from strategies.operators import (
     Dense,
     Kronecker,
@@ -26,11 +25,9 @@ from strategies.operators import (
     Transposed,
 )
 
-Numbers = NDArray[Any]
-
 
 @singledispatch
-def defining_numbers(operator: Operator) -> Iterator[Numbers]:
+def defining_numbers(operator: Operator) -> Iterator[Values]:
     """Yield the arrays of numbers that a strategy is made of; zeros and ones may be left out."""
     if not operator.is_binary:
         form = operator.compact()
@@ -38,59 +35,59 @@ def defining_numbers(operator: Operator) -> Iterator[Numbers]:
 
 
 @defining_numbers.register
-def _(operator: Dense) -> Iterator[Numbers]:
+def _(operator: Dense) -> Iterator[Values]:
     yield operator.array
 
 
 @defining_numbers.register
-def _(operator: Sparse) -> Iterator[Numbers]:
+def _(operator: Sparse) -> Iterator[Values]:
     yield operator.matrix.data
 
 
 @defining_numbers.register
-def _(operator: Marginals) -> Iterator[Numbers]:
+def _(operator: Marginals) -> Iterator[Values]:
     yield np.asarray(operator.weights)
 
 
 @defining_numbers.register
-def _(operator: ResidualMarginals) -> Iterator[Numbers]:
+def _(operator: ResidualMarginals) -> Iterator[Values]:
     yield np.asarray(operator.weights)
     if any(operator.attribute_sets):
         yield np.array([-1])  # differences of codes
 
 
 @defining_numbers.register
-def _(operator: Scaled) -> Iterator[Numbers]:
+def _(operator: Scaled) -> Iterator[Values]:
     yield np.asarray([operator.weight])
     yield from defining_numbers(operator.inner)
 
 
 @defining_numbers.register
-def _(operator: RowScaled) -> Iterator[Numbers]:
+def _(operator: RowScaled) -> Iterator[Values]:
     yield operator.weights
     yield from defining_numbers(operator.inner)
 
 
 @defining_numbers.register
-def _(operator: Stack) -> Iterator[Numbers]:
+def _(operator: Stack) -> Iterator[Values]:
     for block in operator.blocks:
         yield from defining_numbers(block)
 
 
 @defining_numbers.register
-def _(operator: Kronecker) -> Iterator[Numbers]:
+def _(operator: Kronecker) -> Iterator[Values]:
     for factor in operator.factors:
         yield from defining_numbers(factor)
 
 
 @defining_numbers.register
-def _(operator: Product) -> Iterator[Numbers]:
+def _(operator: Product) -> Iterator[Values]:
     yield from defining_numbers(operator.left)
     yield from defining_numbers(operator.right)
 
 
 @defining_numbers.register
-def _(operator: Transposed) -> Iterator[Numbers]:
+def _(operator: Transposed) -> Iterator[Values]:
     yield from defining_numbers(operator.inner)
 
 

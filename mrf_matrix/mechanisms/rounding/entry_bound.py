@@ -6,11 +6,10 @@ to come near; one from a file may be made to, so that its sensitivity would be c
 
 from functools import singledispatch
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from strategies.operators import (
     Dense,
     Grouping,
@@ -95,7 +94,7 @@ def _(operator: Product) -> int:
     return both if isinstance(operator.right, Grouping) else both * operator.left.shape[1]
 
 
-def largest_of(numbers: NDArray[Any]) -> int:
+def largest_of(numbers: Values) -> int:
     """Return the largest absolute value of integers, exact."""
     if numbers.dtype.kind != "i":
         raise ValueError(f"the strategy has entries of type {numbers.dtype}: expected integers.")

@@ -3,12 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 from strategies.operators import (
     Dense,
@@ -153,7 +152,7 @@ def _(operator: Product, factor: float) -> IntegerForm:
     return replace(left, matrix=Product(left.matrix, operator.right))
 
 
-def rounded_product(values: NDArray[Any], factor: float) -> tuple[NDArray[np.int64], bool]:
+def rounded_product(values: Values, factor: float) -> tuple[Longs, bool]:
     """Return ``round(factor * values)`` and whether nothing was lost."""
     product = factor * values
     nearest = np.rint(product)
@@ -166,7 +165,7 @@ def _scaled(matrix: Operator, weight: float, is_exact: bool) -> IntegerForm:
     return IntegerForm(scaled, is_exact, is_lossy=whole == 0)
 
 
-def _lost(weights: object, values: NDArray[np.int64]) -> bool:
+def _lost(weights: object, values: Longs) -> bool:
     return bool(((np.asarray(weights) != 0) & (values == 0)).any())
 
 

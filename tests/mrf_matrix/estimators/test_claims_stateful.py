@@ -221,7 +221,7 @@ VALUES = {
     "label_rule": ["count", "smooth"],
     "parts": ["coins", "all"],
     "structure_share": [0.5, 0.25],
-    "max_depth": [1, "auto"],
+    "max_depth": [1, 2],
 }
 OFTEN = [*KINDS, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
 """Those that spend after fit, more often."""

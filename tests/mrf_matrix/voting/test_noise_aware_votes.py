@@ -11,7 +11,6 @@ from mrf_matrix.voting.ensemble_votes import ensemble_votes, what_leaves_say
 from mrf_matrix.voting.leaf_evidence import evidence_scale
 from mrf_matrix.voting.leaf_noise import (
     SHRINKAGES,
-    LeafNoise,
     NoisyLeaves,
     check_shrinkage,
     independent_noise,
@@ -154,9 +153,3 @@ def test_unknown_shrinkage_is_refused(car):
         check_shrinkage("all")
     with pytest.raises(ValueError, match="shrinkage"):
         MatrixForestClassifier(car.domain, shrinkage="all").fit(car.X, car.y)
-
-
-def test_noise_scales():
-    noise = LeafNoise(np.array([1.0, 2.0]), 0.5).times(3.0)
-    np.testing.assert_array_equal(noise.node_variances, [3.0, 6.0])
-    assert noise.vote_share == 0.5

@@ -121,11 +121,8 @@ def test_batches_of_draws_are_the_same_votes(noisy, monkeypatch):
     assert abs(one.mask.mean() - other.mask.mean()) < 0.15
 
 
-@pytest.mark.parametrize("changes", [{"n_ensembles": 2, "max_features": 4}, {"max_depth": "auto"}])
-def test_ensembles_and_automatic_choice_can_abstain(changes):
-    settings = {"n_trees": 6, "strategy": "identity"} | changes
-    if changes.get("max_depth"):
-        settings.pop("strategy")
+def test_ensembles_can_abstain():
+    settings = {"n_trees": 6, "strategy": "identity", "n_ensembles": 2, "max_features": 4}
     model = MatrixForestClassifier(
         DOMAIN, epsilon=2.0, noise="research", noise_state=0, random_state=0, **settings
     ).fit(CAR.codes, CAR.labels)
