@@ -63,10 +63,6 @@ def load_dataset(
     drop_missing : bool
         Drop records with a missing value that the domain has no code for.
 
-    Returns
-    -------
-    Dataset
-
     Raises
     ------
     DomainError

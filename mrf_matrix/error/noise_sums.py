@@ -70,7 +70,6 @@ class NoiseTerm:
         Distinct absolute coefficients, positive.
     repeats : ndarray
         How often each occurs.
-    law : NoiseLaw
     """
 
     weights: Array

@@ -35,7 +35,6 @@ def minimise_by_exchange(
     gram : ndarray of shape (g, g)
         With a positive diagonal.
     right : ndarray of shape (g, k)
-    tables : FeasibleTables
     start : ndarray of shape (g, k)
         A feasible table.
     enough : float

@@ -41,7 +41,6 @@ def constrained_least_squares(
     ----------
     matrix : Operator of shape (m, g)
     answers : ndarray of shape (m, k)
-    tables : FeasibleTables
     deviation : float
         Deviation of the noise in the answers, the unit of accuracy; 0 without noise.
 

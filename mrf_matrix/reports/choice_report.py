@@ -20,7 +20,6 @@ class _StagesReport(RowDisplay):
     ----------
     statement : str
         The claim in one sentence; says so when there is none.
-    budget, neighboring, noise : str
     composition : str
         Why the parts add up to the budget.
     public : tuple of str
@@ -74,7 +73,6 @@ class TwoStageReport(_StagesReport):
         How far one record moves what is measured, in records.
     law : str
         Of the noise on each of them.
-    n_answers : int
     """
 
     structure: str
@@ -95,9 +93,6 @@ def two_stage_report(
 
     Parameters
     ----------
-    plan : TwoStagePlan
-    trees : PrivateMultinomialTrees
-    release : Release
     domain : Domain or "from_data"
         As it was given.
     """
@@ -128,8 +123,6 @@ def choice_report(
 
     Parameters
     ----------
-    trees : PrivateMultinomialTrees
-    noise, label_score : str
     domain : Domain or "from_data"
         As it was given.
     """
@@ -159,8 +152,6 @@ def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str) ->
 
     Parameters
     ----------
-    budget : PureDP
-    neighboring, noise : str
     domain : Domain or "from_data"
         As it was given.
     """

@@ -12,8 +12,6 @@ def posterior_report(plan: BlockPart, release: Release, chosen: str) -> PrivacyR
 
     Parameters
     ----------
-    plan : BlockPart
-    release : Release
     chosen : str
         How the blocks were chosen, in words.
     """

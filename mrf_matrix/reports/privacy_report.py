@@ -60,8 +60,6 @@ class Measurement:
 
         Parameters
         ----------
-        release : Release
-        measured : str
         weight : int, default=1
             How often what is measured counts each record.
         """

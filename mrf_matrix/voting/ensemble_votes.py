@@ -54,7 +54,6 @@ class VotingRule:
 
     Attributes
     ----------
-    leaf_table : callable
     in_logs : bool
         Whether sums are logs of odds, to which the classes' prior is added.
     always_shrunk : bool
@@ -93,7 +92,6 @@ def what_leaves_say(
 
     Parameters
     ----------
-    leaves : NoisyLeaves
     voting : str
         See the table above.
     shrinkage : {"none", "votes", "leaves"}

@@ -71,7 +71,6 @@ def half_widths(
         Encoded records.
     level : float
         Coverage, shared among all pairs of classes (Bonferroni).
-    n_classes : int
     """
     laws = [one.release.law for one in ensembles]
     variances = [one.vote_variances(codes) for one in ensembles]
@@ -167,7 +166,6 @@ def margin_quantile(level: float, n_classes: int, *, gaussian: bool) -> float:
     ----------
     level : float
         Coverage, between 0 and 1, of all pairs of classes together.
-    n_classes : int
     gaussian : bool
         Whether the noise is Gaussian.
 

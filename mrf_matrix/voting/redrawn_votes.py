@@ -60,7 +60,6 @@ def fresh_leaf_noise(
         Its law is drawn from; its answers are not looked at.
     forest : Forest or None
         Whose leaves the release answers by least squares; None where leaves were measured.
-    draws : int
     generator : Generator
         Not of a private release: nothing hangs on it.
     """
@@ -86,14 +85,10 @@ def agreements(
 
     Parameters
     ----------
-    ensembles : sequence of RedrawableEnsemble
     codes : ndarray of shape (b, d)
         Encoded records.
     labels : ndarray of int, shape (b,)
         Numbers of their classes.
-    rule : (voting, shrinkage)
-    draws : int
-    generator : Generator
     """
     agree = np.zeros(len(codes), dtype=np.int64)
     for some in _batches(ensembles, draws):

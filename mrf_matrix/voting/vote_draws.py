@@ -26,7 +26,6 @@ def vote_terms(
     ----------
     asked : callable
         From records to the workload of their votes, a row for each.
-    release : Release
     codes : ndarray of shape (b, d)
 
     Returns

@@ -77,7 +77,6 @@ def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafN
 
     Parameters
     ----------
-    report : PrivacyReport
     noises : sequence of (Forest, LeafNoise)
         The noise of each ensemble's leaves.
 

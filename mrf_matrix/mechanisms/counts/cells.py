@@ -49,7 +49,6 @@ def summed_cells(codes: AnyInts, counts: Longs, sizes: tuple[int, ...]) -> tuple
     codes : ndarray of int, shape (N', d)
         Cells, which may repeat.
     counts : ndarray of int64, shape (N', k)
-    sizes : tuple of int
     """
     cells, index = distinct_cells(codes, sizes)
     check_allocation("counts of the occupied cells", (len(cells), counts.shape[1]))

@@ -46,10 +46,6 @@ def measure(
     workload : ndarray, scipy sparse or Operator of shape (q, n), optional
         What will be asked of the release: refused before spending if it has no answer.
 
-    Returns
-    -------
-    Release
-
     Raises
     ------
     TypeError, ValueError

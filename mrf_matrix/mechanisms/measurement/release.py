@@ -14,7 +14,7 @@ from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.noise.law import NoiseLaw
 from strategies.operators import Operator
 
 Noise = Literal["exact", "shares", "claimed", "research", "none"]
