@@ -1,32 +1,38 @@
-"""Exact samplers, from OpenDP: answers in, noisy answers out, in one call."""
+"""Laws that OpenDP samples exactly: answers in, noisy answers out, in one call."""
 
-from fractions import Fraction
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale
+
+Sampler = Literal["laplace", "gaussian"]
 
 
-def noisy(answers: Longs, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Longs:
-    """Return integers plus independent discrete noise, sampled exactly by OpenDP.
+class SampledLaw(NoiseLaw):
+    """A law with a sampler of OpenDP's.
 
     OpenDP takes the scale as a double and works with its exact rational value (Canonne, Kamath
     and Steinke, 2020, sections 5.2 and 5.3). Sums saturate at the ends of the 64-bit integers.
-
-    Raises
-    ------
-    NoiseProcessError
-        In a worker process.
     """
-    check_parent_process()
-    values = answers.ravel().tolist()
-    draws = _measurement(float(scale), kind)(values) if values else values
-    return np.array(draws, dtype=np.int64).reshape(answers.shape)
+
+    sampler: ClassVar[Sampler]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+
+    def exact(self, answers: Longs) -> Longs:
+        """Return the answers plus independent exact draws; refused in a worker process."""
+        check_parent_process()
+        values = answers.ravel().tolist()
+        draws = _measurement(float(self.scale), self.sampler)(values) if values else values
+        return np.array(draws, dtype=np.int64).reshape(answers.shape)
 
 
-def _measurement(scale: float, kind: Literal["laplace", "gaussian"]) -> Any:
+def _measurement(scale: float, kind: Sampler) -> Callable[[list[int]], list[int]]:
     # not opendp.prelude: that loads scikit-learn and takes ten times as long
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
@@ -35,6 +41,9 @@ def _measurement(scale: float, kind: Literal["laplace", "gaussian"]) -> Any:
 
     enable_features("contrib")
     integers = vector_domain(atom_domain(T="i64"))
-    if kind == "laplace":
-        return make_laplace(integers, l1_distance(T="i64"), scale=scale)
-    return make_gaussian(integers, l2_distance(T="f64"), scale=scale)
+    make, distance = {
+        "laplace": (make_laplace, l1_distance(T="i64")),
+        "gaussian": (make_gaussian, l2_distance(T="f64")),
+    }[kind]
+    sample: Callable[[list[int]], list[int]] = make(integers, distance, scale=scale)
+    return sample
