@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale
 
 Sampler = Literal["laplace", "gaussian"]
+DRAWS = 1 << 16
+"""Draws of one call: its integers as Python's take 2 MiB, and progress is told in between."""
 
 
 class SampledLaw(NoiseLaw):
@@ -25,11 +26,15 @@ class SampledLaw(NoiseLaw):
         object.__setattr__(self, "scale", checked_scale(self.scale))
 
     def exact(self, answers: Longs) -> Longs:
-        """Return the answers plus independent exact draws; refused in a worker process."""
+        """Return the answers plus exact draws, in blocks; refused in a worker process."""
         check_parent_process()
-        values = answers.ravel().tolist()
-        draws = _measurement(float(self.scale), self.sampler)(values) if values else values
-        return np.array(draws, dtype=np.int64).reshape(answers.shape)
+        noised = answers.ravel().copy()
+        measurement = _measurement(float(self.scale), self.sampler)
+        for start in range(0, noised.size, DRAWS):
+            tell("Drawing exact noise", start, noised.size)
+            drawn = slice(start, start + DRAWS)
+            noised[drawn] = measurement(noised[drawn].tolist())
+        return noised.reshape(answers.shape)
 
 
 def _measurement(scale: float, kind: Sampler) -> Callable[[list[int]], list[int]]:
