@@ -97,14 +97,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
 def read_columns(records: object, names: Sequence[str], extra: str = "error") -> list[Column]:
     """Return the named columns of records, in that order.
 
-    Parameters
-    ----------
-    records : frame, mapping, structured array, 2-D array or list of rows
-        Frames, mappings and structured arrays are matched by name, the others by position.
-    names : sequence of str
-        Columns wanted.
-    extra : {"error", "ignore"}
-        What happens to columns that are not wanted.
+    `records`: frames, mappings and structured arrays are matched by name, the others by position;
+    `names`: columns wanted; `extra` {"error", "ignore"}: what happens to columns that are not
+    wanted.
 
     Raises
     ------

@@ -91,10 +91,7 @@ def two_stage_report(
 ) -> TwoStageReport:
     """Describe a private structure and the release of its leaf counts.
 
-    Parameters
-    ----------
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     together = (
         "both stages see all records, so their budgets add"
@@ -121,10 +118,7 @@ def choice_report(
 ) -> ChoiceReport:
     """Describe a forest of private structure and labels.
 
-    Parameters
-    ----------
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     budget = PureDP(trees.epsilon)
     b1, b2 = trees.budgets
@@ -150,10 +144,7 @@ def choice_report(
 def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str) -> str:
     """State the claim of a release of choices, or that there is none.
 
-    Parameters
-    ----------
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     if budget.is_infinite:
         return f"{DENIAL}: an infinite budget adds no noise."

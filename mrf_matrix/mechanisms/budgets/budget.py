@@ -78,10 +78,8 @@ class Budget:
     def split(self, shares: int | Sequence[object]) -> tuple[Self, ...]:
         """Split into budgets that add up to this one exactly.
 
-        Parameters
-        ----------
-        shares : int or sequence of positive numbers
-            A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the rest.
+        `shares`: A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the
+        rest.
 
         Raises
         ------

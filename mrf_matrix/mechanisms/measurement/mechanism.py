@@ -178,14 +178,9 @@ def noise_for(
 ) -> NoiseLaw:
     """Return the noise that the answers of an integer matrix need.
 
-    Parameters
-    ----------
-    column_sum : int
-        Largest column sum of absolute entries for `PureDP`, of squared entries for `ZCDP`.
-    squared : int
-        Square of the neighbouring relation's factor.
-    law : subclass of NoiseLaw, optional
-        By default the proved one of the budget's kind.
+    `column_sum`: largest column sum of absolute entries for `PureDP`, of squared entries for
+    `ZCDP`; `squared`: square of the neighbouring relation's factor; `law`: by default the proved
+    one of the budget's kind.
 
     Raises
     ------
