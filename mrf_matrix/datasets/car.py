@@ -57,15 +57,9 @@ CAR = np.array([
 # fmt: on
 
 
-def car_class(
-    buying: Codes,
-    maint: Codes,
-    doors: Codes,
-    persons: Codes,
-    lug_boot: Codes,
-    safety: Codes,
-) -> AnyInts:
-    """Return the class code of cars given by their codes."""
+def car_class(*codes: Codes) -> AnyInts:
+    """Return the class code of cars given by the codes of the attributes, in their order."""
+    buying, maint, doors, persons, lug_boot, safety = codes
     tech = TECH[COMFORT[doors, persons, lug_boot], safety]
     return np.asarray(CAR[PRICE[buying, maint], tech])
 

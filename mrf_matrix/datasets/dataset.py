@@ -32,6 +32,14 @@ class DatasetInfo(NamedTuple):
     source: str
     licence: str
 
+    @classmethod
+    def of(
+        cls, name: str, domain: Domain, n_records: int, source: str, licence: str
+    ) -> "DatasetInfo":
+        """Return the row of a set, loaded or not."""
+        sizes = (n_records, domain.n_attributes, domain.n_classes, domain.size)
+        return cls(name, *sizes, source, licence)
+
     def to_dict(self) -> dict[str, object]:
         """Return the row as JSON-ready data."""
         return self._asdict()
@@ -103,15 +111,7 @@ class Dataset:
     @property
     def info(self) -> DatasetInfo:
         """The set in one row of a table."""
-        return DatasetInfo(
-            self.name,
-            self.n_records,
-            self.domain.n_attributes,
-            self.domain.n_classes,
-            self.domain.size,
-            self.source,
-            self.licence,
-        )
+        return DatasetInfo.of(self.name, self.domain, self.n_records, self.source, self.licence)
 
     def __repr__(self) -> str:
         """Write the sizes, not the records."""

@@ -76,17 +76,9 @@ NURSERY_CLASS = np.array([
 # fmt: on
 
 
-def nursery_class(
-    parents: Codes,
-    has_nurs: Codes,
-    form: Codes,
-    children: Codes,
-    housing: Codes,
-    finance: Codes,
-    social: Codes,
-    health: Codes,
-) -> AnyInts:
-    """Return the class code of applications given by their codes."""
+def nursery_class(*codes: Codes) -> AnyInts:
+    """Return the class code of applications given by the codes of the attributes, in order."""
+    parents, has_nurs, form, children, housing, finance, social, health = codes
     means = STRUCT_FINAN[STRUCTURE[form, children], housing, finance]
     soc_health = SOC_HEALTH[social, health]
     return np.asarray(NURSERY_CLASS[soc_health, EMPLOY[parents, has_nurs], means])

@@ -16,10 +16,7 @@ PREFIX = "openml:"
 def fetch_columns(name: str) -> tuple[dict[str, Values], str, str, str]:
     """Return the columns of an OpenML set with its target's name, its source and its licence.
 
-    Parameters
-    ----------
-    name : str
-        ``openml:NAME``, ``openml:NAME@VERSION`` or ``openml:ID``.
+    `name`: ``openml:NAME``, ``openml:NAME@VERSION`` or ``openml:ID``.
 
     Raises
     ------

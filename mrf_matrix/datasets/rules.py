@@ -40,9 +40,7 @@ class RuleSet:
     @property
     def info(self) -> DatasetInfo:
         """The set in one row of a table, without generating it."""
-        domain = self.domain
-        sizes = (self.n_records, domain.n_attributes, domain.n_classes, domain.size)
-        return DatasetInfo(self.name, *sizes, self.source, self.licence)
+        return DatasetInfo.of(self.name, self.domain, self.n_records, self.source, self.licence)
 
     def load(self) -> Dataset:
         """Generate the data set."""

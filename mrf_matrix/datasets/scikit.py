@@ -96,9 +96,7 @@ class ScikitSet:
     @property
     def info(self) -> DatasetInfo:
         """The set in one row of a table, without loading it."""
-        domain = self.domain
-        sizes = (self.n_records, domain.n_attributes, domain.n_classes, domain.size)
-        return DatasetInfo(self.name, *sizes, self.source, self.licence)
+        return DatasetInfo.of(self.name, self.domain, self.n_records, self.source, self.licence)
 
     def load(self) -> Dataset:
         """Read the set from the installed scikit-learn."""

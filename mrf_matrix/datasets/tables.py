@@ -10,8 +10,7 @@ from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
-from mrf_matrix.domain.columns import as_frame
-from mrf_matrix.domain.errors import name_some
+from mrf_matrix.domain.columns import as_frame, check_columns
 
 Columns = Mapping[str, Values]
 
@@ -119,21 +118,7 @@ def check_names(domain: Domain, got: Sequence[str], extra: str, where: str) -> N
     """Refuse columns that are not those of the domain and its target."""
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
-    wanted = [*domain.names, domain.required_target().name]
-    absent = [name for name in wanted if name not in got]
-    if absent:
-        raise DomainError(
-            f"{where} lacks the columns {name_some(absent)}. Those that it has are in the error's "
-            "attribute values: in a file without a header, names are a record.",
-            values=[name for name in got if name not in wanted],
-        )
-    unwanted = [name for name in got if name not in wanted]
-    if unwanted and extra == "error":
-        raise DomainError(
-            f"{where} has columns that are not in the domain, named in the error's attribute "
-            "values. Add them to it, or give extra='ignore'.",
-            values=unwanted,
-        )
+    check_columns(got, [*domain.names, domain.required_target().name], extra, where)
 
 
 def without_missing(domain: Domain, columns: Columns) -> Columns:

@@ -8,6 +8,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Attribute, DomainError
+from mrf_matrix.domain.encoding import value_array
 from mrf_matrix.domain.errors import SEE_VALUES
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
@@ -35,7 +36,7 @@ def typed_column(attribute: Attribute, texts: Sequence[str], where: str) -> Valu
     values = [typed_value(attribute, text, where) for text in distinct]
     if attribute.is_numeric:
         return np.array([np.nan if value is None else value for value in values])[positions]
-    return np.asarray(array_of(values)[positions])
+    return np.asarray(value_array(values)[positions])
 
 
 def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
@@ -43,16 +44,6 @@ def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
     distinct = list(dict.fromkeys(texts))
     place = {text: position for position, text in enumerate(distinct)}
     return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts)), distinct
-
-
-def array_of(values: Sequence[object]) -> Values:
-    """Return values as an array of numbers or booleans if all are, else of objects."""
-    kinds = {type(value) for value in values}
-    if len(kinds) == 1 and kinds <= {int, float, bool}:
-        return np.array(values)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def typed_value(attribute: Attribute, text: str, where: str) -> Any:
@@ -108,7 +99,7 @@ def guessed_column(texts: Sequence[str]) -> Values:
     numeric = all(
         n is not None for n, text in zip(numbers, marked, strict=True) if text is not None
     )
-    return np.asarray(array_of(numbers if numeric else marked)[positions])
+    return np.asarray(value_array(numbers if numeric else marked)[positions])
 
 
 def concatenated_parts(parts: list[Values]) -> Values:

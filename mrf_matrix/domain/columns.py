@@ -97,14 +97,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
 def read_columns(records: object, names: Sequence[str], extra: str = "error") -> list[Column]:
     """Return the named columns of records, in that order.
 
-    Parameters
-    ----------
-    records : frame, mapping, structured array, 2-D array or list of rows
-        Frames, mappings and structured arrays are matched by name, the others by position.
-    names : sequence of str
-        Columns wanted.
-    extra : {"error", "ignore"}
-        What happens to columns that are not wanted.
+    `records`: frames, mappings and structured arrays are matched by name, the others by position;
+    `names`: columns wanted; `extra` {"error", "ignore"}: what happens to columns that are not
+    wanted.
 
     Raises
     ------
@@ -228,24 +223,30 @@ def rows_as_array(rows: Sequence[object]) -> Values:
     return array
 
 
-def check_columns(got: Sequence[object], names: Sequence[str], extra: str) -> None:
-    """Refuse missing, repeated and unwanted column names."""
+def check_columns(
+    got: Sequence[object], names: Sequence[str], extra: str, where: str = "Records"
+) -> None:
+    """Refuse missing, repeated and unwanted column names, none of which a message shows.
+
+    In a file without a header, names are a record.
+    """
+    lack, have = ("lack", "have") if where == "Records" else ("lacks", "has")
     repeated = [name for name, count in Counter(got).items() if count > 1]
     if repeated:
-        raise DomainError("Records repeat column names; rename them.", values=repeated)
+        raise DomainError(f"{where} {have} repeated column names; rename them.", values=repeated)
     there, wanted = set(got), set(names)
+    unwanted = [name for name in got if name not in wanted]
     absent = [name for name in names if name not in there]
     if absent:
         raise DomainError(
-            f"Records lack the columns {name_some(absent)}. Frames are matched by column name: "
-            "rename the columns, or pass a NumPy array, matched by position. What they have is in "
-            "the error's attribute values: in a file without a header, names are a record.",
-            values=[name for name in got if name not in wanted],
+            f"{where} {lack} the columns {name_some(absent)}. Frames are matched by column name: "
+            "rename the columns, or pass a NumPy array, matched by position. Other names that are "
+            "there stand in the error's attribute values.",
+            values=unwanted,
         )
-    unwanted = [name for name in got if name not in wanted]
     if unwanted and extra == "error":
         raise DomainError(
-            "Records have columns that are not in the domain, named in the error's attribute "
+            f"{where} {have} columns that are not in the domain, named in the error's attribute "
             "values. Drop them (the target is passed apart), or give extra='ignore'.",
             values=unwanted,
         )

@@ -23,16 +23,9 @@ def attributes_from_data(
 ) -> tuple[list[Attribute], Attribute | None]:
     """Return attributes and target that fit given records, and warn that this is not private.
 
-    Parameters
-    ----------
-    records : frame, mapping or array
-        As for :meth:`Domain.encode`.
-    labels : array, series or list, optional
-        Classes; their distinct values become the target's categories.
-    max_bins : int
-        Quantile bins of a numeric column with more distinct values than this.
-    max_categories : int
-        Most distinct values of a column of text.
+    `records`: as for :meth:`Domain.encode`; `labels`: classes; their distinct values become the
+    target's categories; `max_bins`: quantile bins of a numeric column with more distinct values
+    than this; `max_categories`: most distinct values of a column of text.
 
     Raises
     ------

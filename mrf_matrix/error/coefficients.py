@@ -30,13 +30,8 @@ def answer_coefficients(
 ) -> Array | None:
     """Return rows of ``W Ã⁺``: the weight of every noise draw in an answer.
 
-    Parameters
-    ----------
-    workload : Operator of shape (q, n)
-    matrix : Operator of shape (m, n)
-        What answers are recovered with, see `RoundedStrategy.recovery`.
-    rows : ndarray of int, shape (r,)
-        Which answers.
+    `workload` (q, n); `matrix` (m, n): what answers are recovered with, see
+    `RoundedStrategy.recovery`; `rows` (r,): which answers.
 
     Returns
     -------

@@ -70,7 +70,6 @@ class NoiseTerm:
         Distinct absolute coefficients, positive.
     repeats : ndarray
         How often each occurs.
-    law : NoiseLaw
     """
 
     weights: Array
@@ -110,12 +109,8 @@ class NoiseTerm:
     def heavy(self, largest: float, fourth: float) -> "NoiseTerm":
         """Return the draws that cannot be taken as normal: all but a share of light ones.
 
-        Parameters
-        ----------
-        largest : float
-            No draw of a larger coefficient is light.
-        fourth : float
-            Fourth cumulant that the light draws may have together.
+        `largest`: no draw of a larger coefficient is light; `fourth`: fourth cumulant that the
+        light draws may have together.
         """
         cumulants = self.law.fourth_cumulant * np.cumsum(self.repeats * self.weights**4)
         keep = (np.abs(cumulants) > fourth) | (self.weights > largest)
@@ -150,12 +145,8 @@ class NoiseSum:
     def flip_probability(self, margin: float, rivals: int = 1) -> float:
         """Return the probability that the leading class loses its label.
 
-        Parameters
-        ----------
-        margin : float
-            By how much it is ahead of each rival; 0 for a tie, which is broken uniformly.
-        rivals : int, default=1
-            Number of other classes, all behind by the margin.
+        `margin`: by how much it is ahead of each rival; 0 for a tie, which is broken uniformly;
+        `rivals`: number of other classes, all behind by the margin.
         """
         return float(self.flip_probabilities([margin], rivals)[0])
 

@@ -80,7 +80,6 @@ class Container:
 
     Parameters
     ----------
-    file : binary file
     kind : str
         What the file should be, "model" say; its JSON member is ``model.json``.
     max_bytes : int

@@ -17,7 +17,7 @@ from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.noise.law import NoiseLaw
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
 from mrf_matrix.mechanisms.rounding.entry_bound import check_entries
 from mrf_matrix.mechanisms.rounding.integer_form import integer_form
@@ -38,15 +38,10 @@ class Claims:
 
     Attributes
     ----------
-    budget : PureDP or ZCDP
-    neighboring : str
     column_sum : int
         Of the integer strategy: what the file states as its sensitivity.
-    noise_scale : Fraction
     scale : Fraction
         What the selected strategy was multiplied by.
-    is_lossy : bool
-    method : str
     shares : (Quorum, NoiseLaw), optional
         Of noise that several parties shared.
     """

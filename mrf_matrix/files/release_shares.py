@@ -6,7 +6,8 @@ from mrf_matrix.base.fields import FieldError, JsonObject, fraction_of, integer_
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from mrf_matrix.mechanisms.measurement.release import Release
-from mrf_matrix.mechanisms.noise import NoiseLaw, SharedDiscreteGaussian, SharedDiscreteLaplace
+from mrf_matrix.mechanisms.noise.law import NoiseLaw
+from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
 
 QUORUM_KEYS = ("parties", "dropouts", "colluders")
 ROUNDING = 1 - Fraction(1, 2**50)

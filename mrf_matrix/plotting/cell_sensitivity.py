@@ -37,12 +37,7 @@ class CellSensitivityDisplay(Display):
 
     @classmethod
     def from_plan(cls, plan: Plan, *, ax: "Axes | None" = None) -> "CellSensitivityDisplay":
-        """Draw a plan's sensitivities.
-
-        Parameters
-        ----------
-        plan : Plan
-        """
+        """Draw a plan's sensitivities."""
         return cls(plan).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:

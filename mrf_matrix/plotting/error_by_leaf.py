@@ -58,13 +58,7 @@ class LeafErrorDisplay(Display):
     def from_plan(
         cls, plan: Plan, *, tree: int = 0, ensemble: int = 0, ax: "Axes | None" = None
     ) -> "LeafErrorDisplay":
-        """Draw one tree of a plan.
-
-        Parameters
-        ----------
-        plan : Plan
-        tree, ensemble : int, default=0
-        """
+        """Draw one tree of a plan."""
         return cls(plan, tree, ensemble).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:

@@ -52,7 +52,6 @@ class ErrorCurveDisplay(Display):
 
         Parameters
         ----------
-        plan : Plan, or mapping of str to Plan
         amounts : sequence of float
             Values of ε or ρ.
         """

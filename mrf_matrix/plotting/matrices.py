@@ -60,8 +60,6 @@ class MatrixDisplay:
 
         Parameters
         ----------
-        plan : Plan
-        ensemble : int, default=0
         ax : sequence of three matplotlib Axes, optional
             Where to draw; a new figure by default.
         """

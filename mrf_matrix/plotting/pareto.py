@@ -58,7 +58,6 @@ default="measurements"
 
         Parameters
         ----------
-        tuning : Tuning
         against : str, default="measurements"
             The figure across.
         """

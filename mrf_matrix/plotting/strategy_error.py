@@ -77,7 +77,6 @@ class StrategyErrorDisplay(Display):
         ----------
         strategies : mapping of str to Strategy
             By the names to draw them under, all of one norm.
-        title : str
 
         Raises
         ------
@@ -157,11 +156,5 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
     def from_plan(
         cls, plan: Plan, *, ensemble: int = 0, ax: "Axes | None" = None
     ) -> "StrategyBoundDisplay":
-        """Draw one ensemble's strategies.
-
-        Parameters
-        ----------
-        plan : Plan
-        ensemble : int, default=0
-        """
+        """Draw one ensemble's strategies."""
         return cls(plan, ensemble).plot(ax=ax)

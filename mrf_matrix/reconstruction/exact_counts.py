@@ -28,13 +28,7 @@ def agree_with_totals(
 ) -> bool:
     """Tell whether answers without noise determine the totals that are claimed, and meet them.
 
-    Parameters
-    ----------
-    matrix : Operator of shape (m, g)
-    answers : ndarray of shape (m, k)
-    class_totals : ndarray of shape (k,) or None
-    total : float or None
-        Of all classes together.
+    `matrix` (m, g); `answers` (m, k); `class_totals` (k,); `total`: of all classes together.
     """
     if class_totals is None and total is None:
         return True

@@ -37,13 +37,8 @@ def constrained_least_squares(
     most ``||w A⁺|| ||A (X - X*)||``. (Without sums: if the best table has at most twice the sums
     of the one found. Rounding of the answers, 1e-14 of their squares, is allowed besides.)
 
-    Parameters
-    ----------
-    matrix : Operator of shape (m, g)
-    answers : ndarray of shape (m, k)
-    tables : FeasibleTables
-    deviation : float
-        Deviation of the noise in the answers, the unit of accuracy; 0 without noise.
+    `matrix` (m, g); `answers` (m, k); `deviation`: deviation of the noise in the answers, the unit
+    of accuracy; 0 without noise.
 
     Raises
     ------

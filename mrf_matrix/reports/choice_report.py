@@ -20,7 +20,6 @@ class _StagesReport(RowDisplay):
     ----------
     statement : str
         The claim in one sentence; says so when there is none.
-    budget, neighboring, noise : str
     composition : str
         Why the parts add up to the budget.
     public : tuple of str
@@ -74,7 +73,6 @@ class TwoStageReport(_StagesReport):
         How far one record moves what is measured, in records.
     law : str
         Of the noise on each of them.
-    n_answers : int
     """
 
     structure: str
@@ -93,13 +91,7 @@ def two_stage_report(
 ) -> TwoStageReport:
     """Describe a private structure and the release of its leaf counts.
 
-    Parameters
-    ----------
-    plan : TwoStagePlan
-    trees : PrivateMultinomialTrees
-    release : Release
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     together = (
         "both stages see all records, so their budgets add"
@@ -126,12 +118,7 @@ def choice_report(
 ) -> ChoiceReport:
     """Describe a forest of private structure and labels.
 
-    Parameters
-    ----------
-    trees : PrivateMultinomialTrees
-    noise, label_score : str
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     budget = PureDP(trees.epsilon)
     b1, b2 = trees.budgets
@@ -157,12 +144,7 @@ def choice_report(
 def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str) -> str:
     """State the claim of a release of choices, or that there is none.
 
-    Parameters
-    ----------
-    budget : PureDP
-    neighboring, noise : str
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     if budget.is_infinite:
         return f"{DENIAL}: an infinite budget adds no noise."

@@ -58,12 +58,7 @@ class Measurement:
     def of(cls, release: Release, measured: str, *, weight: int = 1) -> "Measurement":
         """Return the figures of a release; all of them come from the release itself.
 
-        Parameters
-        ----------
-        release : Release
-        measured : str
-        weight : int, default=1
-            How often what is measured counts each record.
+        `weight`: how often what is measured counts each record.
         """
         return cls(
             measured=measured,
@@ -143,10 +138,7 @@ class PrivacyReport(RowDisplay):
     def of_releases(self, releases: Sequence[Release]) -> "PrivacyReport":
         """Return the report, without its claim where a release's domain was read off the records.
 
-        Parameters
-        ----------
-        releases : sequence of Release
-            All that it reports.
+        `releases`: all that it reports.
         """
         read_off = any(release.domain_read_off for release in releases)
         return self.without_claim() if read_off else self

@@ -54,7 +54,6 @@ class VotingRule:
 
     Attributes
     ----------
-    leaf_table : callable
     in_logs : bool
         Whether sums are logs of odds, to which the classes' prior is added.
     always_shrunk : bool
@@ -91,14 +90,8 @@ def what_leaves_say(
 ) -> LeafSays:
     """Return the leaves' votes under a rule.
 
-    Parameters
-    ----------
-    leaves : NoisyLeaves
-    voting : str
-        See the table above.
-    shrinkage : {"none", "votes", "leaves"}
-        "none" leaves values as they are; "shares" and "posterior", which cannot do without, take
-        "votes" then.
+    `voting`: see the table above; `shrinkage` {"none", "votes", "leaves"}: "none" leaves values as
+    they are; "shares" and "posterior", which cannot do without, take "votes" then.
     """
     forest, rule = leaves.forest, RULES[voting]
     if shrinkage == "none" and rule.always_shrunk:
@@ -120,14 +113,8 @@ def ensemble_votes(
 ) -> Array:
     """Return the votes of every record, shape (b, k); see the table above.
 
-    Parameters
-    ----------
-    parts : sequence of (features, NoisyLeaves)
-        Each forest's leaves, and the positions of its attributes in the whole domain.
-    codes : ndarray of shape (b, d)
-        Encoded records, over the whole domain.
-    voting, shrinkage
-        See `what_leaves_say`.
+    `parts`: each forest's leaves, and the positions of its attributes in the whole domain; `codes`
+    (b, d): encoded records, over the whole domain; `voting`, `shrinkage`: see `what_leaves_say`.
     """
     said = [what_leaves_say(leaves, voting, shrinkage) for _, leaves in parts]
     votes = np.zeros((len(codes), said[0].table.shape[1]))

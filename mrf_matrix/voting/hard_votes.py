@@ -9,12 +9,8 @@ from mrf_matrix.mechanisms import CellCounts
 def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:
     """Return the hard votes of leaves: one vote for the largest class of each leaf with records.
 
-    Parameters
-    ----------
-    counts : CellCounts
-        Records of each class in each leaf that has any.
-    preference : ndarray of shape (o, k)
-        Public random numbers: among tied classes the one of the largest number gets the vote.
+    `counts`: records of each class in each leaf that has any; `preference` (o, k): public random
+    numbers: among tied classes the one of the largest number gets the vote.
     """
     leaves = counts.codes[:, 0]
     tied = counts.counts == counts.counts.max(axis=1, keepdims=True, initial=0)

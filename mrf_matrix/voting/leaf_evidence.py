@@ -54,11 +54,8 @@ def class_prior(totals: Array, *, noisy: bool) -> Array:
 def evidence_scale(parts: Sequence[tuple[tuple[int, ...], Forest]]) -> float:
     """Return attributes over splits: what sums of logs over trees are multiplied by, at most 1.
 
-    Parameters
-    ----------
-    parts : sequence of (features, Forest)
-        Forests and the positions of their attributes in the whole domain. Attributes that a path
-        splits twice count once.
+    `parts`: forests and the positions of their attributes in the whole domain. Attributes that a
+    path splits twice count once.
 
     Examples
     --------

@@ -64,7 +64,6 @@ class NoisyLeaves:
 
     Attributes
     ----------
-    forest : Forest
     values : ndarray of shape (o, k)
     origin : LeafNoise, Release or float
         The noise, or what it follows from when it is first asked for: the release that answered

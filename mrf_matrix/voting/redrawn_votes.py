@@ -54,15 +54,9 @@ def fresh_leaf_noise(
 ) -> Array:
     """Return fresh errors of leaf values, shape (o, k, draws).
 
-    Parameters
-    ----------
-    release : Release
-        Its law is drawn from; its answers are not looked at.
-    forest : Forest or None
-        Whose leaves the release answers by least squares; None where leaves were measured.
-    draws : int
-    generator : Generator
-        Not of a private release: nothing hangs on it.
+    `release`: its law is drawn from; its answers are not looked at; `forest`: whose leaves the
+    release answers by least squares; None where leaves were measured; `generator`: not of a private
+    release: nothing hangs on it.
     """
     rows, classes = release.answers.shape
     fresh = release.law.research((rows, classes * draws), generator)
@@ -84,16 +78,7 @@ def agreements(
 ) -> Longs:
     """Return how many of the redrawn votes give each record its label, shape (b,).
 
-    Parameters
-    ----------
-    ensembles : sequence of RedrawableEnsemble
-    codes : ndarray of shape (b, d)
-        Encoded records.
-    labels : ndarray of int, shape (b,)
-        Numbers of their classes.
-    rule : (voting, shrinkage)
-    draws : int
-    generator : Generator
+    `codes` (b, d): encoded records; `labels` (b,): numbers of their classes.
     """
     agree = np.zeros(len(codes), dtype=np.int64)
     for some in _batches(ensembles, draws):

@@ -22,12 +22,7 @@ def vote_terms(
 ) -> list[NoiseTerm] | None:
     """Return the weighted noise draws of answers by least squares, if they can be afforded.
 
-    Parameters
-    ----------
-    asked : callable
-        From records to the workload of their votes, a row for each.
-    release : Release
-    codes : ndarray of shape (b, d)
+    `asked`: from records to the workload of their votes, a row for each; `codes` (b, d).
 
     Returns
     -------

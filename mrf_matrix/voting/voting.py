@@ -37,13 +37,9 @@ FEW_RECORDS = 2**12
 def leaf_votes(leaf_values: Array, voting: Voting) -> Array:
     """Return what each leaf adds to the votes of a record that reaches it, shape (o, k).
 
-    Parameters
-    ----------
-    leaf_values : ndarray of shape (o, k)
-        Released (noisy) class counts of the leaves.
-    voting : {"hard", "weight"}
-        "hard": one vote for the leaf's largest class, shared equally among ties.
-        "weight": the class counts themselves, as in ``V = Q Tᵀ C``.
+    `leaf_values` (o, k): released (noisy) class counts of the leaves; `voting` {"hard", "weight"}:
+    "hard": one vote for the leaf's largest class, shared equally among ties. "weight": the class
+    counts themselves, as in ``V = Q Tᵀ C``.
     """
     if voting == "weight":
         return leaf_values
@@ -69,15 +65,9 @@ def once_a_cell(
 ) -> Array:
     """Return the votes of every record, worked out once for a cell where many records share it.
 
-    Parameters
-    ----------
-    votes : callable
-        From codes of shape (b, d) to votes of shape (b, k), row by row.
-    codes : ndarray of int, shape (b, d)
-    sizes : tuple of int
-        Attribute sizes of the domain.
-    dear : bool
-        Whether a record's votes take longer than sorting its cell's number.
+    `votes`: from codes of shape (b, d) to votes of shape (b, k), row by row; `codes` (b, d);
+    `sizes`: attribute sizes of the domain; `dear`: whether a record's votes take longer than
+    sorting its cell's number.
     """
     if len(codes) < FEW_RECORDS or prod(sizes) > (2**62 if dear else 4 * len(codes)):
         return votes(codes)

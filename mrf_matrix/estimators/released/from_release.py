@@ -15,6 +15,7 @@ from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
+from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.voting.leaf_noise import check_shrinkage
@@ -72,10 +73,7 @@ def from_release(
     >>> mixed.predict(car.X).shape
     (1728,)
     """
-    if not isinstance(release, Release):
-        raise TypeError(
-            f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
-        )
+    checked_release(release)
     known = required_domain(release.domain if domain is None else domain)
     _check_measured(release, known)
     check_noise_aware_voting(voting)

@@ -25,14 +25,8 @@ MAX_TABLE_ENTRIES = 2**24
 def checked_forest(domain: Domain, arrays: Mapping[str, Values], source: str) -> Forest:
     """Return the forest of arrays from a file.
 
-    Parameters
-    ----------
-    domain : Domain
-        Over the attributes that the forest sees.
-    arrays : mapping of str to ndarray
-        The five arrays of a `Forest`.
-    source : str
-        The forest's source, in words.
+    `domain`: over the attributes that the forest sees; `arrays`: the five arrays of a `Forest`;
+    `source`: the forest's source, in words.
 
     Raises
     ------

@@ -43,12 +43,8 @@ AGREEMENT = 1e-2
 def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyReport:
     """Return the report that a file's release implies, with the notes of the one that it claims.
 
-    Parameters
-    ----------
-    report : PrivacyReport
-        What the file claims. It may deny more: that its domain was read off the records.
-    expected : PrivacyReport
-        What follows from its release.
+    `report`: what the file claims. It may deny more: that its domain was read off the records;
+    `expected`: what follows from its release.
 
     Raises
     ------
@@ -75,11 +71,7 @@ def _agree(claimed: object, follows: object) -> bool:
 def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise]]) -> None:
     """Refuse a report that contradicts itself or the noise of the leaves in its file.
 
-    Parameters
-    ----------
-    report : PrivacyReport
-    noises : sequence of (Forest, LeafNoise)
-        The noise of each ensemble's leaves.
+    `noises`: the noise of each ensemble's leaves.
 
     Raises
     ------

@@ -122,14 +122,11 @@ class ReplayedReleases:
 
     Attributes
     ----------
-    sizes : tuple of int
     answers : ndarray of int64
         Of all releases, one after another.
-    choices : tuple of (tuple of int or None)
     noise : {"exact", "research", "none"}
     used : int
         Answers that were taken so far.
-    releases : list of Release
     """
 
     sizes: tuple[int, ...]

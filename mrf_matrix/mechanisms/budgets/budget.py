@@ -27,10 +27,26 @@ class Budget:
     """A positive exact amount of privacy loss, infinite for no privacy at all.
 
     Budgets of one kind add, subtract, scale, split and compare exactly, never as floats.
+
+    Parameters
+    ----------
+    epsilon or rho : int, float, Fraction or Decimal
+        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
+
+    Raises
+    ------
+    BudgetError
+        If it is zero, negative or NaN.
+    TypeError
+        If it is no real number.
     """
 
     parameter: ClassVar[str]
     norm: ClassVar[Norm]
+
+    def __post_init__(self) -> None:
+        exact = exact_positive(self.parameter, getattr(self, self.parameter), allow_infinite=True)
+        object.__setattr__(self, self.parameter, exact)
 
     @property
     def amount(self) -> Fraction | float:
@@ -62,10 +78,8 @@ class Budget:
     def split(self, shares: int | Sequence[object]) -> tuple[Self, ...]:
         """Split into budgets that add up to this one exactly.
 
-        Parameters
-        ----------
-        shares : int or sequence of positive numbers
-            A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the rest.
+        `shares`: A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the
+        rest.
 
         Raises
         ------
@@ -123,19 +137,7 @@ class PureDP(Budget):
     """Pure ε-differential privacy, paid by discrete Laplace noise.
 
     A mechanism M is ε-DP if ``P(M(D) ∈ S) <= exp(ε) P(M(D') ∈ S)`` for all neighbours D, D' and
-    all S (Dwork, McSherry, Nissim and Smith, 2006). Budgets of several releases add.
-
-    Parameters
-    ----------
-    epsilon : int, float, Fraction or Decimal
-        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
-
-    Raises
-    ------
-    BudgetError
-        If it is zero, negative or NaN.
-    TypeError
-        If it is no real number.
+    all S (Dwork, McSherry, Nissim and Smith, 2006).
 
     Examples
     --------
@@ -149,11 +151,6 @@ class PureDP(Budget):
     norm: ClassVar[Norm] = "l1"
     epsilon: Fraction | float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", exact_positive("epsilon", self.epsilon, allow_infinite=True)
-        )
-
     def to_zcdp(self) -> "ZCDP":
         """Return the zCDP budget ρ = ε²/2 that ε-DP implies (Bun and Steinke 2016, Prop. 1.4)."""
         return ZCDP(self.epsilon if self.is_infinite else self.exact**2 / 2)
@@ -164,19 +161,7 @@ class ZCDP(Budget):
     """Zero-concentrated differential privacy, paid by discrete Gaussian noise.
 
     M is ρ-zCDP if the Rényi divergences of its outputs on neighbours satisfy
-    ``D_α(M(D) || M(D')) <= ρ α`` for all α > 1 (Bun and Steinke, 2016). Budgets add.
-
-    Parameters
-    ----------
-    rho : int, float, Fraction or Decimal
-        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
-
-    Raises
-    ------
-    BudgetError
-        If it is zero, negative or NaN.
-    TypeError
-        If it is no real number.
+    ``D_α(M(D) || M(D')) <= ρ α`` for all α > 1 (Bun and Steinke, 2016).
 
     Examples
     --------
@@ -188,17 +173,8 @@ class ZCDP(Budget):
     norm: ClassVar[Norm] = "l2"
     rho: Fraction | float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", exact_positive("rho", self.rho, allow_infinite=True))
-
     def epsilon(self, delta: float) -> float:
-        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`.
-
-        Examples
-        --------
-        >>> round(ZCDP(0.5).epsilon(1e-6), 2)
-        5.22
-        """
+        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`."""
         return epsilon_from_rho(self.rho, delta)
 
     @classmethod
@@ -251,18 +227,7 @@ def as_budget(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
 
 
 def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
-    """Return the ε that estimators, plans and searches take: 1 where neither budget is given.
-
-    Parameters
-    ----------
-    epsilon, rho : number or None
-        As somebody gave them. Where both are, the two together are refused by `as_budget`.
-
-    Examples
-    --------
-    >>> epsilon_or_default(None, None), epsilon_or_default(None, 0.5), epsilon_or_default(2, None)
-    (1, None, 2)
-    """
+    """Return the ε that estimators, plans and searches take: 1 where neither budget is given."""
     return 1 if epsilon is None and rho is None else epsilon
 
 

@@ -16,14 +16,6 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
 
     A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
 
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the message.
-    value : int, float, Fraction, Decimal or NumPy real scalar
-    allow_infinite : bool, default=False
-        Whether infinity passes, as ``float("inf")``.
-
     Raises
     ------
     TypeError

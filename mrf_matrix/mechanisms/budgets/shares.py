@@ -38,10 +38,6 @@ def budget_shares(
     rule : {"equal", "total", "max"}, default="total"
         "total" makes the sum of all errors least, "max" the largest strategy's error.
 
-    Returns
-    -------
-    tuple of float
-
     Raises
     ------
     ValueError

@@ -44,12 +44,7 @@ def distinct_cells(codes: AnyInts, sizes: tuple[int, ...]) -> tuple[AnyInts, Lon
 def summed_cells(codes: AnyInts, counts: Longs, sizes: tuple[int, ...]) -> tuple[Codes, Longs]:
     """Return distinct cells in C order with the sums of their counts, those without any left out.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (N', d)
-        Cells, which may repeat.
-    counts : ndarray of int64, shape (N', k)
-    sizes : tuple of int
+    `codes` (N', d): cells, which may repeat; `counts` (N', k).
     """
     cells, index = distinct_cells(codes, sizes)
     check_allocation("counts of the occupied cells", (len(cells), counts.shape[1]))

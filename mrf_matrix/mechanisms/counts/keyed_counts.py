@@ -63,10 +63,7 @@ def no_counts(n_words: int) -> Keyed:
 def counted_keys(keys: Longs, weights: Longs | None = None) -> Keyed:
     """Return distinct keys, sorted, and the sums of their weights (1 each where none are given).
 
-    Parameters
-    ----------
-    keys : ndarray of int64, shape (w, m)
-    weights : ndarray of int64, shape (m,), optional
+    `keys` (w, m); `weights` (m,).
     """
     if len(keys) == 1 and weights is None:
         ordered = np.sort(keys, axis=1)

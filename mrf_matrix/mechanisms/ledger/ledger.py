@@ -198,10 +198,6 @@ class PrivacyLedger(OneLedger, Displayed):
         noise : {"exact", "research", "none"}, default="exact"
             The release's noise.
 
-        Returns
-        -------
-        Charge
-
         Raises
         ------
         BudgetError

@@ -46,10 +46,6 @@ def measure(
     workload : ndarray, scipy sparse or Operator of shape (q, n), optional
         What will be asked of the release: refused before spending if it has no answer.
 
-    Returns
-    -------
-    Release
-
     Raises
     ------
     TypeError, ValueError
@@ -61,8 +57,7 @@ def measure(
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells
     >>> from strategies.operators import Identity
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> measure(Identity(3), counts, PureDP(1.0), noise="research", random_state=0)

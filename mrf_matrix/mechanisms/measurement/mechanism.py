@@ -11,14 +11,10 @@ from mrf_matrix.mechanisms.budgets.neighboring import (
     squared_factor,
 )
 from mrf_matrix.mechanisms.measurement.containment import check_determined
-from mrf_matrix.mechanisms.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    NoiseLaw,
-    NoNoise,
-    SharedDiscreteGaussian,
-    SharedDiscreteLaplace,
-)
+from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
+from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise
+from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strategy
 from strategies import Strategy
@@ -46,7 +42,6 @@ class Mechanism:
         The integer strategy, its exact sensitivity and what its answers are recovered with.
     law : NoiseLaw
         Law of each noise draw, in units of the integer answers.
-    budget : PureDP or ZCDP
     neighboring : {"add_remove", "replace_one"}
     squared_factor : int
         Square of what the relation multiplies the sensitivity by: 1, 2 or 4.
@@ -183,15 +178,9 @@ def noise_for(
 ) -> NoiseLaw:
     """Return the noise that the answers of an integer matrix need.
 
-    Parameters
-    ----------
-    column_sum : int
-        Largest column sum of absolute entries for `PureDP`, of squared entries for `ZCDP`.
-    squared : int
-        Square of the neighbouring relation's factor.
-    budget : PureDP or ZCDP
-    law : subclass of NoiseLaw, optional
-        By default the proved one of the budget's kind.
+    `column_sum`: largest column sum of absolute entries for `PureDP`, of squared entries for
+    `ZCDP`; `squared`: square of the neighbouring relation's factor; `law`: by default the proved
+    one of the budget's kind.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from mrf_matrix.mechanisms.measurement.containment import (
     determined_estimate,
 )
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.release import Release
+from mrf_matrix.mechanisms.measurement.release import Release, checked_release
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 
 
@@ -40,15 +40,13 @@ def reconstruct(release: Release, workload: object) -> Array:
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
-    >>> from mrf_matrix.mechanisms.measurement.measure import measure
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(np.eye(3), counts, PureDP(float("inf")))
     >>> reconstruct(release, [[1, 1, 0], [1, 1, 1]]).ravel()
     array([1., 3.])
     """
-    _check_release(release)
+    checked_release(release)
     queries = checked_workload(workload)
     answers = release.answers.astype(np.float64)
     estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
@@ -81,23 +79,14 @@ def row_variances(release: Release, workload: object) -> Array:
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
-    >>> from mrf_matrix.mechanisms.measurement.measure import measure
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(np.eye(3), counts, PureDP(1), noise="research", random_state=0)
     >>> row_variances(release, [[1, 1, 0], [1, 1, 1]]) / release.variance
     array([2., 3.])
     """
-    _check_release(release)
+    checked_release(release)
     queries, recovery = checked_workload(workload), release.mechanism.rounded.recovery
     # row by row: sums over all rows would pass a faint one outside beside the others
     check_determined(queries, recovery)
     return release.variance * recovered_squares(queries, recovery)
-
-
-def _check_release(release: object) -> None:
-    if not isinstance(release, Release):
-        raise TypeError(
-            f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
-        )

@@ -14,7 +14,7 @@ from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.noise import NoiseLaw
+from mrf_matrix.mechanisms.noise.law import NoiseLaw
 from strategies.operators import Operator
 
 Noise = Literal["exact", "shares", "claimed", "research", "none"]
@@ -59,9 +59,7 @@ class Release(RowDisplay):
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
-    >>> from mrf_matrix.mechanisms.measurement.measure import measure
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
     >>> from strategies.operators import Identity
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(Identity(3), counts, PureDP(float("inf")))
@@ -249,3 +247,12 @@ def first_few(texts: Iterable[str]) -> str:
 def whole(n: int) -> str:
     """Write a whole number of any size for people."""
     return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"
+
+
+def checked_release(release: object) -> Release:
+    """Return a release, or refuse anything else."""
+    if isinstance(release, Release):
+        return release
+    raise TypeError(
+        f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
+    )

@@ -9,12 +9,12 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import PureDP
-from mrf_matrix.mechanisms.noise.law import NoiseLaw, above, checked_scale
-from mrf_matrix.mechanisms.noise.sampler import noisy
+from mrf_matrix.mechanisms.noise.law import above
+from mrf_matrix.mechanisms.noise.sampler import SampledLaw, Sampler
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(NoiseLaw):
+class DiscreteLaplace(SampledLaw):
     """``P(X = x) = tanh(1/2t) exp(-|x|/t)`` on the integers (Ghosh, Roughgarden, Sundararajan).
 
     Added to integer answers of L1 sensitivity Δ, the scale ``t = Δ/ε`` gives pure ε-DP: the
@@ -34,24 +34,12 @@ class DiscreteLaplace(NoiseLaw):
 
     name: ClassVar[str] = "discrete Laplace noise"
     budget_kind: ClassVar[type[PureDP]] = PureDP
+    sampler: ClassVar[Sampler] = "laplace"
     scale: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checked_scale(self.scale))
 
     @classmethod
     def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
-        """Return the law that makes integer answers ε-DP.
-
-        Parameters
-        ----------
-        column_sum : int
-            Largest column sum of absolute entries of the integer strategy.
-        squared_factor : int
-            Square of the neighbouring relation's factor: 1 or 4.
-        amount : Fraction
-            The finite ε.
-        """
+        """Return the law that makes integer answers ε-DP: ``t = f Δ / ε``."""
         return cls(above(squared_factor * (column_sum / amount) ** 2))
 
     @property
@@ -83,10 +71,6 @@ class DiscreteLaplace(NoiseLaw):
     def has_normal_tails(self) -> bool:
         """False: they are exponential."""
         return False
-
-    def exact(self, answers: Longs) -> Longs:
-        """Return the answers plus exact draws by OpenDP."""
-        return noisy(answers, self.scale, "laplace")
 
     def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return draws as the difference of two geometric variables, which has this law."""

@@ -43,16 +43,9 @@ def negative_binomial(
 
     ``P(g) = (1-q)^r q^g Γ(r+g) / (Γ(r) g!)``: for r = 1 the geometric law.
 
-    Parameters
-    ----------
-    scale : Fraction
-        t, at most `LARGEST_TABLED_SCALE`.
-    shape : Fraction
-        r, positive. Whole parts are drawn one by one and added.
-    count : int
-        Number of draws; the largest arrays hold as many words.
-    words : callable, default=system_words
-        Where randomness comes from.
+    `scale`: t, at most `LARGEST_TABLED_SCALE`; `shape`: r, positive. Whole parts are drawn one by
+    one and added; `count`: number of draws; the largest arrays hold as many words; `words`: where
+    randomness comes from.
 
     Raises
     ------

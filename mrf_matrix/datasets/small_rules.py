@@ -1,4 +1,8 @@
-"""The three MONK's problems (Thrun et al. 1991) over all 432 robots, without label noise."""
+"""Rules of one line: the Balance Scale, and the three MONK's problems without label noise.
+
+To which side a scale tips (Siegler 1976): torque is weight times distance. The MONK's problems
+(Thrun et al. 1991) are over all 432 robots.
+"""
 
 from functools import partial
 
@@ -8,7 +12,32 @@ from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.datasets.rules import RuleSet, label_all_cells
 from mrf_matrix.domain import Attribute, Domain
 
-DOMAIN = Domain(
+SCALES = Domain(
+    [
+        Attribute(name, categories=range(1, 6))
+        for name in ("left_weight", "left_distance", "right_weight", "right_distance")
+    ],
+    target=Attribute("class", categories=["L", "B", "R"]),
+)
+
+
+def side(*codes: Codes) -> AnyInts:
+    """Return 0 (left), 1 (balanced) or 2 (right) for codes 0 .. 4 that stand for 1 .. 5."""
+    left_weight, left_distance, right_weight, right_distance = (code + 1 for code in codes)
+    left, right = left_weight * left_distance, right_weight * right_distance
+    return np.asarray(1 + np.sign(right - left))
+
+
+BALANCE_SCALE = RuleSet(
+    "balance_scale",
+    SCALES,
+    partial(label_all_cells, SCALES, side),
+    625,
+    "Siegler 1976 (UCI, doi:10.24432/C5488X)",
+)
+
+
+ROBOTS = Domain(
     [
         Attribute(f"a{i}", categories=range(1, size + 1))
         for i, size in enumerate((3, 3, 2, 3, 4, 2), start=1)
@@ -35,8 +64,8 @@ def third_problem(*a: Codes) -> AnyInts:
 MONKS = tuple(
     RuleSet(
         f"monks_{number}",
-        DOMAIN,
-        partial(label_all_cells, DOMAIN, rule),
+        ROBOTS,
+        partial(label_all_cells, ROBOTS, rule),
         432,
         "Thrun et al. 1991 (UCI, doi:10.24432/C5R30R)",
     )
