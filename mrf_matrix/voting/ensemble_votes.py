@@ -22,11 +22,17 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.codes import seen_columns
 from mrf_matrix.voting.leaf_evidence import class_prior, evidence_scale, odds_logs, product_logs
-from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
+from mrf_matrix.voting.leaf_noise import NoisyLeaves
 from mrf_matrix.voting.naive_bayes import posterior_shares
-from mrf_matrix.voting.voting import NoiseAwareVoting, forest_votes, leaf_votes, vote_shares
+from mrf_matrix.voting.voting import (
+    NoiseAwareVoting,
+    Shrinkage,
+    forest_votes,
+    leaf_votes,
+    vote_shares,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +125,7 @@ def ensemble_votes(
     said = [what_leaves_say(leaves, voting, shrinkage) for _, leaves in parts]
     votes = np.zeros((len(codes), said[0].table.shape[1]))
     for (features, leaves), words in zip(parts, said, strict=True):
-        seen = Ensemble(features, leaves.forest).view(codes)
+        seen = seen_columns(codes, features)
         votes += forest_votes(leaves.forest, seen, words.table)
     if not RULES[
         voting

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import Seed, checked_level
-from mrf_matrix.voting.leaf_noise import Shrinkage
 from mrf_matrix.voting.margin_widths import VotingEnsemble, half_widths
 from mrf_matrix.voting.redrawn_votes import RedrawableEnsemble, agreements, checked_draws
-from mrf_matrix.voting.voting import NoiseAwareVoting
+from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
 
 Margins = tuple[NDArray[np.intp], Array, Array]
 """The number of the leading class, its margin over the next, and the half-width, each (b,)."""

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
@@ -18,9 +16,7 @@ from mrf_matrix.reconstruction.tree_nodes import (
     node_matrix,
     parts_of_parents,
 )
-
-Shrinkage = Literal["none", "votes", "leaves"]
-SHRINKAGES: tuple[Shrinkage, ...] = get_args(Shrinkage)
+from mrf_matrix.voting.voting import Shrinkage
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +125,3 @@ class NoisyLeaves:
     def _nodes(self) -> NodeAnswers:
         counts = np.asarray(leaf_sums(self.forest) @ self.values)
         return NodeAnswers(counts, self.noise.node_variances, self._parts)
-
-
-def check_shrinkage(shrinkage: object) -> Shrinkage:
-    """Return a valid shrinkage or refuse by name."""
-    return one_word("shrinkage", shrinkage, SHRINKAGES)

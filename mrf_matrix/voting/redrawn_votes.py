@@ -23,8 +23,8 @@ from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.voting.ensemble_votes import ensemble_votes
-from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
-from mrf_matrix.voting.voting import NoiseAwareVoting
+from mrf_matrix.voting.leaf_noise import NoisyLeaves
+from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
 
 ENTRIES = 2**22
 """Noise draws that are held at a time."""

@@ -23,6 +23,8 @@ Voting = Literal["hard", "weight"]
 VOTINGS: tuple[Voting, ...] = get_args(Voting)
 NoiseAwareVoting = Literal["hard", "weight", "product", "shares", "posterior"]
 NOISE_AWARE_VOTINGS: tuple[NoiseAwareVoting, ...] = get_args(NoiseAwareVoting)
+Shrinkage = Literal["none", "votes", "leaves"]
+SHRINKAGES: tuple[Shrinkage, ...] = get_args(Shrinkage)
 
 ROUTED_AT_ONCE = 2**22
 """Leaf numbers held at once while predicting (16 MiB of int32)."""
@@ -121,3 +123,8 @@ def check_voting(voting: object) -> Voting:
 def check_noise_aware_voting(voting: object) -> NoiseAwareVoting:
     """Return a voting rule of classifiers that know their noise, or refuse by name."""
     return one_word("voting", voting, NOISE_AWARE_VOTINGS)
+
+
+def check_shrinkage(shrinkage: object) -> Shrinkage:
+    """Return a valid shrinkage of leaves or refuse by name."""
+    return one_word("shrinkage", shrinkage, SHRINKAGES)

@@ -18,8 +18,7 @@ from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
-from mrf_matrix.voting.leaf_noise import check_shrinkage
-from mrf_matrix.voting.voting import check_noise_aware_voting
+from mrf_matrix.voting.voting import check_noise_aware_voting, check_shrinkage
 
 
 def from_release(

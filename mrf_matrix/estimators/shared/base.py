@@ -24,6 +24,7 @@ from mrf_matrix.estimators.shared.given_data import (
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import Budget
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts
 from mrf_matrix.planning.plans.plan_of import Measuring
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -105,6 +106,11 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
             Shares, in the order of `classes_`.
         """
         return vote_shares(self._votes(X))
+
+    def _design(self) -> EnsembleDesign:
+        """Return the design of the ensembles, from the parameters of these names."""
+        held = vars(self)
+        return EnsembleDesign(**{one.name: held[one.name] for one in fields(EnsembleDesign)})
 
     def _measuring(self, budget: Budget) -> Measuring:
         """Return how a plan of this budget is measured, from the parameters of these names."""

@@ -12,15 +12,20 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.codes import seen_columns
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
 from mrf_matrix.voting.intervals import WeightVoteIntervals
-from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves, Shrinkage, check_shrinkage
+from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.voting.vote_draws import vote_terms
-from mrf_matrix.voting.voting import NoiseAwareVoting, check_noise_aware_voting
+from mrf_matrix.voting.voting import (
+    NoiseAwareVoting,
+    Shrinkage,
+    check_noise_aware_voting,
+    check_shrinkage,
+)
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -110,7 +115,7 @@ class ReleasedEnsemble:
         return self.release.variance / float(self.release.scale) ** 2
 
     def _votes_asked(self, codes: Codes) -> Operator:
-        queries = query_matrix(Ensemble(self.features, self.forest).view(codes), self.forest.domain)
+        queries = query_matrix(seen_columns(codes, self.features), self.forest.domain)
         return prediction_workload(self.forest, queries)
 
 

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -175,12 +174,6 @@ class EnsembleParameters:
     max_features: int | None = None
     feature_subsets: Sequence[Sequence[str | int]] | None = None
     budget_shares: Sequence[Amount] | None = None
-
-    def _design(self) -> EnsembleDesign:
-        """Return the design of the ensembles."""
-        return EnsembleDesign(
-            **{one.name: getattr(self, one.name) for one in fields(EnsembleDesign)}
-        )
 
 
 @parameters

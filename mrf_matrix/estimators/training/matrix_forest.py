@@ -32,7 +32,7 @@ from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
-from mrf_matrix.voting.leaf_noise import check_shrinkage
+from mrf_matrix.voting.voting import check_shrinkage
 from strategies import Strategy
 
 

@@ -29,8 +29,8 @@ from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_consistent
 from mrf_matrix.files.models.residual_file import RESIDUAL_FORMAT, residual_of
 from mrf_matrix.files.models.save import ARRAYS, FLOATS, FORMAT, INTEGERS, SCHEMA_VERSION
-from mrf_matrix.voting.leaf_noise import LeafNoise, check_shrinkage
-from mrf_matrix.voting.voting import check_noise_aware_voting
+from mrf_matrix.voting.leaf_noise import LeafNoise
+from mrf_matrix.voting.voting import check_noise_aware_voting, check_shrinkage
 
 KEYS = {"format", "schema_version", "voting", "shrinkage", "domain", "ensembles", "report"}
 ENSEMBLE_KEYS = {"features", "source", "shapes", "vote_share"}

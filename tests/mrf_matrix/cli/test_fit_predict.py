@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from mrf_matrix import MatrixForestClassifier, PrivacyLedger, load_dataset, load_model
 from mrf_matrix.cli import options
 from mrf_matrix.cli.main import main
-from mrf_matrix.voting.leaf_noise import SHRINKAGES
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 QUICK = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--random-state", "0"]
 DATA = load_dataset("monks_1")

@@ -9,13 +9,8 @@ from mrf_matrix.forests import concatenate
 from mrf_matrix.study import expected_calibration_error
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, what_leaves_say
 from mrf_matrix.voting.leaf_evidence import evidence_scale
-from mrf_matrix.voting.leaf_noise import (
-    SHRINKAGES,
-    NoisyLeaves,
-    check_shrinkage,
-    independent_noise,
-)
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
+from mrf_matrix.voting.leaf_noise import NoisyLeaves, independent_noise
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, check_shrinkage
 
 INFINITE = float("inf")
 

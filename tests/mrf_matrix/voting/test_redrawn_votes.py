@@ -6,9 +6,8 @@ import pytest
 from mrf_matrix import Domain, MatrixForestClassifier, load_dataset, load_model, save_model
 from mrf_matrix.estimators import from_release
 from mrf_matrix.voting import redrawn_votes
-from mrf_matrix.voting.leaf_noise import SHRINKAGES
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 CAR = load_dataset("car")
 DOMAIN = Domain.from_sizes(CAR.domain.sizes, n_classes=4)
