@@ -130,7 +130,7 @@ class Stumps:
         (None, BreimanForestClassifier()),
         (Stumps(), None),
     ],
-    ids=repr,
+    ids=lambda one: type(one).__name__,
 )
 def test_a_source_of_trees_is_a_value(car, trees, named):
     made = ForestClassifier(car.domain, trees=trees, random_state=3)
