@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_data import (
@@ -20,13 +21,24 @@ from mrf_matrix.estimators.shared.given_data import (
     GivenStream,
     PrivateData,
     needs_records,
+    tables_for,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
-from mrf_matrix.estimators.shared.schema import validated_queries
-from mrf_matrix.estimators.shared.spending import Budget
+from mrf_matrix.estimators.shared.schema import validated_queries, with_provenance
+from mrf_matrix.estimators.shared.spending import (
+    Budget,
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
-from mrf_matrix.mechanisms import CellCounts, LeafCounts
-from mrf_matrix.planning.plans.plan_of import Measuring
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
+from mrf_matrix.planning.kinds.coins import record_coins
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import Design, Measuring, plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
@@ -232,3 +244,36 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
             Private.
         """
         return partial_counts(X, y, required_domain(self.domain))
+
+
+class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
+    """A classifier whose `fit` makes a plan, measures it once, and answers from the releases."""
+
+    def _measured(
+        self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
+    ) -> tuple[Plan, tuple[Release, ...]]:
+        """Return a plan made without data, and its releases; whatever is refused spends nothing."""
+        held = vars(self)
+        known = held.get("n_records")
+        records = None if known is None else whole_number("n_records", known)
+        measuring, bill = self._measuring(self._budget), bill_of(self, self._budget)
+        measuring.check()
+        bill.check()
+        data = bring()
+        if kind.is_disjoint:
+            data.check_records(f"{type(self).__name__} with allocation={kind.allocation!r}")
+        structure = structure_generator(held.get("random_state"))
+        plan = plan_of(
+            kind, data.domain, design, measuring, structure, n_records=records,
+            use="study" if bill.budget.is_infinite else "release",
+        )  # fmt: skip
+        source = tables_for(plan, data)
+        seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
+        tables = [
+            kind.table(part.ensemble, source, record_coins(self.noise, part.mechanism.budget, seed))
+            for part, seed in zip(plan.parts, seeds, strict=True)
+        ]
+        stream = noise_stream(self.noise, bill.noise_state)
+        bill.charge()
+        releases = plan.release(tables, noise=self.noise, noise_state=stream)
+        return plan, tuple(with_provenance(release, self.domain) for release in releases)

@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from typing import Self
 
-import numpy as np
-
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import whole_number
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
-from mrf_matrix.estimators.shared.given_data import PrivateData, tables_for
+from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
+from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import (
     EnsembleParameters,
@@ -17,34 +14,16 @@ from mrf_matrix.estimators.shared.parameters import (
     parameters,
 )
 from mrf_matrix.estimators.shared.reports import training_report
-from mrf_matrix.estimators.shared.schema import with_provenance
-from mrf_matrix.estimators.shared.spending import (
-    BudgetParameters,
-    NoiseParameters,
-    bill_of,
-    noise_stream,
-)
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.kinds.coins import record_coins
-from mrf_matrix.planning.kinds.table_source import TableSource
 from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.voting import check_shrinkage
 from strategies import Strategy
 
 
 @parameters
 class MatrixForestClassifier(
-    SeedParameters,
-    NoiseParameters,
-    StrategyParameters,
-    EnsembleParameters,
-    BudgetParameters,
-    FitsFromCounts,
-    NoiseAwareForest,
+    SeedParameters, StrategyParameters, EnsembleParameters, MeasuresOnce, NoiseAwareForest
 ):
     """Random forest whose leaf values are released once by the matrix mechanism.
 
@@ -110,47 +89,15 @@ class MatrixForestClassifier(
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind = kind_of("training", self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
-        records = None if self.n_records is None else whole_number("n_records", self.n_records)
-        measuring = self._measuring(self._budget)
-        measuring.check()
-        bill = bill_of(self, self._budget)
-        bill.check()
-        data = bring()
-        if kind.is_disjoint:
-            data.check_records(f"{type(self).__name__} with allocation='disjoint'")
-        structure = structure_generator(self.random_state)
-        plan = plan_of(
-            kind, data.domain, self._design(), measuring, structure, n_records=records,
-            use="study" if bill.budget.is_infinite else "release",
-        )  # fmt: skip
-        tables = tables_for(plan, data)
-        stream = noise_stream(self.noise, bill.noise_state)
-        bill.charge()
-        self._release(plan, tables, structure, stream)
+        plan, releases = self._measured(kind, self._design(), bring)
+        self.plan_, self.domain_ = plan, plan.domain
+        self.classes_, order = sorted_classes(plan.domain)
+        self.ensembles_ = tuple(
+            ReleasedEnsemble.of(part, release, part.answers(release)[:, order])
+            for part, release in zip(plan.parts, releases, strict=True)
+        )
+        self.privacy_report_ = training_report(kind, plan.parts, releases)
         return self
-
-    def _release(
-        self,
-        plan: Plan,
-        tables: TableSource,
-        structure: np.random.Generator,
-        noise_state: np.random.Generator | None,
-    ) -> None:
-        """Measure the records with every ensemble's share of the budget; keep what comes out."""
-        domain = plan.domain
-        self.plan_, self.domain_ = plan, domain
-        self.classes_, order = sorted_classes(domain)
-        ensembles = []
-        seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
-        for part, seed in zip(plan.parts, seeds, strict=True):
-            coins = record_coins(self.noise, part.mechanism.budget, seed)
-            table = plan.kind.table(part.ensemble, tables, coins)
-            release = part.release(table, noise=self.noise, noise_state=noise_state)
-            release = with_provenance(release, self.domain)
-            ensembles.append(ReleasedEnsemble.of(part, release, part.answers(release)[:, order]))
-        self.ensembles_ = tuple(ensembles)
-        releases = [one.release for one in ensembles]
-        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     @property
     def forest_(self) -> Forest:
