@@ -19,12 +19,7 @@ from mrf_matrix.domain.attribute_lists import (
     checked_attributes,
     chosen_attributes,
 )
-from mrf_matrix.domain.encoding import (
-    decode_labels,
-    decode_records,
-    encode_labels,
-    encode_records,
-)
+from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
 from mrf_matrix.domain.readable import domain_html, readable_count

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.fields import (
-    FieldError,
-    JsonObject,
-    check_version,
-    list_of,
-    object_of,
-    parsed,
-)
+from mrf_matrix.base.fields import FieldError, JsonObject, check_version, list_of, object_of, parsed
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
 

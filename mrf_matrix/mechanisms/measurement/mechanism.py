@@ -20,13 +20,7 @@ from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strat
 from strategies import Strategy
 from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
 
-PROVED = (
-    DiscreteLaplace,
-    DiscreteGaussian,
-    SharedDiscreteLaplace,
-    SharedDiscreteGaussian,
-    NoNoise,
-)
+PROVED = (DiscreteLaplace, DiscreteGaussian, SharedDiscreteLaplace, SharedDiscreteGaussian, NoNoise)
 """Laws whose privacy is proved, and tested here; not their subclasses, which may do anything."""
 
 
@@ -171,10 +165,7 @@ def calibrate(
 
 
 def noise_for(
-    column_sum: int,
-    squared: int,
-    budget: PureDP | ZCDP,
-    law: type[NoiseLaw] | None = None,
+    column_sum: int, squared: int, budget: PureDP | ZCDP, law: type[NoiseLaw] | None = None
 ) -> NoiseLaw:
     """Return the noise that the answers of an integer matrix need.
 
