@@ -101,10 +101,8 @@ def read_columns(records: object, names: Sequence[str], extra: str = "error") ->
     `names`: columns wanted; `extra` {"error", "ignore"}: what happens to columns that are not
     wanted.
 
-    Raises
-    ------
-    DomainError
-        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
+    shape.
     """
     table = checked_table(records, names, extra)
     if isinstance(table, Mapping):
@@ -121,10 +119,8 @@ def checked_table(records: object, names: Sequence[str], extra: str = "error") -
 
     No value is looked at.
 
-    Raises
-    ------
-    DomainError
-        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
+    shape.
     """
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
@@ -148,10 +144,7 @@ def names_of(table: Table) -> list[object] | None:
 def as_table(records: object) -> Table:
     """Return records as a mapping, an array or a frame, whichever they are.
 
-    Raises
-    ------
-    DomainError
-        If they are none of these.
+    Raises DomainError if they are none of these.
     """
     if isinstance(records, Mapping | np.ndarray):
         return records

@@ -27,10 +27,7 @@ def attributes_from_data(
     target's categories; `max_bins`: quantile bins of a numeric column with more distinct values
     than this; `max_categories`: most distinct values of a column of text.
 
-    Raises
-    ------
-    DomainError
-        If a column is empty or has more categories than allowed.
+    Raises DomainError if a column is empty or has more categories than allowed.
     """
     for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

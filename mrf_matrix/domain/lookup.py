@@ -19,10 +19,8 @@ FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 def encode_column(attribute: Attribute, column: Column) -> Codes:
     """Return the codes of a column, shape (N,).
 
-    Raises
-    ------
-    DomainError
-        If a value is missing, unknown or outside and the attribute has no code for it.
+    Raises DomainError if a value is missing, unknown or outside and the attribute has no code for
+    it.
     """
     codes = (
         find_bins(attribute, column) if attribute.is_numeric else find_categories(attribute, column)

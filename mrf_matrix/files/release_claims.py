@@ -59,13 +59,9 @@ class Claims:
 def verified_mechanism(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mechanism:
     """Return the mechanism of a file, if its claims hold.
 
-    Raises
-    ------
-    FieldError
-        If the strategy's sensitivity is larger than claimed, or the noise smaller than the
-        budget needs: the file claims more privacy than its noise gives.
-    ValueError, TypeError
-        If the strategy is not one of integers.
+    Raises FieldError if the strategy's sensitivity is larger than claimed, or the noise smaller
+    than the budget needs: the file claims more privacy than its noise gives; ValueError, TypeError
+    if the strategy is not one of integers.
     """
     norm = claims.budget.norm
     check_entries(matrix)

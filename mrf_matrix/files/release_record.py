@@ -56,10 +56,8 @@ releases have whose noise several parties shared."""
 def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a release.
 
-    Raises
-    ------
-    strategies.operator_files.OperatorFileError
-        If a structure of the strategy has no form in files.
+    Raises strategies.operator_files.OperatorFileError if a structure of the strategy has no form in
+    files.
     """
     rounded = release.mechanism.rounded
     matrix, arrays = encode(rounded.matrix, "strategy/")

@@ -47,12 +47,8 @@ class MergedCells:
 def merged_cells(releases: Release | Sequence[Release], workload: object) -> MergedCells:
     """Bring releases and workload to the groups of cells that the releases tell apart.
 
-    Raises
-    ------
-    RowSpaceError
-        If the releases do not determine the workload.
-    MemoryCapError
-        If the domain's cells cannot be enumerated.
+    Raises RowSpaceError if the releases do not determine the workload; MemoryCapError if the
+    domain's cells cannot be enumerated.
     """
     queries = checked_workload(workload)
     pool = pool_releases(releases)

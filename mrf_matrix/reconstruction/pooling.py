@@ -64,11 +64,8 @@ def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
 
     Releases of the same strategy are averaged, weighted by ``1/σ²``, so that its structure stays.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If something else than releases is given, or they are over different domains or classes,
-        or some have noise and others none.
+    Raises TypeError, ValueError if something else than releases is given, or they are over
+    different domains or classes, or some have noise and others none.
     """
     given = checked_releases(releases)
     matrices = [release.mechanism.rounded.recovery for release in given]

@@ -70,10 +70,7 @@ def answers_from_releases(
 ) -> NodeAnswers:
     """Ask every node of the releases by least squares; equal nodes are asked once.
 
-    Raises
-    ------
-    RowSpaceError
-        If the releases do not determine some node.
+    Raises RowSpaceError if the releases do not determine some node.
     """
     nodes = node_matrix(forest)
     distinct, number, _ = nodes.unique_rows()
@@ -89,10 +86,8 @@ def answers_from_releases(
 def answers_from_leaves(forest: Forest, values: object, variances: object) -> NodeAnswers:
     """Add up leaf values whose noises are independent, as where every leaf was measured itself.
 
-    Raises
-    ------
-    ValueError
-        If there is not one row and one variance for each leaf, or a variance is negative.
+    Raises ValueError if there is not one row and one variance for each leaf, or a variance is
+    negative.
     """
     counts = np.asarray(values, dtype=np.float64)
     noise = np.asarray(variances, dtype=np.float64)

@@ -187,10 +187,7 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
     It claims what the worst of them allows, for what they spent together. Of the domain it says
     nothing: see `PrivacyReport.of_releases`.
 
-    Raises
-    ------
-    ValueError
-        If they have no relation in common.
+    Raises ValueError if they have no relation in common.
     """
     neighboring, noise = common_neighboring(releases), worst_noise(releases)
     worst = next(release for release in releases if release.noise == noise)
@@ -220,10 +217,7 @@ def worst_noise(releases: Sequence[Release]) -> Noise:
 def common_neighboring(releases: Sequence[Release]) -> str:
     """Return the relation of all releases.
 
-    Raises
-    ------
-    ValueError
-        If they differ: budgets under different relations do not add up.
+    Raises ValueError if they differ: budgets under different relations do not add up.
     """
     relations = sorted({release.neighboring for release in releases})
     if len(relations) != 1:

@@ -42,10 +42,7 @@ class LeafNoise:
 def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
     """Return the noise of leaves that are answered by least squares from a release.
 
-    Raises
-    ------
-    RowSpaceError
-        If the release does not determine some node.
+    Raises RowSpaceError if the release does not determine some node.
     """
     distinct, number, _ = node_matrix(forest).unique_rows()
     variances = row_variances(release, distinct)[number]

@@ -85,10 +85,8 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
 def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     """Return the residual forest of a file.
 
-    Raises
-    ------
-    FieldError, ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
+    another type, too large, or does not agree.
     """
     data = object_of(container.data, "model.json", KEYS)
     check_version(data, RESIDUAL_FORMAT, RESIDUAL_VERSION)

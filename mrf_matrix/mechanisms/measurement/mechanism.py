@@ -173,10 +173,8 @@ def noise_for(
     `ZCDP`; `squared`: square of the neighbouring relation's factor; `law`: by default the proved
     one of the budget's kind.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the law is none, is for budgets of the other kind, or states no scale.
+    Raises TypeError, ValueError if the law is none, is for budgets of the other kind, or states no
+    scale.
     """
     standard = DiscreteLaplace if isinstance(budget, PureDP) else DiscreteGaussian
     kind = standard if law is None else _checked_law(law, budget)

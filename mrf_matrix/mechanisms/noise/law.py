@@ -168,10 +168,8 @@ def above(square: Fraction) -> Fraction:
 
     OpenDP takes scales as doubles. Rounding the scale up can only add noise, so privacy holds.
 
-    Raises
-    ------
-    ValueError
-        If the scale would exceed `LARGEST_SCALE`: the budget is too small for the sensitivity.
+    Raises ValueError if the scale would exceed `LARGEST_SCALE`: the budget is too small for the
+    sensitivity.
     """
     if square > LARGEST_SCALE**2:
         raise ValueError(
