@@ -218,10 +218,8 @@ class Domain:
             As for :meth:`encode`; columns of an array are called ``x0, x1, ...``.
         labels : array, series or list, optional
             Classes; their distinct values become the categories of a target called ``class``.
-        max_bins : int
-            Most bins of a column of numbers.
-        max_categories : int
-            Most distinct values of a column of text.
+        max_bins, max_categories : int
+            Most bins of a column of numbers, and distinct values of a column of text.
 
         Raises
         ------

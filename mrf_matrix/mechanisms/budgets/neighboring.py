@@ -25,10 +25,7 @@ NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
 
 def checked_neighboring(neighboring: object) -> Neighboring:
-    """Return a known neighbouring relation, or refuse.
-
-    Raises ValueError if it is none of `NEIGHBORING`.
-    """
+    """Return a known neighbouring relation, or refuse."""
     return one_word("neighboring", neighboring, NEIGHBORING)
 
 
