@@ -35,19 +35,9 @@ SCHEMA_VERSION = 1
 
 STRATEGY_KEYS = {"method", "matrix", "recovery", "scale", "sensitivity", "is_lossy"}
 KEYS = {
-    "format",
-    "schema_version",
-    "is_private",
-    "noise",
-    "noise_scale",
-    "budget",
-    "neighboring",
-    "sizes",
-    "n_classes",
-    "strategy",
-    "provenance",
-    "domain",
-}
+    "format", "schema_version", "is_private", "noise", "noise_scale", "budget", "neighboring",
+    "sizes", "n_classes", "strategy", "provenance", "domain",
+}  # fmt: skip
 READ_OFF_KEY = "domain_read_off"
 """True where the domain was read off the records; missing elsewhere. As "shares" is, which only
 releases have whose noise several parties shared."""

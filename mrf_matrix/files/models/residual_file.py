@@ -43,19 +43,9 @@ LARGEST_ANSWER = 2**62
 MOST_RECORDS = 10**15
 LARGEST_DELTA = 1 - 2**-53
 KEYS = {
-    "format",
-    "schema_version",
-    "domain",
-    "budget",
-    "delta",
-    "neighboring",
-    "noise",
-    "n_records",
-    "orders",
-    "choices",
-    "n_answers",
-    "report",
-}
+    "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
+    "orders", "choices", "n_answers", "report",
+}  # fmt: skip
 
 Attributes = tuple[int, ...]
 ResidualModel = ResidualForestClassifier | ReleasedResidualForestClassifier

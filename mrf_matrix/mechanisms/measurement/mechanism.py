@@ -1,6 +1,7 @@
 """A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import sqrt
 from typing import Literal
 
@@ -110,6 +111,41 @@ class Mechanism:
         MemoryCapError
         """
         check_allocation("answers of the strategy", (self.rounded.matrix.shape[0], n_classes))
+
+
+class OfMechanism:
+    """What is known of anything that a mechanism is behind: an expectation, or a release."""
+
+    mechanism: Mechanism
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """What is spent."""
+        return self.mechanism.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation that the budget refers to."""
+        return self.mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves what is measured, in units of the selected strategy.
+
+        The largest column norm, L1 for Laplace and L2 for Gaussian noise, times the relation's
+        factor.
+        """
+        return self.mechanism.sensitivity
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Law of each noise draw, in units of the integer answers."""
+        return self.mechanism.law
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Scale of the noise: t of discrete Laplace, σ of discrete Gaussian, 0 for none."""
+        return self.law.scale
 
 
 def calibrate(
