@@ -100,14 +100,15 @@ def ensemble_votes(
     `parts`: each forest's leaves, and the positions of its attributes in the whole domain; `codes`
     (b, d): encoded records, over the whole domain; `voting`, `shrinkage`: see `what_leaves_say`.
     """
-    votes, totals = 0.0, []
+    votes: Array = np.zeros((len(codes), 1))
+    totals = []
     for features, leaves in parts:
         table, own = what_leaves_say(leaves, voting, shrinkage)
         seen = Ensemble(features, leaves.forest).view(codes)
         votes = votes + forest_votes(leaves.forest, seen, table)
         totals.append(own)
     if not RULES[voting].in_logs:
-        return np.asarray(votes)
+        return votes
     scale = evidence_scale([(features, leaves.forest) for features, leaves in parts])
     noisy = any(leaves.is_noisy for _, leaves in parts)  # takes time: asked here only
     prior = class_prior(np.mean(totals, axis=0), noisy=noisy)
