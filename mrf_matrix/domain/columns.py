@@ -19,27 +19,19 @@ Table = Mapping[str, object] | Values | nw.DataFrame[Any]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values of one column, in the form that is cheapest to look up.
-
-    Attributes
-    ----------
-    name : str
-        Name of the attribute.
-    values : ndarray of shape (N,)
-        Numbers, booleans, fixed-width text or objects; with ``levels``, positions in them.
-    levels : tuple, optional
-        The distinct values of a factorised column.
-    missing : boolean ndarray of shape (N,), optional
-        Null entries, whose ``values`` mean nothing. NaN and None are found besides.
-    source : str
-        The column's type as its owner knows it, for messages.
-    """
+    """The values of one column, in the form that is cheapest to look up."""
 
     name: str
+    """Name of the attribute."""
     values: Values
+    """Shape (N,): numbers, booleans, fixed-width text or objects; with ``levels``, positions in
+    them."""
     levels: tuple[object, ...] | None = None
+    """The distinct values of a factorised column."""
     missing: Bools | None = None
+    """Shape (N,): null entries, whose ``values`` mean nothing. NaN and None are found besides."""
     source: str = ""
+    """The column's type as its owner knows it, for messages."""
 
 
 def type_name(dtype: object) -> str:

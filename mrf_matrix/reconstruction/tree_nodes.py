@@ -18,23 +18,16 @@ from strategies.operators import RowKronecker, check_allocation
 
 @dataclass(frozen=True, eq=False)
 class NodeAnswers:
-    """Unbiased class counts of every node, their noise, and the nodes' public widths.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (nodes, k)
-    variances : ndarray of shape (nodes,)
-        Exact noise variance of each node's count, in every class.
-    parts : ndarray of shape (nodes,)
-        Share of its parent's cells that a node holds, 1 for roots.
-    noise : {"exact", "research", "none"}, optional
-        Of the releases behind the counts; None where they are not known.
-    """
+    """Unbiased class counts of every node, their noise, and the nodes' public widths."""
 
     counts: Array
+    """Shape (nodes, k)."""
     variances: Array
+    """Shape (nodes,): exact noise variance of each node's count, in every class."""
     parts: Array
+    """Shape (nodes,): share of its parent's cells that a node holds, 1 for roots."""
     noise: Noise | None = None
+    """Of the releases behind the counts; None where they are not known."""
 
 
 def node_matrix(forest: Forest) -> RowKronecker:

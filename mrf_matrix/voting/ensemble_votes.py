@@ -34,19 +34,13 @@ LeafTable = Callable[[Forest, Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class VotingRule:
-    """One row of the table above.
-
-    Attributes
-    ----------
-    in_logs : bool
-        Whether sums are logs of odds, to which the classes' prior is added.
-    always_shrunk : bool
-        Whether leaves are shrunk where no shrinkage is asked for.
-    """
+    """One row of the table above."""
 
     leaf_table: LeafTable
     in_logs: bool = False
+    """Whether sums are logs of odds, to which the classes' prior is added."""
     always_shrunk: bool = False
+    """Whether leaves are shrunk where no shrinkage is asked for."""
 
 
 def _hard(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:

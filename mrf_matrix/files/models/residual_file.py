@@ -106,22 +106,15 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
 
 @dataclass(eq=False)
 class ReplayedReleases:
-    """Takes the steps of a plan with answers that were released before; there are no records.
-
-    Attributes
-    ----------
-    answers : ndarray of int64
-        Of all releases, one after another.
-    noise : {"exact", "research", "none"}
-    used : int
-        Answers that were taken so far.
-    """
+    """Takes the steps of a plan with answers that were released before; there are no records."""
 
     sizes: tuple[int, ...]
     answers: Longs
+    """Of all releases, one after another."""
     choices: tuple[Attributes | None, ...]
     noise: Noise
     used: int = 0
+    """Answers that were taken so far."""
     releases: list[Release] = field(default_factory=list)
 
     def add(self, attributes: Sequence[int], effects: Array) -> None:
