@@ -17,10 +17,7 @@ Seed = int | np.random.Generator | None
 def whole_number(name: str, value: object, least: int = 1) -> int:
     """Return a whole number of at least ``least``, or refuse by name.
 
-    Raises
-    ------
-    ValueError
-        Naming the parameter, what was got and what was expected.
+    Raises ValueError naming the parameter, what was got and what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"

@@ -25,10 +25,7 @@ class FieldError(ValueError):
 def parsed(content: bytes) -> object:
     """Return the value of JSON in UTF-8; refuse repeated keys, NaN and infinities.
 
-    Raises
-    ------
-    ValueError, RecursionError
-        If it is no such JSON.
+    Raises ValueError, RecursionError if it is no such JSON.
     """
     text = content.decode("utf-8-sig")
     return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)

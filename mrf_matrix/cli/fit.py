@@ -10,7 +10,6 @@ import click
 
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit_options import OF_MATRIX, check_options
 from mrf_matrix.cli.options import (
     SHRINKAGES,
     VOTINGS,
@@ -38,6 +37,21 @@ A domain file says which records exist at all, and is public:
 }
 See docs/domain.md for all of it, and docs/command_line.md for an example.
 """
+
+
+OF_MATRIX = (
+    "n_trees",
+    "max_depth",
+    "splits",
+    "n_ensembles",
+    "max_features",
+    "strategy",
+    "voting",
+    "shrinkage",
+    "time_limit",
+)
+OF_POSTERIOR = ("n_blocks", "n_records")
+"""Options of one method only."""
 
 
 @click.command(name="fit", epilog=DOMAIN_FILE)
@@ -209,3 +223,14 @@ def domain_of(file: Path | None, target: str | None) -> "Domain | None":
     others = [name for name in domain.names if name != target]
     attribute = next(one for one in domain.attributes if one.name == target)
     return replace(domain.select(others), target=attribute)
+
+
+def check_options(method: str) -> None:
+    """Refuse options that will not be used, before anything is read or spent."""
+    strange = OF_MATRIX if method == "posterior" else OF_POSTERIOR
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    given = [name for name in strange if context.get_parameter_source(name) is not default]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise click.ClickException(f"{options}: no option of --method {method}. Leave it out.")

@@ -123,12 +123,7 @@ class Dataset:
 
 
 def dataset_of_columns(
-    name: str,
-    domain: Domain,
-    columns: Mapping[str, Values],
-    y: Values,
-    source: str,
-    licence: str,
+    name: str, domain: Domain, columns: Mapping[str, Values], y: Values, source: str, licence: str
 ) -> Dataset:
     """Encode columns by a domain and return the data set."""
     wanted = {attribute: columns[attribute] for attribute in domain.names}

@@ -78,11 +78,8 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
     Columns that the domain does not name come as text. In memory are one chunk of text and the
     finished columns (8 bytes a value; equal texts of a chunk are stored once).
 
-    Raises
-    ------
-    DomainError
-        If the file is no CSV in UTF-8, a record has too few or too many fields, or a number is
-        expected and not found.
+    Raises DomainError if the file is no CSV in UTF-8, a record has too few or too many fields, or a
+    number is expected and not found.
     """
     attributes = [*(domain.attributes if domain else ()), domain.target if domain else None]
     known = {attribute.name: attribute for attribute in attributes if attribute is not None}

@@ -18,10 +18,7 @@ def fetch_columns(name: str) -> tuple[dict[str, Values], str, str, str]:
 
     `name`: ``openml:NAME``, ``openml:NAME@VERSION`` or ``openml:ID``.
 
-    Raises
-    ------
-    DomainError
-        If the name is empty, the set is sparse, or it has not exactly one target.
+    Raises DomainError if the name is empty, the set is sparse, or it has not exactly one target.
     """
     from sklearn.datasets import fetch_openml
 

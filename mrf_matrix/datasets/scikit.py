@@ -73,24 +73,16 @@ CANCER_EDGES: Edges = {  # of the mean over cells, its standard error, and the w
 
 @dataclass(frozen=True)
 class ScikitSet:
-    """A data set that scikit-learn ships.
-
-    Attributes
-    ----------
-    name : str
-        Name of the set, and of ``sklearn.datasets.load_<name>``.
-    domain : Domain
-        Attributes in scikit-learn's column order, and target.
-    n_records : int
-        Number of records.
-    source : str
-        Who published the set.
-    """
+    """A data set that scikit-learn ships."""
 
     name: str
+    """Name of the set, and of ``sklearn.datasets.load_<name>``."""
     domain: Domain
+    """Attributes in scikit-learn's column order, and target."""
     n_records: int
+    """Number of records."""
     source: str
+    """Who published the set."""
     licence: str = "in scikit-learn (BSD-3); UCI: CC BY 4.0"
 
     @property

@@ -57,10 +57,7 @@ class Table:
 def table_of(records: object) -> Table:
     """Return the table of a frame or a mapping of columns, the classes among them.
 
-    Raises
-    ------
-    TypeError
-        If the records have no names of columns.
+    Raises TypeError if the records have no names of columns.
     """
     if isinstance(records, Mapping):
         columns = {str(name): np.asarray(values) for name, values in records.items()}
@@ -78,10 +75,7 @@ def table_of(records: object) -> Table:
 def resolve_domain(domain: "Domain | str | PathLike[str] | None", what: str) -> Domain | None:
     """Return the domain given or read from a file; None where it is to be taken from the data.
 
-    Raises
-    ------
-    DomainError
-        If no domain is given: it is never taken from records silently.
+    Raises DomainError if no domain is given: it is never taken from records silently.
     """
     if isinstance(domain, Domain):
         return domain

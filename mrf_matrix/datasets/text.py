@@ -22,10 +22,7 @@ def typed_column(attribute: Attribute, texts: Sequence[str], where: str) -> Valu
     like a number or a mark of missing values; texts without a meaning stay as they are, so that
     encoding judges them.
 
-    Raises
-    ------
-    DomainError
-        If a bin edge attribute meets a text that is no number.
+    Raises DomainError if a bin edge attribute meets a text that is no number.
     """
     if attribute.is_numeric:
         try:

@@ -42,10 +42,4 @@ def end_boards() -> tuple[Codes, Codes]:
     return np.concatenate(found), labels.astype(np.int32)
 
 
-TIC_TAC_TOE = RuleSet(
-    "tic_tac_toe",
-    DOMAIN,
-    end_boards,
-    958,
-    "Aha 1991 (UCI, doi:10.24432/C5688J)",
-)
+TIC_TAC_TOE = RuleSet("tic_tac_toe", DOMAIN, end_boards, 958, "Aha 1991 (UCI, doi:10.24432/C5688J)")

@@ -19,27 +19,19 @@ Table = Mapping[str, object] | Values | nw.DataFrame[Any]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values of one column, in the form that is cheapest to look up.
-
-    Attributes
-    ----------
-    name : str
-        Name of the attribute.
-    values : ndarray of shape (N,)
-        Numbers, booleans, fixed-width text or objects; with ``levels``, positions in them.
-    levels : tuple, optional
-        The distinct values of a factorised column.
-    missing : boolean ndarray of shape (N,), optional
-        Null entries, whose ``values`` mean nothing. NaN and None are found besides.
-    source : str
-        The column's type as its owner knows it, for messages.
-    """
+    """The values of one column, in the form that is cheapest to look up."""
 
     name: str
+    """Name of the attribute."""
     values: Values
+    """Shape (N,): numbers, booleans, fixed-width text or objects; with ``levels``, positions in
+    them."""
     levels: tuple[object, ...] | None = None
+    """The distinct values of a factorised column."""
     missing: Bools | None = None
+    """Shape (N,): null entries, whose ``values`` mean nothing. NaN and None are found besides."""
     source: str = ""
+    """The column's type as its owner knows it, for messages."""
 
 
 def type_name(dtype: object) -> str:
@@ -101,10 +93,8 @@ def read_columns(records: object, names: Sequence[str], extra: str = "error") ->
     `names`: columns wanted; `extra` {"error", "ignore"}: what happens to columns that are not
     wanted.
 
-    Raises
-    ------
-    DomainError
-        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
+    shape.
     """
     table = checked_table(records, names, extra)
     if isinstance(table, Mapping):
@@ -121,10 +111,8 @@ def checked_table(records: object, names: Sequence[str], extra: str = "error") -
 
     No value is looked at.
 
-    Raises
-    ------
-    DomainError
-        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
+    shape.
     """
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
@@ -148,10 +136,7 @@ def names_of(table: Table) -> list[object] | None:
 def as_table(records: object) -> Table:
     """Return records as a mapping, an array or a frame, whichever they are.
 
-    Raises
-    ------
-    DomainError
-        If they are none of these.
+    Raises DomainError if they are none of these.
     """
     if isinstance(records, Mapping | np.ndarray):
         return records

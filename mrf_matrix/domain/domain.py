@@ -19,12 +19,7 @@ from mrf_matrix.domain.attribute_lists import (
     checked_attributes,
     chosen_attributes,
 )
-from mrf_matrix.domain.encoding import (
-    decode_labels,
-    decode_records,
-    encode_labels,
-    encode_records,
-)
+from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
 from mrf_matrix.domain.readable import domain_html, readable_count
@@ -223,10 +218,8 @@ class Domain:
             As for :meth:`encode`; columns of an array are called ``x0, x1, ...``.
         labels : array, series or list, optional
             Classes; their distinct values become the categories of a target called ``class``.
-        max_bins : int
-            Most bins of a column of numbers.
-        max_categories : int
-            Most distinct values of a column of text.
+        max_bins, max_categories : int
+            Most bins of a column of numbers, and distinct values of a column of text.
 
         Raises
         ------

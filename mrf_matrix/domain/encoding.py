@@ -22,10 +22,7 @@ FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 def encode_records(attributes: Sequence[Attribute], records: object, extra: str) -> Codes:
     """Return the codes of records, shape (N, d), C-contiguous.
 
-    Raises
-    ------
-    DomainError
-        As `encode_columns`.
+    Raises DomainError as `encode_columns`.
     """
     columns = encode_columns(attributes, records, extra)
     codes = np.empty((len(attributes), len(columns[0])), dtype=np.int32)
@@ -37,11 +34,8 @@ def encode_records(attributes: Sequence[Attribute], records: object, extra: str)
 def encode_columns(attributes: Sequence[Attribute], records: object, extra: str) -> list[Codes]:
     """Return the codes of records, one array of shape (N,) for each attribute.
 
-    Raises
-    ------
-    DomainError
-        If columns are missing, repeated or unwanted, their lengths differ, or a value has no
-        code.
+    Raises DomainError if columns are missing, repeated or unwanted, their lengths differ, or a
+    value has no code.
     """
     columns = read_columns(records, tuple(attribute.name for attribute in attributes), extra)
     lengths = {len(column.values) for column in columns}
@@ -61,10 +55,8 @@ def encode_labels(target: Attribute, labels: object) -> Codes:
 def encode_column(attribute: Attribute, column: Column) -> Codes:
     """Return the codes of a column, shape (N,).
 
-    Raises
-    ------
-    DomainError
-        If a value is missing, unknown or outside and the attribute has no code for it.
+    Raises DomainError if a value is missing, unknown or outside and the attribute has no code for
+    it.
     """
     codes = (
         find_bins(attribute, column) if attribute.is_numeric else find_categories(attribute, column)
@@ -170,10 +162,8 @@ def decode_records(
 ) -> Any:
     """Return what codes of shape (N, d) stand for: a dict of columns, or a frame of a library.
 
-    Raises
-    ------
-    DomainError
-        If the codes are not integers of this shape, each among its attribute's codes.
+    Raises DomainError if the codes are not integers of this shape, each among its attribute's
+    codes.
     """
     sizes = tuple(attribute.size for attribute in attributes)
     names = tuple(attribute.name for attribute in attributes)

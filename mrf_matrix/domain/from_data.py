@@ -21,17 +21,7 @@ REMEDY = (
 def attributes_from_data(
     records: object, labels: object = None, max_bins: int = 8, max_categories: int = 64
 ) -> tuple[list[Attribute], Attribute | None]:
-    """Return attributes and target that fit given records, and warn that this is not private.
-
-    `records`: as for :meth:`Domain.encode`; `labels`: classes; their distinct values become the
-    target's categories; `max_bins`: quantile bins of a numeric column with more distinct values
-    than this; `max_categories`: most distinct values of a column of text.
-
-    Raises
-    ------
-    DomainError
-        If a column is empty or has more categories than allowed.
-    """
+    """Return attributes and target that fit given records, and warn; see `Domain.from_data`."""
     for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise DomainError(f"{option}={shown(value)}; expected a positive integer.")

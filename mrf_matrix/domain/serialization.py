@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.fields import (
-    FieldError,
-    JsonObject,
-    check_version,
-    list_of,
-    object_of,
-    parsed,
-)
+from mrf_matrix.base.fields import FieldError, JsonObject, check_version, list_of, object_of, parsed
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
 
@@ -56,10 +49,7 @@ def attribute_to_dict(attribute: Attribute) -> JsonObject:
 def domain_from_dict(data: object, where: str = "domain") -> AttributesAndTarget:
     """Return attributes and target of the domain that :func:`domain_to_dict` wrote.
 
-    Raises
-    ------
-    DomainError
-        If anything is missing, unknown, of another type, or beyond the size caps.
+    Raises DomainError if anything is missing, unknown, of another type, or beyond the size caps.
     """
     try:
         given = object_of(data, where, ("attributes",), DOMAIN_KEYS)
@@ -105,12 +95,8 @@ def save_domain(data: JsonObject, path: "str | os.PathLike[str]") -> None:
 def load_domain(path: "str | os.PathLike[str]") -> AttributesAndTarget:
     """Read attributes and target of a domain from a JSON file that may be untrusted.
 
-    Raises
-    ------
-    DomainError
-        If the file is larger than 32 MiB, is not JSON, or does not hold a valid domain.
-    FileNotFoundError
-        If there is no such file.
+    Raises DomainError if the file is larger than 32 MiB, is not JSON, or does not hold a valid
+    domain; FileNotFoundError if there is no such file.
     """
     source = Path(path)
     with source.open("rb") as file:

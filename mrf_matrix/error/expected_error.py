@@ -6,20 +6,20 @@ integers that will be measured, and v the exact variance of the discrete noise.
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms import Mechanism, NoiseLaw, as_budget, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.mechanism import OfMechanism
 from strategies import Strategy
 from strategies.operators import Gram, as_operator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedError:
+class ExpectedError(OfMechanism):
     """Expected squared error of a workload's answers, known without data.
 
     Attributes
@@ -38,26 +38,6 @@ class ExpectedError:
     n_classes: int
     square: float
     row_squares: Array | None
-
-    @property
-    def budget(self) -> PureDP | ZCDP:
-        """The budget that would be spent."""
-        return self.mechanism.budget
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
-        return self.mechanism.neighboring
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one record moves what is measured, in the units of the selected strategy."""
-        return self.mechanism.sensitivity
-
-    @property
-    def noise_scale(self) -> Fraction:
-        """Scale of each noise draw, in units of the integer answers."""
-        return self.mechanism.law.scale
 
     @property
     def noise_variance(self) -> float:

@@ -62,18 +62,12 @@ REACH = 24.0
 
 @dataclass(frozen=True, eq=False)
 class NoiseTerm:
-    """Coefficients and the law of the draws that they weigh.
-
-    Attributes
-    ----------
-    weights : ndarray
-        Distinct absolute coefficients, positive.
-    repeats : ndarray
-        How often each occurs.
-    """
+    """Coefficients and the law of the draws that they weigh."""
 
     weights: Array
+    """Distinct absolute coefficients, positive."""
     repeats: Array
+    """How often each occurs."""
     law: NoiseLaw
 
     @classmethod

@@ -36,10 +36,7 @@ def bytes_of(array: Values) -> bytes:
 def array_of(content: bytes, dtype: str, shape: tuple[int, ...]) -> Values:
     """Return the array of a ``.npy`` file that must have this type and shape.
 
-    Raises
-    ------
-    ValueError
-        If header or length are not exactly what `bytes_of` writes for them.
+    Raises ValueError if header or length are not exactly what `bytes_of` writes for them.
 
     Examples
     --------

@@ -34,38 +34,27 @@ AGREEMENT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """What a file says about a measurement.
-
-    Attributes
-    ----------
-    column_sum : int
-        Of the integer strategy: what the file states as its sensitivity.
-    scale : Fraction
-        What the selected strategy was multiplied by.
-    shares : (Quorum, NoiseLaw), optional
-        Of noise that several parties shared.
-    """
+    """What a file says about a measurement."""
 
     budget: PureDP | ZCDP
     neighboring: str
     column_sum: int
+    """Of the integer strategy: what the file states as its sensitivity."""
     noise_scale: Fraction
     scale: Fraction
+    """What the selected strategy was multiplied by."""
     is_lossy: bool
     method: str
     shares: tuple[Quorum, NoiseLaw] | None = None
+    """Of noise that several parties shared."""
 
 
 def verified_mechanism(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mechanism:
     """Return the mechanism of a file, if its claims hold.
 
-    Raises
-    ------
-    FieldError
-        If the strategy's sensitivity is larger than claimed, or the noise smaller than the
-        budget needs: the file claims more privacy than its noise gives.
-    ValueError, TypeError
-        If the strategy is not one of integers.
+    Raises FieldError if the strategy's sensitivity is larger than claimed, or the noise smaller
+    than the budget needs: the file claims more privacy than its noise gives; ValueError, TypeError
+    if the strategy is not one of integers.
     """
     norm = claims.budget.norm
     check_entries(matrix)

@@ -50,7 +50,7 @@ def save_release(
     Raises
     ------
     ReleaseFileError
-        If the release is not private and that was not allowed, if its strategy has a structure
+        If the release is not private and that was not allowed, or its strategy has a structure
         without a form in files, or is too large.
     TypeError, ValueError
         If it is no release, or the domain is not the one that was measured.

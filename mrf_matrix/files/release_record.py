@@ -35,19 +35,9 @@ SCHEMA_VERSION = 1
 
 STRATEGY_KEYS = {"method", "matrix", "recovery", "scale", "sensitivity", "is_lossy"}
 KEYS = {
-    "format",
-    "schema_version",
-    "is_private",
-    "noise",
-    "noise_scale",
-    "budget",
-    "neighboring",
-    "sizes",
-    "n_classes",
-    "strategy",
-    "provenance",
-    "domain",
-}
+    "format", "schema_version", "is_private", "noise", "noise_scale", "budget", "neighboring",
+    "sizes", "n_classes", "strategy", "provenance", "domain",
+}  # fmt: skip
 READ_OFF_KEY = "domain_read_off"
 """True where the domain was read off the records; missing elsewhere. As "shares" is, which only
 releases have whose noise several parties shared."""
@@ -56,10 +46,8 @@ releases have whose noise several parties shared."""
 def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a release.
 
-    Raises
-    ------
-    strategies.operator_files.OperatorFileError
-        If a structure of the strategy has no form in files.
+    Raises strategies.operator_files.OperatorFileError if a structure of the strategy has no form in
+    files.
     """
     rounded = release.mechanism.rounded
     matrix, arrays = encode(rounded.matrix, "strategy/")

@@ -35,10 +35,8 @@ def shares_content(release: Release) -> JsonObject:
 def shares_of(data: object, budget: PureDP | ZCDP, scale: Fraction) -> tuple[Quorum, NoiseLaw]:
     """Return on whom a release of a file rests, and the law of its noise.
 
-    Raises
-    ------
-    FieldError
-        If it is not of that form, or the noise is less than the honest contributors' must be.
+    Raises FieldError if it is not of that form, or the noise is less than the honest contributors'
+    must be.
     """
     pure = isinstance(budget, PureDP)
     found = object_of(data, "shares", {*QUORUM_KEYS, "shape" if pure else "contributors"})

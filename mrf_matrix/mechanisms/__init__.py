@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from mrf_matrix.mechanisms.noise.law import NoiseLaw as NoiseLaw
     from mrf_matrix.mechanisms.noise.law import NoNoise as NoNoise
+    from mrf_matrix.mechanisms.noise.sampler import NoiseProcessError as NoiseProcessError
     from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian as SharedDiscreteGaussian
     from mrf_matrix.mechanisms.noise.shared import SharedDiscreteLaplace as SharedDiscreteLaplace
     from mrf_matrix.mechanisms.rounding.integer_form import integer_form as integer_form
@@ -63,6 +64,7 @@ __getattr__, __dir__, __all__ = front_door(
         "noise.discrete_gaussian": ("DiscreteGaussian",),
         "noise.discrete_laplace": ("DiscreteLaplace",),
         "noise.law": ("NoNoise", "NoiseLaw"),
+        "noise.sampler": ("NoiseProcessError",),
         "noise.shared": ("SharedDiscreteGaussian", "SharedDiscreteLaplace"),
         "rounding.integer_form": ("integer_form",),
         "rounding.rounding": ("RoundedStrategy", "round_strategy"),

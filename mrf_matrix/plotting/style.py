@@ -11,16 +11,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette (2008), told apart by people with any common colour blindness; a dark
 # wine red (Tol) instead of its yellow, which is too pale on white.
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#000000",
-    "#56B4E9",
-    "#882255",
-)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#882255")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#6B6B6B"
 HEAT = "cividis"

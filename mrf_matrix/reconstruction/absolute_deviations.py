@@ -22,10 +22,7 @@ def least_absolute_deviations(matrix: Array, answers: Array, *, nonnegative: boo
     -------
     ndarray of shape (p, k)
 
-    Raises
-    ------
-    RuntimeError
-        If the solver fails, or primal and dual optimum differ.
+    Raises RuntimeError if the solver fails, or primal and dual optimum differ.
 
     Examples
     --------

@@ -14,10 +14,7 @@ NEAR = 1e-6
 def exact_counts(queries: Operator, matrix: Operator, answers: Array) -> Array:
     """Return ``W A⁺ y`` for answers without noise, rounded where W is of integers.
 
-    Raises
-    ------
-    RowSpaceError
-        If rows of the workload are no combination of the matrix's rows.
+    Raises RowSpaceError if rows of the workload are no combination of the matrix's rows.
     """
     values = determined_estimate(queries, matrix, answers)
     return np.rint(values) if is_integral(queries) else values

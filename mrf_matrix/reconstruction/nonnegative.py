@@ -114,10 +114,8 @@ def nearest_on_simplex(
 
     Raises
     ------
-    RowSpaceError
-        If the releases do not determine the workload, or the cells.
-    MemoryCapError
-        If the cells cannot be enumerated.
+    RowSpaceError, MemoryCapError
+        If the releases do not determine workload or cells, or these cannot be enumerated.
     """
     if per not in get_args(Per):
         raise ValueError(f"per={per!r}: expected 'class' or 'cell'.")

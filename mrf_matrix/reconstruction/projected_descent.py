@@ -40,12 +40,8 @@ def constrained_least_squares(
     `matrix` (m, g); `answers` (m, k); `deviation`: deviation of the noise in the answers, the unit
     of accuracy; 0 without noise.
 
-    Raises
-    ------
-    MemoryCapError
-        If iterates or normal equations exceed the memory cap.
-    RuntimeError
-        If the steps are still long after `STEPS` of them.
+    Raises MemoryCapError if iterates or normal equations exceed the memory cap; RuntimeError if the
+    steps are still long after `STEPS` of them.
     """
     g, k = matrix.shape[1], answers.shape[1]
     check_allocation("iterates of the cells", (g, 4 * k))

@@ -14,24 +14,17 @@ from mrf_matrix.reports.privacy_report import DENIAL
 
 @dataclass(frozen=True)
 class _StagesReport(RowDisplay):
-    """A statement on stages that each spend a part of a budget.
-
-    Attributes
-    ----------
-    statement : str
-        The claim in one sentence; says so when there is none.
-    composition : str
-        Why the parts add up to the budget.
-    public : tuple of str
-        What the claim takes for public.
-    """
+    """A statement on stages that each spend a part of a budget."""
 
     statement: str
+    """The claim in one sentence; says so when there is none."""
     budget: str
     neighboring: str
     noise: str
     composition: str
+    """Why the parts add up to the budget."""
     public: tuple[str, ...]
+    """What the claim takes for public."""
 
     @property
     def rows(self) -> list[tuple[str, str]]:

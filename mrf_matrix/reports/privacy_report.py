@@ -27,32 +27,22 @@ WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "exact")
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement of a release.
-
-    Attributes
-    ----------
-    measured : str
-        What was measured, and by which strategy family.
-    budget : str
-        What it cost.
-    law : str
-        Law of the noise on one measured answer, in units of the integer answers.
-    sensitivity : float
-        How far one record moves what is measured, in records: the column norm, L1 for Laplace and
-        L2 for Gaussian noise, times the neighbouring relation's factor.
-    n_answers : int
-        Noisy integers released: answers x classes.
-    column_sum : int
-        What the noise is calibrated to: largest column sum of absolute (Laplace) or squared
-        (Gaussian) entries of the integer matrix.
-    """
+    """One measurement of a release."""
 
     measured: str
+    """What was measured, and by which strategy family."""
     budget: str
+    """What it cost."""
     law: str
+    """Law of the noise on one measured answer, in units of the integer answers."""
     sensitivity: float
+    """How far one record moves what is measured, in records: the column norm, L1 for Laplace and L2
+    for Gaussian noise, times the neighbouring relation's factor."""
     n_answers: int
+    """Noisy integers released: answers x classes."""
     column_sum: int
+    """What the noise is calibrated to: largest column sum of absolute (Laplace) or squared
+    (Gaussian) entries of the integer matrix."""
 
     @classmethod
     def of(cls, release: Release, measured: str, *, weight: int = 1) -> "Measurement":
@@ -187,10 +177,7 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
     It claims what the worst of them allows, for what they spent together. Of the domain it says
     nothing: see `PrivacyReport.of_releases`.
 
-    Raises
-    ------
-    ValueError
-        If they have no relation in common.
+    Raises ValueError if they have no relation in common.
     """
     neighboring, noise = common_neighboring(releases), worst_noise(releases)
     worst = next(release for release in releases if release.noise == noise)
@@ -220,10 +207,7 @@ def worst_noise(releases: Sequence[Release]) -> Noise:
 def common_neighboring(releases: Sequence[Release]) -> str:
     """Return the relation of all releases.
 
-    Raises
-    ------
-    ValueError
-        If they differ: budgets under different relations do not add up.
+    Raises ValueError if they differ: budgets under different relations do not add up.
     """
     relations = sorted({release.neighboring for release in releases})
     if len(relations) != 1:

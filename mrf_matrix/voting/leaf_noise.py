@@ -21,27 +21,18 @@ from mrf_matrix.voting.voting import Shrinkage
 
 @dataclass(frozen=True, eq=False)
 class LeafNoise:
-    """What votes must know of the noise.
-
-    Attributes
-    ----------
-    node_variances : ndarray of shape (nodes,)
-        Variance of every node's noisy count, in each class, in records squared.
-    vote_share : float
-        Variance of a mean over trees as a share of one leaf's, see `vote_noise_share`.
-    """
+    """What votes must know of the noise."""
 
     node_variances: Array
+    """Shape (nodes,): variance of every node's noisy count, in each class, in records squared."""
     vote_share: float
+    """Variance of a mean over trees as a share of one leaf's, see `vote_noise_share`."""
 
 
 def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
     """Return the noise of leaves that are answered by least squares from a release.
 
-    Raises
-    ------
-    RowSpaceError
-        If the release does not determine some node.
+    Raises RowSpaceError if the release does not determine some node.
     """
     distinct, number, _ = node_matrix(forest).unique_rows()
     variances = row_variances(release, distinct)[number]
@@ -56,22 +47,16 @@ def independent_noise(forest: Forest, variance: float) -> LeafNoise:
 
 @dataclass(frozen=True, eq=False)
 class NoisyLeaves:
-    """Noisy class counts of a forest's leaves, with their noise.
-
-    Attributes
-    ----------
-    values : ndarray of shape (o, k)
-    origin : LeafNoise, Release or float
-        The noise, or what it follows from when it is first asked for: the release that answered
-        the leaves by least squares, or the variance of leaves that were measured themselves.
-    known_parts : ndarray, optional
-        Nodes as parts of their parents, where they were worked out before for the same trees.
-    """
+    """Noisy class counts of a forest's leaves, with their noise."""
 
     forest: Forest
     values: Array
+    """Shape (o, k)."""
     origin: LeafNoise | Release | float
+    """The noise, or what it follows from when it is first asked for: the release that answered the
+    leaves by least squares, or the variance of leaves that were measured themselves."""
     known_parts: Array | None = None
+    """Nodes as parts of their parents, where they were worked out before for the same trees."""
 
     def __post_init__(self) -> None:
         # one layout, so that sums have one order and files predict the same to the last digit

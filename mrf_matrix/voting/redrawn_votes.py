@@ -106,10 +106,7 @@ def _batches(ensembles: Sequence[RedrawableEnsemble], draws: int) -> Iterator[in
 def checked_draws(n_draws: object, level: float) -> int:
     """Return the number of draws, enough for the level to be reached, or refuse.
 
-    Raises
-    ------
-    ValueError
-        If even agreement of all draws would not reach the level.
+    Raises ValueError if even agreement of all draws would not reach the level.
     """
     count = whole_number("n_draws", n_draws)
     if count < level * (count + 1):

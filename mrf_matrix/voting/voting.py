@@ -17,6 +17,7 @@ from scipy import sparse
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import distinct_cells
 
 Voting = Literal["hard", "weight"]
@@ -59,11 +60,7 @@ def forest_votes(forest: Forest, codes: Codes, votes_of_leaf: Array) -> Array:
 
 
 def once_a_cell(
-    votes: Callable[[Codes], Array],
-    codes: Codes,
-    sizes: tuple[int, ...],
-    *,
-    dear: bool,
+    votes: Callable[[Codes], Array], codes: Codes, sizes: tuple[int, ...], *, dear: bool
 ) -> Array:
     """Return the votes of every record, worked out once for a cell where many records share it.
 
@@ -86,11 +83,7 @@ def _routed_votes(forest: Forest, codes: Codes, votes_of_leaf: Array) -> Array:
     for block in record_blocks(len(codes), forest.n_trees):
         leaves = forest.apply(codes[block])
         incidence = sparse.csr_array(
-            (
-                np.ones(leaves.size),
-                leaves.ravel(),
-                np.arange(0, leaves.size + 1, forest.n_trees),
-            ),
+            (np.ones(leaves.size), leaves.ravel(), np.arange(0, leaves.size + 1, forest.n_trees)),
             shape=(len(leaves), forest.n_leaves),
         )
         total[block] = np.asarray(incidence @ votes_of_leaf)
@@ -128,3 +121,17 @@ def check_noise_aware_voting(voting: object) -> NoiseAwareVoting:
 def check_shrinkage(shrinkage: object) -> Shrinkage:
     """Return a valid shrinkage of leaves or refuse by name."""
     return one_word("shrinkage", shrinkage, SHRINKAGES)
+
+
+def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:
+    """Return the hard votes of leaves: one vote for the largest class of each leaf with records.
+
+    `counts`: records of each class in each leaf that has any; `preference` (o, k): public random
+    numbers: among tied classes the one of the largest number gets the vote.
+    """
+    leaves = counts.codes[:, 0]
+    tied = counts.counts == counts.counts.max(axis=1, keepdims=True, initial=0)
+    winner = np.where(tied, preference[leaves], -1.0).argmax(axis=1)
+    votes = np.zeros_like(counts.counts)
+    votes[np.arange(len(votes)), winner] = 1
+    return CellCounts(counts.codes, votes, counts.sizes)

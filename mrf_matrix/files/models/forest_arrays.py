@@ -28,11 +28,8 @@ def checked_forest(domain: Domain, arrays: Mapping[str, Values], source: str) ->
     `domain`: over the attributes that the forest sees; `arrays`: the five arrays of a `Forest`;
     `source`: the forest's source, in words.
 
-    Raises
-    ------
-    FieldError, ForestError
-        If the arrays are no trees over the domain, deeper than 1000 splits, or would take much
-        more memory to check than they take themselves.
+    Raises FieldError, ForestError if the arrays are no trees over the domain, deeper than 1000
+    splits, or would take much more memory to check than they take themselves.
     """
     roots, attribute, first_child, pattern, branches = (
         np.asarray(arrays[name]).astype(np.int32) for name in FOREST_ARRAYS

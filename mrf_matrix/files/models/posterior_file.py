@@ -57,10 +57,8 @@ def posterior_content(model: PosteriorModel) -> tuple[JsonObject, dict[str, Valu
 def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     """Return the posterior forest of a file.
 
-    Raises
-    ------
-    FieldError, ReleaseFileError, ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if
+    something is missing, of another type, too large, or does not agree.
     """
     data = object_of(container.data, "model.json", KEYS)
     check_version(data, POSTERIOR_FORMAT, POSTERIOR_VERSION)

@@ -24,10 +24,7 @@ LARGEST = 10**1000
 def report_of(given: object) -> PrivacyReport:
     """Return the report that `PrivacyReport.to_dict` wrote.
 
-    Raises
-    ------
-    FieldError
-        If something is missing, of another type, too long, or cannot be printed.
+    Raises FieldError if something is missing, of another type, too long, or cannot be printed.
     """
     data = object_of(given, "report", CLAIMED, DERIVED | ERRORS)
     report = PrivacyReport(

@@ -46,10 +46,7 @@ def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyRepo
     `report`: what the file claims. It may deny more: that its domain was read off the records;
     `expected`: what follows from its release.
 
-    Raises
-    ------
-    FieldError
-        If the two differ in more than the notes.
+    Raises FieldError if the two differ in more than the notes.
     """
     if report.statement == READ_OFF != expected.statement:
         expected = expected.without_claim()
@@ -73,10 +70,7 @@ def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafN
 
     `noises`: the noise of each ensemble's leaves.
 
-    Raises
-    ------
-    FieldError, ValueError, ArithmeticError
-        If they disagree.
+    Raises FieldError, ValueError, ArithmeticError if they disagree.
     """
     if len(report.measurements) != len(noises):
         raise FieldError(

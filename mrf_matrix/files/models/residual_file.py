@@ -43,19 +43,9 @@ LARGEST_ANSWER = 2**62
 MOST_RECORDS = 10**15
 LARGEST_DELTA = 1 - 2**-53
 KEYS = {
-    "format",
-    "schema_version",
-    "domain",
-    "budget",
-    "delta",
-    "neighboring",
-    "noise",
-    "n_records",
-    "orders",
-    "choices",
-    "n_answers",
-    "report",
-}
+    "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
+    "orders", "choices", "n_answers", "report",
+}  # fmt: skip
 
 Attributes = tuple[int, ...]
 ResidualModel = ResidualForestClassifier | ReleasedResidualForestClassifier
@@ -85,10 +75,8 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
 def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     """Return the residual forest of a file.
 
-    Raises
-    ------
-    FieldError, ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
+    another type, too large, or does not agree.
     """
     data = object_of(container.data, "model.json", KEYS)
     check_version(data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
@@ -118,22 +106,15 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
 
 @dataclass(eq=False)
 class ReplayedReleases:
-    """Takes the steps of a plan with answers that were released before; there are no records.
-
-    Attributes
-    ----------
-    answers : ndarray of int64
-        Of all releases, one after another.
-    noise : {"exact", "research", "none"}
-    used : int
-        Answers that were taken so far.
-    """
+    """Takes the steps of a plan with answers that were released before; there are no records."""
 
     sizes: tuple[int, ...]
     answers: Longs
+    """Of all releases, one after another."""
     choices: tuple[Attributes | None, ...]
     noise: Noise
     used: int = 0
+    """Answers that were taken so far."""
     releases: list[Release] = field(default_factory=list)
 
     def add(self, attributes: Sequence[int], effects: Array) -> None:

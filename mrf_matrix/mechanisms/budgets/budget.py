@@ -81,10 +81,7 @@ class Budget:
         `shares`: A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the
         rest.
 
-        Raises
-        ------
-        BudgetError, TypeError
-            If there is no share, or one is not a positive number.
+        Raises BudgetError, TypeError if there is no share, or one is not a positive number.
 
         Examples
         --------
@@ -186,10 +183,7 @@ class ZCDP(Budget):
 def budget_of(data: object) -> PureDP | ZCDP:
     """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``, as files hold it.
 
-    Raises
-    ------
-    FieldError
-        If it is of another form.
+    Raises FieldError if it is of another form.
     """
     for kind in (PureDP, ZCDP):
         if isinstance(data, dict) and list(data) == [kind.parameter]:
@@ -234,10 +228,7 @@ def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
 def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
     """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
 
-    Raises
-    ------
-    BudgetError, TypeError
-        As `as_budget`.
+    Raises BudgetError, TypeError as `as_budget`.
 
     Examples
     --------

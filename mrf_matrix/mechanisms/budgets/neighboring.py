@@ -25,13 +25,7 @@ NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
 
 def checked_neighboring(neighboring: object) -> Neighboring:
-    """Return a known neighbouring relation, or refuse.
-
-    Raises
-    ------
-    ValueError
-        If it is none of `NEIGHBORING`.
-    """
+    """Return a known neighbouring relation, or refuse."""
     return one_word("neighboring", neighboring, NEIGHBORING)
 
 

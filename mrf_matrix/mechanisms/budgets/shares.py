@@ -15,12 +15,7 @@ from typing import Literal
 
 ShareRule = Literal["equal", "total", "max"]
 SHARE_RULES: tuple[ShareRule, ...] = ("equal", "total", "max")
-POWERS = {
-    ("total", "l1"): 1 / 3,
-    ("max", "l1"): 1 / 2,
-    ("total", "l2"): 1 / 2,
-    ("max", "l2"): 1.0,
-}
+POWERS = {("total", "l1"): 1 / 3, ("max", "l1"): 1 / 2, ("total", "l2"): 1 / 2, ("max", "l2"): 1.0}
 
 
 def budget_shares(

@@ -65,17 +65,10 @@ def merge_counts(*parts: CellCounts | Iterable[CellCounts]) -> CellCounts:
     The same, bit for bit, as counting all records at once, however they were divided and in
     whatever order the parts come; empty parts change nothing.
 
-    Parameters
-    ----------
-    *parts : CellCounts, or one iterable of them
-        At least one, all counted over the same domain.
-
     Raises
     ------
-    TypeError
-        If something else is among the parts.
-    ValueError
-        If there is no part, or parts were counted over different domains.
+    TypeError, ValueError
+        If there is no part, something else is among them, or they are over different domains.
     OverflowError
         If the total might exceed 63 bits.
 

@@ -137,11 +137,7 @@ class CellTally:
         return self._by_cell(codes[:, :-1], codes[:, -1], counts, domain)
 
     def _by_cell(
-        self,
-        codes: Codes,
-        labels: Codes,
-        counts: Longs,
-        domain: PublicDomain | None,
+        self, codes: Codes, labels: Codes, counts: Longs, domain: PublicDomain | None
     ) -> CellCounts:
         """Gather the classes of each cell, whose keys stand together."""
         new = np.ones(len(codes), dtype=bool)

@@ -84,12 +84,8 @@ class FileStore:
 def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) -> FileStore:
     """Return the store of a file, which is made if there is none.
 
-    Raises
-    ------
-    LedgerError
-        If the file is no ledger.
-    BudgetError
-        If there is no file and no total budget, or the file is a ledger of other terms.
+    Raises LedgerError if the file is no ledger; BudgetError if there is no file and no total
+    budget, or the file is a ledger of other terms.
     """
     if not path.exists() and budget is None:
         raise BudgetError(
@@ -116,10 +112,8 @@ def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None
 def read_file(path: Path) -> tuple[Terms, Account, str]:
     """Return terms, account and identity of a ledger's file. Needs the right to read, no more.
 
-    Raises
-    ------
-    LedgerError
-        If there is no such file, it has several names, is too large, or is no ledger.
+    Raises LedgerError if there is no such file, it has several names, is too large, or is no
+    ledger.
     """
     try:
         with path.open("rb") as file:

@@ -51,10 +51,7 @@ def record_of(terms: Terms, account: Account, identity: str) -> JsonObject:
 def read_record(record: object, where: str = "record") -> tuple[Terms, Account, str]:
     """Return terms, account and identity of a record.
 
-    Raises
-    ------
-    LedgerError
-        If something is missing, of another type, too long, or does not add up.
+    Raises LedgerError if something is missing, of another type, too long, or does not add up.
     """
     try:
         return _read(record)

@@ -44,12 +44,8 @@ def next_charge(
 ) -> Charge:
     """Return the charge that comes next on an account, or refuse it.
 
-    Raises
-    ------
-    BudgetError
-        If it does not fit, or is made under another neighbouring relation.
-    NoiseProcessError
-        If its noise is exact and this is a worker process.
+    Raises BudgetError if it does not fit, or is made under another neighbouring relation;
+    NoiseProcessError if its noise is exact and this is a worker process.
     """
     amount = amount_in(terms.unit, budget)
     charge = Charge(
@@ -108,12 +104,7 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
 
     ε-DP implies ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); zCDP implies no pure DP.
 
-    Raises
-    ------
-    BudgetError
-        If a zCDP charge is put to a pure-DP ledger.
-    TypeError
-        If it is no budget.
+    Raises BudgetError if a zCDP charge is put to a pure-DP ledger; TypeError if it is no budget.
     """
     if not isinstance(budget, PureDP | ZCDP):
         raise TypeError(

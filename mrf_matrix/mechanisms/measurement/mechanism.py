@@ -1,6 +1,7 @@
 """A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import sqrt
 from typing import Literal
 
@@ -20,13 +21,7 @@ from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strat
 from strategies import Strategy
 from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
 
-PROVED = (
-    DiscreteLaplace,
-    DiscreteGaussian,
-    SharedDiscreteLaplace,
-    SharedDiscreteGaussian,
-    NoNoise,
-)
+PROVED = (DiscreteLaplace, DiscreteGaussian, SharedDiscreteLaplace, SharedDiscreteGaussian, NoNoise)
 """Laws whose privacy is proved, and tested here; not their subclasses, which may do anything."""
 
 
@@ -118,6 +113,41 @@ class Mechanism:
         check_allocation("answers of the strategy", (self.rounded.matrix.shape[0], n_classes))
 
 
+class OfMechanism:
+    """What is known of anything that a mechanism is behind: an expectation, or a release."""
+
+    mechanism: Mechanism
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """What is spent."""
+        return self.mechanism.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation that the budget refers to."""
+        return self.mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves what is measured, in units of the selected strategy.
+
+        The largest column norm, L1 for Laplace and L2 for Gaussian noise, times the relation's
+        factor.
+        """
+        return self.mechanism.sensitivity
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Law of each noise draw, in units of the integer answers."""
+        return self.mechanism.law
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Scale of the noise: t of discrete Laplace, σ of discrete Gaussian, 0 for none."""
+        return self.law.scale
+
+
 def calibrate(
     strategy: object,
     budget: PureDP | ZCDP,
@@ -171,10 +201,7 @@ def calibrate(
 
 
 def noise_for(
-    column_sum: int,
-    squared: int,
-    budget: PureDP | ZCDP,
-    law: type[NoiseLaw] | None = None,
+    column_sum: int, squared: int, budget: PureDP | ZCDP, law: type[NoiseLaw] | None = None
 ) -> NoiseLaw:
     """Return the noise that the answers of an integer matrix need.
 
@@ -182,10 +209,8 @@ def noise_for(
     `ZCDP`; `squared`: square of the neighbouring relation's factor; `law`: by default the proved
     one of the budget's kind.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the law is none, is for budgets of the other kind, or states no scale.
+    Raises TypeError, ValueError if the law is none, is for budgets of the other kind, or states no
+    scale.
     """
     standard = DiscreteLaplace if isinstance(budget, PureDP) else DiscreteGaussian
     kind = standard if law is None else _checked_law(law, budget)

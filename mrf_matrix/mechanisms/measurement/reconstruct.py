@@ -58,19 +58,14 @@ def reconstruct(release: Release, workload: object) -> Array:
 def row_variances(release: Release, workload: object) -> Array:
     """Return the expected squared error of every answer of a workload in each class.
 
-    ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise. Where the strategy
-    had to be rounded (`RoundedStrategy.recovery`), the rounding error is not in it: at most half
-    a unit a record, where the sensitivity is 2**30 units.
+    ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise, in records squared,
+    shape (q,). Where the strategy had to be rounded (`RoundedStrategy.recovery`), the rounding
+    error is not in it: at most half a unit a record, where the sensitivity is 2**30 units.
 
     Parameters
     ----------
     release : Release
     workload : ndarray, scipy sparse or Operator of shape (q, n)
-
-    Returns
-    -------
-    ndarray of shape (q,)
-        In records squared.
 
     Raises
     ------

@@ -9,12 +9,10 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.display import RowDisplay
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, OfMechanism
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.noise.law import NoiseLaw
 from strategies.operators import Operator
 
 Noise = Literal["exact", "shares", "claimed", "research", "none"]
@@ -30,7 +28,7 @@ READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(RowDisplay):
+class Release(OfMechanism, RowDisplay):
     """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
 
     It holds no seed, no raw count and no record. Whatever is asked of it, with `reconstruct` and
@@ -139,35 +137,6 @@ class Release(RowDisplay):
     def n_classes(self) -> int:
         """Number of classes k."""
         return int(self.answers.shape[1])
-
-    @property
-    def budget(self) -> PureDP | ZCDP:
-        """What was spent."""
-        return self.mechanism.budget
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation that the budget refers to."""
-        return self.mechanism.neighboring
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one record moves `values`, under the release's neighbouring relation.
-
-        The largest column norm, L1 for Laplace and L2 for Gaussian noise, times the relation's
-        factor, in the units of the selected strategy.
-        """
-        return self.mechanism.sensitivity
-
-    @property
-    def law(self) -> NoiseLaw:
-        """Law of each noise draw, in units of the answers."""
-        return self.mechanism.law
-
-    @property
-    def noise_scale(self) -> Fraction:
-        """Scale of the noise: t of discrete Laplace, σ of discrete Gaussian, 0 for none."""
-        return self.law.scale
 
     @property
     def variance(self) -> float:

@@ -48,15 +48,9 @@ class NoiseLaw(ABC):
     def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
         """Return the law that spends a budget on integer answers.
 
-        Parameters
-        ----------
-        column_sum : int
-            Largest column sum of absolute entries of the integer strategy for `PureDP`, of
-            squared entries for `ZCDP`.
-        squared_factor : int
-            Square of the neighbouring relation's factor: 1, 2 or 4.
-        amount : Fraction
-            The finite ε or ρ.
+        `column_sum` is the largest column sum of absolute entries of the integer strategy for
+        `PureDP`, of squared ones for `ZCDP`; `squared_factor` the square of the neighbouring
+        relation's factor, 1, 2 or 4; `amount` the finite ε or ρ.
         """
         raise cls._refusal("its scale for a budget", "calibrated")
 
@@ -168,10 +162,8 @@ def above(square: Fraction) -> Fraction:
 
     OpenDP takes scales as doubles. Rounding the scale up can only add noise, so privacy holds.
 
-    Raises
-    ------
-    ValueError
-        If the scale would exceed `LARGEST_SCALE`: the budget is too small for the sensitivity.
+    Raises ValueError if the scale would exceed `LARGEST_SCALE`: the budget is too small for the
+    sensitivity.
     """
     if square > LARGEST_SCALE**2:
         raise ValueError(

@@ -47,10 +47,7 @@ def negative_binomial(
     one and added; `count`: number of draws; the largest arrays hold as many words; `words`: where
     randomness comes from.
 
-    Raises
-    ------
-    ValueError
-        If the scale is too large for a table, or the shape not positive.
+    Raises ValueError if the scale is too large for a table, or the shape not positive.
     """
     check_tabled(scale, shape)
     whole, rest = divmod(Fraction(shape), 1)

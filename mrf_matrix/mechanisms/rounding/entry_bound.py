@@ -31,10 +31,8 @@ LARGEST = 2**62
 def entry_bound(operator: Operator) -> int:
     """Return a number that no absolute entry of an integer strategy exceeds.
 
-    Raises
-    ------
-    ValueError
-        If a number that defines the strategy is no integer, or a structure has no rule.
+    Raises ValueError if a number that defines the strategy is no integer, or a structure has no
+    rule.
     """
     match operator:
         case Dense():
@@ -76,9 +74,7 @@ def largest_of(numbers: Values) -> int:
 def check_entries(operator: Operator) -> None:
     """Refuse a strategy whose entries are no integers, or might not be exact in 64 bits.
 
-    Raises
-    ------
-    ValueError
+    Raises ValueError.
     """
     bound = entry_bound(operator)
     if bound >= LARGEST:

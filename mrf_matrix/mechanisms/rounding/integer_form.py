@@ -28,25 +28,17 @@ from strategies.operators.base.recovery import is_explicit
 
 @dataclass(frozen=True, eq=False)
 class IntegerForm:
-    """An integer matrix close to ``factor * A``.
-
-    Attributes
-    ----------
-    matrix : Operator
-        Its entries are exact integers.
-    is_exact : bool
-        Whether it is ``factor * A`` itself.
-    is_tilted : bool
-        Whether its row space may be slightly off that of A, because an explicit matrix without
-        full column rank was rounded entry by entry.
-    is_lossy : bool
-        Whether a weight was rounded to zero, so that its rows are no longer measured.
-    """
+    """An integer matrix close to ``factor * A``."""
 
     matrix: Operator
+    """Its entries are exact integers."""
     is_exact: bool
+    """Whether it is ``factor * A`` itself."""
     is_tilted: bool = False
+    """Whether its row space may be slightly off that of A, because an explicit matrix without full
+    column rank was rounded entry by entry."""
     is_lossy: bool = False
+    """Whether a weight was rounded to zero, so that its rows are no longer measured."""
 
 
 def integer_form(operator: Operator, factor: float) -> IntegerForm:

@@ -288,8 +288,7 @@ def test_no_record_is_a_data_set():
 WORKER = """
 import multiprocessing, os, sys
 import numpy as np
-from mrf_matrix.base import NoiseProcessError
-from mrf_matrix.mechanisms import PureDP, count_cells, measure
+from mrf_matrix.mechanisms import NoiseProcessError, PureDP, count_cells, measure
 
 counts = count_cells(np.array([[0], [1]]), np.array([0, 0]), (2,), 1)
 
