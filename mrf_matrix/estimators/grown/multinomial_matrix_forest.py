@@ -63,8 +63,8 @@ class MultinomialMatrixForestClassifier(
         See `TwoStagePlan`.
     structure_share : float
         The budget split: share of the records ("coins") or of ε ("all") for the structure.
-    n_trees : int
-    max_depth : int
+    n_trees, max_depth : int
+        Of the structure, see `PrivateMultinomialTrees`.
     structure_score : {"majority", "normalized"}
         See `PrivateMultinomialTrees`.
     disjoint : bool

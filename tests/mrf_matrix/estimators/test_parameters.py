@@ -34,6 +34,9 @@ def test_every_parameter_is_described_with_its_default(cls):
     told = described("Parameters", inspect.getdoc(cls))
     asked = inspect.signature(cls).parameters
     assert set(told) == set(asked)
+    body = inspect.getdoc(cls).split("Parameters\n----------\n")[1]
+    for line in told.values():
+        assert f"{line}\n    " in body, f"{line} is not explained"
     for name, line in told.items():
         default = asked[name].default
         if cls in GROUPED and default is not None:
