@@ -1,4 +1,4 @@
-"""Margins of votes that were released query by query, with honest intervals, and abstaining.
+"""How sure the margins of votes are that were released query by query.
 
 Every answered query's votes carry noise of a law that is known without data, one for each batch and
 ensemble. So the margins have intervals as in `margin_widths`, under weight and hard voting alike:
@@ -8,21 +8,17 @@ what noise is added to are the votes themselves.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.noise_sums import NoiseTerm
-from mrf_matrix.estimators.prediction.prediction_terms import FittedPrediction
+from mrf_matrix.estimators.prediction.vote_book import FittedPrediction
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.queries import query_keys
-from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 from mrf_matrix.voting.margin_widths import half_widths
 from mrf_matrix.voting.vote_draws import vote_terms
 from strategies.operators import Operator
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,29 +54,16 @@ class AnsweredEnsemble:
         return self.kind.vote_workload(self.part.ensemble, codes)
 
 
-class AnsweredIntervals(VoteIntervals):
-    """Intervals and abstention for classifiers that release votes in batches."""
-
-    def _answered(self, X: object) -> tuple[FittedPrediction, Codes]:
-        """Release what has no answer yet; return the fit that answered, and the codes."""
-        raise NotImplementedError
-
-    def _votes_of(self, fitted: FittedPrediction, codes: Codes) -> Array:
-        """Return the released votes of queries."""
-        raise NotImplementedError
-
-    def _margins(self, X: object, level: float) -> Margins:
-        fitted, codes = self._answered(X)
-        votes = self._votes_of(fitted, codes)
-        widths = np.zeros(len(votes))
-        if votes.shape[1] > 1:
-            book = fitted.book
-            numbers = book.batch_numbers(query_keys(fitted.forests.ensembles, codes))
-            for number in np.unique(numbers).tolist():
-                mine, batch = numbers == number, book.batches[number]
-                parts = [
-                    AnsweredEnsemble(batch.plan.kind, part, release)
-                    for part, release in zip(batch.plan.parts, batch.releases, strict=True)
-                ]
-                widths[mine] = half_widths(parts, codes[mine], level, votes.shape[1])
-        return leading_margins(votes, widths)
+def answered_widths(fitted: FittedPrediction, codes: Codes, level: float, n_classes: int) -> Array:
+    """Return the half-widths of the intervals of answered queries' margins, shape (b,)."""
+    book, widths = fitted.book, np.zeros(len(codes))
+    numbers = book.batch_numbers(query_keys(fitted.forests.ensembles, codes))
+    for number in np.unique(numbers).tolist():
+        mine = numbers == number
+        batch = book.batches[number]
+        parts = [
+            AnsweredEnsemble(batch.plan.kind, part, release)
+            for part, release in zip(batch.plan.parts, batch.releases, strict=True)
+        ]
+        widths[mine] = half_widths(parts, codes[mine], level, n_classes)
+    return widths

@@ -17,13 +17,11 @@ from mrf_matrix.base.fields import (
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.released.released_forest import (
-    ReleasedEnsemble,
-    ReleasedForestClassifier,
-)
+from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError
 from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS, checked_forest
 from mrf_matrix.files.models.posterior_file import POSTERIOR_FORMAT, posterior_of

@@ -1,6 +1,5 @@
 """Write a fitted forest: what prediction needs, and what was claimed. Nothing else."""
 
-from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -8,12 +7,8 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import FieldError, JsonObject
-from mrf_matrix.estimators.released.released_forest import (
-    ReleasedEnsemble,
-    ReleasedForestClassifier,
-)
+from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
-from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
 from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS
 from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
@@ -116,7 +111,7 @@ def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
     voting, shrinkage = model.voting_and_shrinkage()
     arrays: dict[str, Values] = {}
     described: list[JsonObject] = []
-    for number, one in enumerate(_ensembles(model)):
+    for number, one in enumerate(model.ensembles_):
         mine: dict[str, Values] = {
             name: np.asarray(getattr(one.forest, name), dtype=INTEGERS) for name in FOREST_ARRAYS
         }
@@ -150,11 +145,7 @@ def doubt_of(model: MatrixModel | PosteriorModel | ResidualModel) -> str | None:
     report = model.privacy_report_
     if report.noise != "exact" or report.statement.startswith(DENIAL):
         return str(report.statement)
-    for one in () if isinstance(model, PosteriorModel | ResidualModel) else _ensembles(model):
+    for one in () if isinstance(model, PosteriorModel | ResidualModel) else model.ensembles_:
         if one.forest.data_dependent and one.forest.budget_spent is None:
             return "its trees were learned from records without a budget"
     return None
-
-
-def _ensembles(model: MatrixModel) -> Sequence[TrainedEnsemble | ReleasedEnsemble]:
-    return model.ensembles_
