@@ -16,6 +16,7 @@ from typing import TypeVar, dataclass_transform
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mrf_matrix.base.checks import Seed as Seed
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
@@ -26,7 +27,6 @@ from strategies.operators import Operator
 Amount = float | Fraction
 """A number that is read exactly as it is written."""
 
-Seed = int | np.random.Generator | None
 RandomState = int | np.random.RandomState | np.random.Generator | None
 GivenForest = Forest | PathSource
 GivenStrategy = Strategy | Operator | ArrayLike
