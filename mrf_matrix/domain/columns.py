@@ -8,11 +8,16 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
+from narwhals.typing import IntoDataFrame
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
+
+Records = IntoDataFrame | ArrayLike
+"""Records as users hold them: a frame of any library, or an array."""
 
 Table = Mapping[str, object] | Values | nw.DataFrame[Any]
 

@@ -80,7 +80,10 @@ def _public(structure: str) -> tuple[str, ...]:
 
 
 def two_stage_report(
-    plan: TwoStagePlan, trees: PrivateMultinomialTrees, release: Release, domain: Domain | str
+    plan: TwoStagePlan,
+    trees: PrivateMultinomialTrees,
+    release: Release,
+    domain: Domain | str | None,
 ) -> TwoStageReport:
     """Describe a private structure and the release of its leaf counts.
 
@@ -107,7 +110,7 @@ def two_stage_report(
 
 
 def choice_report(
-    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Domain | str
+    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Domain | str | None
 ) -> ChoiceReport:
     """Describe a forest of private structure and labels.
 
@@ -134,7 +137,7 @@ def choice_report(
     )
 
 
-def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str) -> str:
+def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str | None) -> str:
     """State the claim of a release of choices, or that there is none.
 
     `domain`: as it was given.

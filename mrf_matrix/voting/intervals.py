@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import Seed, checked_level
+from mrf_matrix.domain.columns import Records
 from mrf_matrix.voting.margin_widths import VotingEnsemble, half_widths
 from mrf_matrix.voting.redrawn_votes import RedrawableEnsemble, agreements, checked_draws
 from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
@@ -37,11 +38,11 @@ class VoteIntervals:
 
     classes_: Values
 
-    def _margins(self, X: object, level: float) -> Margins:
+    def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins and half-widths at a checked level."""
         raise NotImplementedError
 
-    def vote_intervals(self, X: object, level: float = 0.95) -> tuple[Array, Array]:
+    def vote_intervals(self, X: Records, level: float = 0.95) -> tuple[Array, Array]:
         """Return the margin of the leading class over the next, and its interval's half-width.
 
         Parameters
@@ -69,7 +70,7 @@ class VoteIntervals:
         """
         return self._margins(X, checked_level(level))[1:]
 
-    def predict_or_abstain(self, X: object, level: float = 0.95) -> Values:
+    def predict_or_abstain(self, X: Records, level: float = 0.95) -> Values:
         """Return labels, masked where the interval of the margin holds 0: noise may have chosen.
 
         Parameters
@@ -93,20 +94,20 @@ class KnownEnsemble(VotingEnsemble, RedrawableEnsemble, Protocol):
 class WeightVoteIntervals(VoteIntervals):
     """Intervals of the weight votes of ensembles, and redrawn votes under any other rule."""
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         raise NotImplementedError
 
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
         """Return voting and shrinkage."""
         raise NotImplementedError
 
-    def _codes(self, X: object) -> Codes:
+    def _codes(self, X: Records) -> Codes:
         raise NotImplementedError
 
     def _known_ensembles(self) -> Sequence[KnownEnsemble]:
         raise NotImplementedError
 
-    def expected_vote_error(self, X: object) -> Array:
+    def expected_vote_error(self, X: Records) -> Array:
         """Return the root-mean-square error that noise causes in each record's weight votes.
 
         Known without private data: from strategy, records and budget alone.
@@ -126,7 +127,7 @@ class WeightVoteIntervals(VoteIntervals):
         return np.asarray(np.sqrt(np.sum(variances, axis=0)))
 
     def predict_or_abstain(
-        self, X: object, level: float = 0.95, *, n_draws: int = 100, random_state: Seed = None
+        self, X: Records, level: float = 0.95, *, n_draws: int = 100, random_state: Seed = None
     ) -> Values:
         """Return labels, masked where noise may have chosen them.
 
@@ -167,7 +168,7 @@ class WeightVoteIntervals(VoteIntervals):
         found = agreements(self._known_ensembles(), codes, best, rule, draws, generator)
         return np.ma.masked_array(self.classes_[best], mask=(found < wanted * (draws + 1)))
 
-    def _margins(self, X: object, level: float) -> Margins:
+    def _margins(self, X: Records, level: float) -> Margins:
         voting, shrinkage = self.voting_and_shrinkage()
         if voting != "weight" or shrinkage != "none":
             raise ValueError(

@@ -181,13 +181,13 @@ class TreesClassifier(BaseForestClassifier):
         if labels is not None:
             self.leaf_labels_ = np.argsort(order)[labels].astype(np.int32)
 
-    def _codes(self, X: object) -> Codes:
+    def _codes(self, X: Records) -> Codes:
         if self._coding is None:
             return super()._codes(X)
         self._check_claim()
         return self._coding.domain.encode(ready_to_encode(self._coding, validated_queries(self, X)))
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         check_is_fitted(self, self._learned)
         if isinstance(self.forest_, Forest):
             return forest_votes(self.forest_, self._codes(X), self._leaf_votes())

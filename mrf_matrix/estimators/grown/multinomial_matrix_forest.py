@@ -164,7 +164,7 @@ class MultinomialMatrixForestClassifier(
             self.leaf_values_ = part.answers(release)[:, order]
         return self
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         codes = self._codes(X)
         votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
         return forest_votes(self.forest_, codes, votes_of_leaf)

@@ -189,10 +189,10 @@ class PrivatePredictionClassifier(
         planned.check_memory()
         return planned
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         return self._votes_of(*self._answered(X))
 
-    def _answered(self, X: object) -> tuple[FittedPrediction, Codes]:
+    def _answered(self, X: Records) -> tuple[FittedPrediction, Codes]:
         """Release what has no answer yet; return the fit that answered, and the codes."""
         check_is_fitted(self, self._learned)
         fitted = self._fitted
@@ -232,7 +232,7 @@ class PrivatePredictionClassifier(
                 batch = VoteBatch(plan, marked, plan.answers(releases))
                 book.record(batch, query_keys(ensembles, plan.queries))
 
-    def _margins(self, X: object, level: float) -> Margins:
+    def _margins(self, X: Records, level: float) -> Margins:
         fitted, codes = self._answered(X)
         votes = self._votes_of(fitted, codes)
         return leading_margins(votes, answered_widths(fitted, codes, level, votes.shape[1]))

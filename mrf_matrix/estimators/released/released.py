@@ -58,7 +58,7 @@ class Released(BaseForestClassifier):
         """Refuse, as `fit`."""
         self.fit(batches)
 
-    def _codes(self, X: object) -> Codes:
+    def _codes(self, X: Records) -> Codes:
         self._check_claim()
         return self.domain.encode(X, extra="ignore")
 

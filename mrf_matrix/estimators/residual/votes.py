@@ -48,7 +48,7 @@ class ResidualVotes(BaseForestClassifier):
         codes = self._codes(X)
         return self.posterior_.log_odds(codes)
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         codes = self._codes(X)
         odds = self.posterior_.log_odds(codes)
         return np.column_stack([np.zeros_like(odds), odds])

@@ -64,7 +64,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         """Refuse: this classifier needs the records themselves, see `fit`."""
         raise needs_records(type(self).__name__)
 
-    def _codes(self, X: object) -> Codes:
+    def _codes(self, X: Records) -> Codes:
         """Return the codes of records to predict, shape (b, d).
 
         Raises
@@ -76,14 +76,14 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         check_is_fitted(self, self._learned)
         return self._encoded(X, self.domain_)
 
-    def _encoded(self, X: object, domain: Domain) -> Codes:
+    def _encoded(self, X: Records, domain: Domain) -> Codes:
         """Return the codes of records over the domain that a fit learned of."""
         self._check_claim()
         if vars(self).get("domain") == "from_data":
             X = validated_queries(self, X)
         return domain.encode(X)
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         """Return the votes of every record, shape (b, k), in the order of `classes_`."""
         raise TypeError(f"{type(self).__name__} has no votes: use one of its subclasses.")
 

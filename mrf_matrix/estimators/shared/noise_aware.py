@@ -132,7 +132,7 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
         self._check_claim()
         return check_noise_aware_voting(self.voting), check_shrinkage(self.shrinkage)
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         codes = self._codes(X)
         parts = [(one.features, one.leaves) for one in self.ensembles_]
         return ensemble_votes(parts, codes, *self.voting_and_shrinkage())

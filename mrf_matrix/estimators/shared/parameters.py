@@ -14,10 +14,11 @@ from inspect import cleandoc
 from typing import TypeVar, dataclass_transform
 
 import numpy as np
-from narwhals.typing import IntoDataFrame
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import Seed as Seed
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
 from strategies import Strategy
 from strategies.operators import Operator
@@ -28,8 +29,6 @@ Amount = float | Fraction
 RandomState = int | np.random.RandomState | np.random.Generator | None
 GivenForest = Forest | PathSource
 GivenStrategy = Strategy | Operator | ArrayLike
-Records = IntoDataFrame | ArrayLike
-"""Records as users hold them: a frame of any library, or an array."""
 
 Class = TypeVar("Class")
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)

@@ -134,7 +134,7 @@ def validated_training(
 
 
 def validated_queries(
-    estimator: BaseEstimator, X: object, *, dtype: DTypeLike | None = None
+    estimator: BaseEstimator, X: Records, *, dtype: DTypeLike | None = None
 ) -> Values:
     """Return what ``validate_data`` returns of records to predict; see `validated_training`."""
     return _in_our_words(lambda: validate_data(estimator, X, dtype=dtype, reset=False))

@@ -78,7 +78,7 @@ class PrivateNaiveBayesClassifier(MeasuresOnce):
         self.privacy_report_ = training_report(plan.kind, plan.parts, [release])
         return self
 
-    def _votes(self, X: object) -> Array:
+    def _votes(self, X: Records) -> Array:
         """Return log posteriors, less a constant."""
         codes = self._codes(X)
         floor = 0.0 if self.release_.noise == "none" else LEAST_TOTAL

@@ -66,8 +66,8 @@ class PosteriorVotes(VoteIntervals, BaseForestClassifier):
     posterior_: ProductPosterior
     _learned = "posterior_"
 
-    def _votes(self, X: object) -> Array:
-        return np.log(np.maximum(self._probabilities(X), np.finfo(np.float64).tiny))
+    def _votes(self, X: Records) -> Array:
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
 
     def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
@@ -82,13 +82,10 @@ class PosteriorVotes(VoteIntervals, BaseForestClassifier):
         ndarray of shape (b, k)
             Probabilities, in the order of `classes_`.
         """
-        return self._probabilities(X)
-
-    def _probabilities(self, X: object) -> Array:
         codes = self._codes(X)  # tells first whether there is a posterior
         return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
 
-    def _margins(self, X: object, level: float) -> Margins:
+    def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths under the model.
 
         Averaging pulls log odds toward those of the class totals, so that the class of the largest
