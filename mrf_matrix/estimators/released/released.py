@@ -5,6 +5,7 @@ from typing import ClassVar, NoReturn, Self
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
 from mrf_matrix.streams.blocks import Progress
 
