@@ -1,6 +1,6 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from mrf_matrix.base.arrays import Array
@@ -17,6 +17,7 @@ from mrf_matrix.estimators.shared.reports import training_report
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.voting.voting import check_shrinkage
 from strategies import Strategy
 
@@ -89,15 +90,18 @@ class MatrixForestClassifier(
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind = kind_of("training", self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
-        plan, releases = self._measured(kind, self._design(), bring)
+        self._learn(*self._measured(kind, self._design(), bring))
+        return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        """Keep what follows from the releases of a plan: post-processing."""
         self.plan_, self.domain_ = plan, plan.domain
         self.classes_, order = sorted_classes(plan.domain)
         self.ensembles_ = tuple(
             ReleasedEnsemble.of(part, release, part.answers(release)[:, order])
             for part, release in zip(plan.parts, releases, strict=True)
         )
-        self.privacy_report_ = training_report(kind, plan.parts, releases)
-        return self
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     @property
     def forest_(self) -> Forest:

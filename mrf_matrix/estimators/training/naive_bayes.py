@@ -1,6 +1,6 @@
 """Private naive Bayes: the baseline that few, coarse counts make hard to beat at small ε."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Self
 
@@ -12,8 +12,10 @@ from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import Records, parameters
 from mrf_matrix.estimators.shared.reports import training_report
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
 from mrf_matrix.voting.naive_bayes import naive_bayes_leaf_logs, posterior_shares
 from mrf_matrix.voting.voting import forest_votes
@@ -69,14 +71,16 @@ class PrivateNaiveBayesClassifier(MeasuresOnce):
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         _checked_alpha(self.alpha)
-        plan, (release,) = self._measured(kind_of("naive_bayes"), BlockChoice(), bring)
-        (part,), domain = plan.parts, plan.domain
-        self.plan_, self.domain_ = plan, domain
-        self.classes_, order = sorted_classes(domain)
-        self.forest_, self.release_ = part.forest, release
-        self.leaf_values_ = part.answers(release)[:, order]
-        self.privacy_report_ = training_report(plan.kind, plan.parts, [release])
+        self._learn(*self._measured(kind_of("naive_bayes"), BlockChoice(), bring))
         return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        """Keep what follows from the release of a plan: post-processing."""
+        (part,), (self.release_,) = plan.parts, releases
+        self.plan_, self.domain_, self.forest_ = plan, plan.domain, part.forest
+        self.classes_, order = sorted_classes(plan.domain)
+        self.leaf_values_ = part.answers(self.release_)[:, order]
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     def _votes(self, X: Records) -> Array:
         """Return log posteriors, less a constant."""

@@ -8,8 +8,10 @@ from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.reports.posterior_report import posterior_report
 
@@ -97,8 +99,12 @@ class PosteriorForestClassifier(SeedParameters, MeasuresOnce, PosteriorVotes):
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         choice = BlockChoice(self.n_blocks, self.blocks)
-        plan, (release,) = self._measured(kind_of("posterior"), choice, bring)
-        part, domain = only_blocks(plan.parts), plan.domain
+        self._learn(*self._measured(kind_of("posterior"), choice, bring))
+        return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        """Keep what follows from the release of a plan: post-processing."""
+        part, (release,), domain = only_blocks(plan.parts), releases, plan.domain
         with keeping(self, FITTED, release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, self.design_ = plan, part.design
@@ -107,7 +113,6 @@ class PosteriorForestClassifier(SeedParameters, MeasuresOnce, PosteriorVotes):
             tables, totals = tables_of(part, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
-        return self
 
     @property
     def _chosen_for(self) -> str:
