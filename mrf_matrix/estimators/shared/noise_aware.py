@@ -114,7 +114,7 @@ class ReleasedEnsemble:
         return prediction_workload(self.forest, queries)
 
 
-class NoiseAwareForest(WeightVoteIntervals, BaseForestClassifier):
+class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
     """Votes of ensembles whose leaves know their noise; subclasses say where these come from."""
 
     ensembles_: tuple[ReleasedEnsemble, ...]
