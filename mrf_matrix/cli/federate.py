@@ -8,8 +8,7 @@ import click
 import numpy as np
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit import domain_of
-from mrf_matrix.cli.fit_options import refuse_given
+from mrf_matrix.cli.fit import domain_of, refuse_given
 from mrf_matrix.cli.options import (
     budget_options,
     mode_option,

@@ -48,16 +48,6 @@ def exact_number(
     return number
 
 
-def depth_or_auto(ctx: click.Context, param: click.Parameter, value: str) -> int | str:
-    """Parse a depth: a whole number, or "auto"."""
-    if value == "auto":
-        return value
-    try:
-        return int(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r}: expected a whole number, or auto") from error
-
-
 def together(*options: Decorator) -> Decorator:
     """Add several options, in this order in the help."""
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.plotting.strategy_error import common_norm
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, UNITS, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, UNITS, Display, tidy
 from strategies import Strategy
 from strategies.operators import Norm
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class RowErrorDisplay:
+class RowErrorDisplay(Display):
     """Error of every row under several strategies, each from its worst row to its best.
 
     Parameters
@@ -27,11 +27,6 @@ class RowErrorDisplay:
     norm : {"l1", "l2"}
         Of Laplace or of Gaussian noise.
     title : str
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
     """
 
     def __init__(self, errors: Mapping[str, Array], bound: float, norm: Norm, title: str) -> None:
@@ -68,9 +63,8 @@ class RowErrorDisplay:
         bounds = [one.lower_bound for one in strategies.values() if one.objective == "max"]
         return cls(errors, max(bounds, default=0.0), norm, title).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "RowErrorDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw a line a strategy, its mean as a mark, and the bound as a dashed line."""
-        ax = new_axes(ax)
         for k, (name, errors) in enumerate(self.errors.items()):
             colour = COLOURS[k % len(COLOURS)]
             share = (np.arange(len(errors)) + 0.5) / len(errors)
@@ -86,5 +80,3 @@ class RowErrorDisplay:
         ax.set_title(self.title, fontsize=10)
         tidy(ax)
         ax.legend(frameon=False, fontsize=9)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -31,18 +31,9 @@ __getattr__, __dir__, __all__ = front_door(
         "estimate": ("Estimate",),
         "generalised": ("combine",),
         "known_totals": ("with_known_totals",),
-        "likelihood": (
-            "LikelihoodEstimate",
-            "maximum_likelihood",
-        ),
-        "nonnegative": (
-            "nearest_on_simplex",
-            "nonnegative_least_squares",
-        ),
-        "shrinkage": (
-            "ShrunkLeaves",
-            "shrink_leaves",
-        ),
+        "likelihood": ("LikelihoodEstimate", "maximum_likelihood"),
+        "nonnegative": ("nearest_on_simplex", "nonnegative_least_squares"),
+        "shrinkage": ("ShrunkLeaves", "shrink_leaves"),
         "simplex": ("project_to_simplex",),
         "noise_share": ("vote_noise_share",),
     },

@@ -9,7 +9,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns
-from mrf_matrix.domain.lookup import encode_column
+from mrf_matrix.domain.encoding import encode_column
 from mrf_matrix.streams.files import ReadColumns, data_files, file_columns, n_records_of
 
 Progress = Callable[[int, int | None], None]

@@ -157,7 +157,7 @@ def _text_column(attribute: Attribute, texts: "Series", where: str) -> Column:
     if attribute.is_numeric:
         return as_array_column(attribute.name, typed_column(attribute, texts.to_list(), where))
     column = as_any_column(attribute.name, texts)
-    levels = tuple(typed_value(attribute, text, where) for text in column.levels or ())
+    levels = tuple(typed_value(attribute, str(text), where) for text in column.levels or ())
     return Column(attribute.name, column.values, levels, source="text")
 
 
@@ -174,7 +174,9 @@ def _unreadable(path: Path, error: Exception) -> DomainError:
 def _arrow_column(attribute: Attribute, values: "DictionaryArray", where: str) -> Column:
     if attribute.is_numeric:
         return as_array_column(attribute.name, _numbers(attribute, values, where))
-    levels = tuple(typed_value(attribute, text, where) for text in values.dictionary.to_pylist())
+    levels = tuple(
+        typed_value(attribute, str(text), where) for text in values.dictionary.to_pylist()
+    )
     return Column(attribute.name, values.indices.to_numpy(), levels, source="text")
 
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps in all."""
 
-Found = tuple[RowKronecker, Strategy, list[Score]]
-"""Of a split: the workload of its forest, the strategy, and every accuracy."""
+Found = tuple[Forest, Strategy, list[Score]]
+"""Of a split: its forest, the strategy, and every accuracy."""
 
 QUERYING_SHARE = 0.15
 """Part of the time limit that each selection for the test records may take."""
@@ -158,19 +158,13 @@ def compare(
         progress=_silent if progress is None or client is not None else progress,
     )
     seeds = np.random.SeedSequence(random_state).generate_state(n_splits)
-<<<<<<< HEAD
-    parts = [study.run_split(number, int(seed)) for number, seed in enumerate(seeds)]
-    forest, selected, _ = parts[0]
-    rows = strategy_rows(forest, selected, settings["epsilons"], neighboring)
-=======
     splits_to_run = list(enumerate(seeds.tolist()))
     if client is None:
         parts = [study.run_split(one) for one in splits_to_run]
     else:
         parts = study.run_on(client, splits_to_run, progress or _silent)
-    workload, selected, _ = parts[0]
-    rows = strategy_rows(workload, selected, settings["epsilons"], neighboring)
->>>>>>> fedplan
+    forest, selected, _ = parts[0]
+    rows = strategy_rows(forest, selected, settings["epsilons"], neighboring)
     scores = tuple(score for _, _, scored in parts for score in scored)
     return Comparison(data.name, settings, rows, scores, compared)
 
@@ -196,10 +190,6 @@ class _Study:
         """Keys of the methods whose strategies serve the test records."""
         return [method.key for method in self.methods if method.key in QUERYING]
 
-<<<<<<< HEAD
-    def run_split(self, split: int, seed: int) -> tuple[Forest, Strategy, list[Score]]:
-        """Grow one forest, choose its strategy, and score every method on one split."""
-=======
     def run_on(
         self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress
     ) -> list[Found]:
@@ -221,7 +211,6 @@ class _Study:
         The split is given by its number and its seed.
         """
         split, seed = numbered
->>>>>>> fedplan
         total = self.steps_per_split * self.settings["n_splits"]
         done = split * self.steps_per_split
         self.progress(f"split {split + 1}: selecting a strategy", done, total)

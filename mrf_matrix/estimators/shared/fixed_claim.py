@@ -190,9 +190,8 @@ def release_note(forest: str) -> str:
     return (
         f"The records were measured and the budget is spent, but the release is not lost: "
         f"it is release_ of this estimator. Go on at no cost with from_release(release_, "
-        f"domain, forest={forest}, voting='product') or, where cells were measured, with "
-        f"choose_forest(release_, domain); save_release(release_, path) keeps it. Fitting "
-        f"again would spend again."
+        f"domain, forest={forest}, voting='product'); save_release(release_, path) keeps it. "
+        f"Fitting again would spend again."
     )
 
 

@@ -1,12 +1,12 @@
 """The private leaf counts C = T D of a public forest, where D itself is out of reach."""
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.counts.cells import Integers
+from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.mechanisms.counts.counts import PrivateDataError
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
@@ -31,7 +31,7 @@ class LeafCounts:
     """
 
     paths: RowKronecker
-    counts: Integers
+    counts: Longs
     domain: PublicDomain | None = None
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class LeafCounts:
         """Number of classes k, public."""
         return int(self.counts.shape[1])
 
-    def __add__(self, other: Any) -> "LeafCounts":
+    def __add__(self, other: object) -> "LeafCounts":
         """Return the counts of both data sets together, in the leaves of one forest."""
         if not isinstance(other, LeafCounts):
             return NotImplemented
@@ -67,7 +67,7 @@ class LeafCounts:
             raise ValueError("leaf counts of different forests: expected one public forest.")
         return LeafCounts(self.paths, self.counts + other.counts, self.domain)
 
-    def answers(self, operator: Operator) -> Integers:
+    def answers(self, operator: Operator) -> Longs:
         """Return ``A D`` exactly, shape (m, k), where each row of A is a leaf's, weighted.
 
         Raises
@@ -86,7 +86,7 @@ class LeafCounts:
             )
         return np.asarray(weights.reshape(-1, 1) * self.counts, dtype=np.int64)
 
-    def check_measured(self, operator: Operator) -> NDArray[np.integer[Any]]:
+    def check_measured(self, operator: Operator) -> AnyInts:
         """Return the weight of each leaf in an operator, or refuse one of other rows.
 
         Raises
@@ -113,7 +113,7 @@ class LeafCounts:
         )
 
 
-def _weighted_rows(operator: Operator) -> tuple[NDArray[np.integer[Any]], Operator]:
+def _weighted_rows(operator: Operator) -> tuple[AnyInts, Operator]:
     """Return integer weights and the structure whose rows they multiply."""
     weights = np.ones(1, dtype=np.int64)
     while isinstance(operator, RowScaled | Scaled):

@@ -38,7 +38,6 @@ MEASURING = {
     "matrix": MatrixForestClassifier(DOMAIN, **SMALL, **STUDY),
     "ensembles": MatrixForestClassifier(DOMAIN, n_ensembles=2, max_features=3, **SMALL, **STUDY),
     "per tree": MatrixForestClassifier(DOMAIN, allocation="per_tree", **SMALL, **STUDY),
-    "auto": MatrixForestClassifier(DOMAIN, max_depth="auto", n_trees=4, random_state=0, **STUDY),
     "posterior": PosteriorForestClassifier(DOMAIN, random_state=0, **STUDY),
     "bayes": PrivateNaiveBayesClassifier(DOMAIN, **STUDY),
     "batch": BatchPredictionClassifier(DOMAIN, n_ensembles=2, max_features=4, **SMALL, **STUDY),
