@@ -13,7 +13,7 @@ from strategies.operators.base.memory import (
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError
 from strategies.operators.base.recovery import error_trace, estimate, row_errors
-from strategies.operators.convert import as_operator
+from strategies.operators.convert import MatrixLike, as_operator
 from strategies.operators.dense import Dense
 from strategies.operators.gram import Gram
 from strategies.operators.grouping import Grouping, over_groups
@@ -42,6 +42,7 @@ __all__ = [
     "Identity",
     "Kronecker",
     "Marginals",
+    "MatrixLike",
     "MemoryCapError",
     "Norm",
     "Operator",

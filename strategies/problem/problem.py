@@ -5,8 +5,7 @@ from functools import cached_property
 
 from numpy.typing import ArrayLike
 
-from strategies.operators import Array, Norm, Operator, as_operator, fits
-from strategies.operators.convert import MatrixLike
+from strategies.operators import Array, MatrixLike, Norm, Operator, as_operator, fits
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows

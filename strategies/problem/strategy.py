@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from strategies.operators import Array, Norm, Operator, as_operator, row_errors
-from strategies.operators.convert import MatrixLike
+from strategies.operators import Array, MatrixLike, Norm, Operator, as_operator, row_errors
 from strategies.problem.objective import Objective
 
 

@@ -34,6 +34,16 @@ def test_a_rehearsal_reports_and_writes_its_release(tmp_path):
     assert "is there already" in again.output
 
 
+@pytest.mark.parametrize("mode", ["posterior", "naive_bayes"])
+def test_tables_of_blocks_are_released_in_the_same_rounds(tmp_path, mode):
+    told = ["federate", "simulate", "car", "--by", "doors", "--mode", mode]
+    done = CliRunner().invoke(main, [*told, "--output", str(tmp_path / "car.mrf")])
+    assert done.exit_code == 0, done.output
+    assert load_release(tmp_path / "car.mrf").is_private
+    refused = CliRunner().invoke(main, [*told, "--n-trees", "4"])
+    assert "no option of --mode" in refused.output
+
+
 def test_people_read_a_table():
     done = simulated("--by", "buying", "--rho", "1")
     assert done.exit_code == 0, done.output
@@ -55,3 +65,27 @@ def test_bad_input_ends_in_one_line(options, told):
     done = simulated(*options)
     assert done.exit_code == 1
     assert told in done.output
+
+
+def compared(*options):
+    quick = ["--n-trees", "8", "--n-splits", "2", *options]
+    return CliRunner().invoke(main, ["federate", "forests", "monks_1", *quick])
+
+
+def test_the_published_forests_are_compared_and_called_not_private():
+    done = compared("--clients", "3", "--chunks", "2")
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.output.split())
+    assert "centralised" in told
+    assert "NOT A PRIVATE RELEASE" in told
+    assert "NOT private" in " ".join(compared("--help").output.split())
+
+
+def test_forests_of_given_parties_as_json():
+    done = compared("--by", "a5", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["claim"].startswith("NOT A PRIVATE RELEASE")
+    assert [len(row["accuracies"]) for row in report["systems"]] == [2] * 6
+    assert all(0 <= a <= 1 for row in report["systems"] for a in row["accuracies"])
+    assert "expected an attribute" in compared("--by", "colour").output
