@@ -37,6 +37,7 @@ class Kronecker(Operator):
     """
 
     factors: tuple[Operator, ...]
+    has_cheap_inverse = True  # factor by factor
 
     def __init__(self, factors: Sequence[Operator]) -> None:
         if not factors:
@@ -67,11 +68,6 @@ class Kronecker(Operator):
     def is_binary(self) -> bool:
         """True where every factor is."""
         return all(factor.is_binary for factor in self.factors)
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """True: factor by factor."""
-        return True
 
     @property
     def T(self) -> Operator:

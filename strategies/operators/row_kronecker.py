@@ -19,7 +19,7 @@ from strategies.operators.masks.disjoint_groups import (
     cover_everything,
     numbered_groups,
 )
-from strategies.operators.masks.energies import Energies, row_energies, structure_energies
+from strategies.operators.masks.energies import masks_energies, structure_energies
 from strategies.operators.masks.halves import Halves
 from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
 from strategies.operators.masks.mask_columns import columns_by_group, met_columns
@@ -68,6 +68,8 @@ class RowKronecker(Operator):
     bits: Bits
     sizes: tuple[int, ...]
     groups: Longs | None = None
+    prefers_sparse = True
+    is_binary = True
 
     @classmethod
     def from_masks(cls, masks: Sequence[Numbers], groups: Integers | None = None) -> "RowKronecker":
@@ -95,19 +97,9 @@ class RowKronecker(Operator):
         return len(self.bits), prod(self.sizes)
 
     @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def entries(self) -> int:
         """Cells of all rows together."""
         return sum_of_products(list(self.widths.T))
-
-    @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
 
     # Rows -----------------------------------------------------------------------------------
 
@@ -280,7 +272,4 @@ def row_kronecker_mask_rows(workload: RowKronecker) -> MaskRows:
     return MaskRows(masks, None, groups)
 
 
-@structure_energies.register
-def row_kronecker_energies(workload: RowKronecker) -> Energies | None:
-    """Return the energies where the rows are all cells of some tables."""
-    return row_energies(mask_rows(workload))
+structure_energies.register(RowKronecker, masks_energies)

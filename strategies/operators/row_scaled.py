@@ -10,8 +10,7 @@ from strategies.operators.base.arrays import Array, Longs, Real
 from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import real_array
-from strategies.operators.masks.components import mask_rows
-from strategies.operators.masks.energies import Energies, row_energies, structure_energies
+from strategies.operators.masks.energies import masks_energies, structure_energies
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.scaled import Weighted
 
@@ -127,7 +126,4 @@ def as_number(value: np.number) -> float | int:
     return int(value) if np.issubdtype(value.dtype, np.integer) else float(value)
 
 
-@structure_energies.register
-def row_scaled_energies(workload: RowScaled) -> Energies | None:
-    """Return the energies where the rows are all cells of some tables, evenly weighted."""
-    return row_energies(mask_rows(workload))
+structure_energies.register(RowScaled, masks_energies)

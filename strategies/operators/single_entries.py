@@ -13,29 +13,18 @@ from strategies.operators.scaled import Scaled
 class SingleEntries(Operator):
     """A matrix known by the row in which every column has its 1."""
 
+    prefers_sparse = True
+    is_binary = True
+    has_cheap_inverse = True  # cells of one row share its answer
+
     @abstractmethod
     def rows_of(self, cells: Longs) -> Longs:
         """Return the row of every cell, given by flat numbers."""
 
     @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def entries(self) -> int:
         """One a cell."""
         return self.shape[1]
-
-    @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """True: cells of one row share its answer."""
-        return True
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one 1 each."""

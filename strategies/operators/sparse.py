@@ -31,6 +31,7 @@ class Sparse(Operator):
 
     matrix: sparse.csr_array
     sizes: tuple[int, ...] | None = None
+    prefers_sparse = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", real_sparse("matrix", self.matrix))
@@ -40,11 +41,6 @@ class Sparse(Operator):
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return as_shape(*self.matrix.shape)
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
 
     @property
     def entries(self) -> int:

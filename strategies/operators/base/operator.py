@@ -187,14 +187,14 @@ class Operator(ABC):
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row, shape (m,)."""
-        form = self.compact()
+        form = self.compact().astype(np.float64)  # squares of integers would overflow
         return np.asarray((form * form).sum(axis=1), dtype=np.float64)
 
     # Sensitivity ----------------------------------------------------------------------------
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the L1 or L2 norm of every column, shape (n,)."""
-        form = abs(self.compact())
+        form = abs(self.compact()).astype(np.float64)
         if norm == "l1":
             return np.asarray(form.sum(axis=0), dtype=np.float64)
         return np.sqrt(np.asarray((form * form).sum(axis=0), dtype=np.float64))

@@ -172,10 +172,15 @@ def subsets_of_fixed(rows: MaskRows) -> list[tuple[Longs, Longs, Bools]]:
     d = fixed.shape[1]
     expanded = int((2.0**counts).sum())
     check_allocation("components of every row", (expanded, 4 * d + 16), 1)
-    blocks = []
+    return subset_blocks(fixed)
+
+
+def subset_blocks(sets: Bools) -> list[tuple[Longs, Longs, Bools]]:
+    """Return, for each number h of attributes in a set: the sets, their attributes, the subsets."""
+    counts, blocks = sets.sum(axis=1), []
     for h in np.unique(counts):
         chosen = np.flatnonzero(counts == h)
-        attributes = np.nonzero(fixed[chosen])[1].reshape(len(chosen), h)
+        attributes = np.nonzero(sets[chosen])[1].reshape(len(chosen), h)
         subsets = (np.arange(1 << h)[:, None] >> np.arange(h) & 1).astype(bool)
         blocks.append((chosen, attributes, subsets))
     return blocks

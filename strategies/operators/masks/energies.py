@@ -17,7 +17,7 @@ import numpy as np
 
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.base.operator import Operator
-from strategies.operators.masks.components import MaskRows, as_sets
+from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
 from strategies.operators.masks.distinct_rows import unique_rows
 
 MOST_FLAGS = 2**28
@@ -111,10 +111,7 @@ def table_energies(sizes: tuple[int, ...], sets: Bools, squares: Array) -> Energ
     exact = np.asarray(sizes, dtype=np.float64)
     shares = squares / products_over(sets, exact)
     below, owners = [], []
-    for h in np.unique(counts):
-        chosen = np.flatnonzero(counts == h)
-        attributes = np.nonzero(sets[chosen])[1].reshape(len(chosen), h)
-        subsets = (np.arange(1 << h)[:, None] >> np.arange(h) & 1).astype(bool)
+    for chosen, attributes, subsets in subset_blocks(sets):
         below.append(as_sets(attributes, subsets, d))
         owners.append(np.repeat(shares[chosen], len(subsets)))
     table = np.concatenate(below)
@@ -124,12 +121,13 @@ def table_energies(sizes: tuple[int, ...], sets: Bools, squares: Array) -> Energ
     return positive_energies(sizes, distinct, values * products_over(distinct, exact - 1), True)
 
 
-def row_energies(rows: MaskRows | None) -> Energies | None:
+def masks_energies(workload: Operator) -> Energies | None:
     """Return the energies of rows of masks that are all cells of some tables, else None.
 
     A table is all rows that fix single codes of the same attributes, with every cell weighing
     the same.
     """
+    rows = mask_rows(workload)
     if rows is None or (rows.mix is not None and np.diff(rows.mix.indptr).max(initial=0) > 1):
         return None
     squares = np.ones(len(rows.masks[0]))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
+from strategies.operators.base.memory import check_allocation
 from strategies.operators.masks.components import Components, MaskRows, components
 
 
@@ -35,6 +36,7 @@ def table_components(
     >>> table_components((2, 4), [(1,)], [1.0]).energies.toarray().tolist()
     [[0.0625, 0.1875]]
     """
+    check_allocation("masks of the marginals", (len(attribute_sets), sum(sizes)), 1)
     sets = np.zeros((len(attribute_sets), len(sizes)), dtype=bool)
     for row, chosen in zip(sets, attribute_sets, strict=True):
         row[list(chosen)] = True

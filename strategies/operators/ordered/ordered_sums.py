@@ -14,6 +14,8 @@ class OrderedSums(Operator):
     """0/1 rows over n ordered cells; no two cells are in the same of them."""
 
     n: int
+    is_binary = True
+    has_distinct_columns = True
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -24,16 +26,6 @@ class OrderedSums(Operator):
     @abstractmethod
     def sums_over(self) -> Array:
         """The number of sums that hold each cell, shape (n,)."""
-
-    @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def has_distinct_columns(self) -> bool:
-        """True."""
-        return True
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column: the number of sums that hold the cell, or its root."""

@@ -46,6 +46,8 @@ class PIdentity(Operator):
     diagonal: Real
     rows: sparse.csr_array
     sizes: tuple[int, ...] | None = None
+    prefers_sparse = True
+    has_cheap_inverse = True
 
     def __post_init__(self) -> None:
         diagonal = real_array("diagonal", self.diagonal, 1)
@@ -68,19 +70,9 @@ class PIdentity(Operator):
         return int(n + p), int(n)
 
     @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def entries(self) -> int:
         """Stored entries."""
         return len(self.diagonal) + int(self.rows.nnz)
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """True."""
-        return True
 
     def _matmat(self, right: Array) -> Array:
         return np.concatenate([self.diagonal[:, None] * right, self.rows @ right])

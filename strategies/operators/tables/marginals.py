@@ -52,16 +52,12 @@ class Marginals(ProductTables):
     """
 
     singular, plural = "marginal", "marginals"
+    prefers_sparse = True  # a column has one entry for each marginal
 
     @property
     def entries(self) -> int:
         """One for each marginal in every column."""
         return len(self.weights) * self.shape[1]
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """A column has one entry for each marginal."""
-        return True
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one entry for each marginal and cell."""

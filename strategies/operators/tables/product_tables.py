@@ -24,6 +24,8 @@ TOLERANCE = 1e-12
 class ProductTables(WeightedTables):
     """Weighted tables whose Gram is a combination of the components' projections."""
 
+    has_cheap_inverse = True  # one pass over the domain and the tables
+
     @abstractmethod
     def eigenvalues(self, sets: Bools) -> Array:
         """Return ``λ_U / n`` for attribute sets (u, d)."""
@@ -31,11 +33,6 @@ class ProductTables(WeightedTables):
     @abstractmethod
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """Least squares cost one pass over the domain and the tables."""
-        return True
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
