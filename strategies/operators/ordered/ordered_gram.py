@@ -111,11 +111,6 @@ class OrderedGram:
         held = np.arange(self.n) >= rows[:, None]
         return np.sqrt(self.steps[start:stop, None]) * np.where(held, self.high, 0.0)
 
-    def factor_matmat(self, right: Array) -> Array:
-        """Return ``F @ right`` for an (n, j) array: suffix sums between two diagonals."""
-        sums = np.cumsum((self.high[:, None] * right)[::-1], axis=0)[::-1]
-        return np.asarray(np.sqrt(self.steps)[:, None] * sums)
-
     def inverse_bands(self) -> tuple[Array, Array]:
         """Return the diagonal (n,) and the side diagonal (n - 1,) of ``G⁻¹``.
 
