@@ -85,6 +85,8 @@ def kronecker_selections(problem: Problem, search: Search) -> Operator:
     one = product_for_all(blocks, search)
     if not isinstance(problem.workload, Stack) or len(blocks) > MOST_PARTED:
         return one
+    if not all(kronecker_blocks(block) for block in problem.workload.blocks):
+        return one  # a block of zeros is no problem of its own
     parted, loss = parted_budget(problem.workload, problem.norm, search)
     whole = one.sensitivity(problem.norm) ** 2 * error_trace(problem.workload, one)
     return one if whole <= loss else parted

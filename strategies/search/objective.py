@@ -24,6 +24,7 @@ from typing import Any
 from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
+from strategies.operators.base.recovery import factored_trace
 from strategies.operators.dense import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_error import ordered_error
@@ -144,5 +145,5 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
         return ordered_error(factorised(matrix), problem.ordered)
     gram = problem.gram
     if gram is not None and merged.shape[0] > gram.shape[0]:
-        return factorised(matrix).gram_trace(gram)
+        return factored_trace(merged, factorised(matrix), gram)
     return error_trace(merged, matrix)

@@ -31,6 +31,8 @@ from strategies.search.progress import Progress, Report
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
 TRIALS = ("identity", "marginals")
+PLAIN = ("identity", "workload_itself")
+"""Families that no result of "auto" is above."""
 TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
@@ -167,15 +169,13 @@ class Portfolio:
         best = min(self.found, key=lambda strategy: strategy.loss)
         if self.problem.norm == "l1":
             return best
-        near = [one for one in self.found if one.loss <= best.loss * (1 + AS_GOOD)]
+        plain = [one.loss for one in self.found if one.method in PLAIN]  # the rule stands above
+        most = max(best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, self.own_loss()))
+        near = [one for one in self.found if one.loss <= most]
         least = min(one.matrix.shape[0] for one in near)
-        return (
-            best
-            if best.matrix.shape[0] == least
-            else min(
-                (one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss
-            )
-        )
+        if best.matrix.shape[0] == least:
+            return best
+        return min((one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss)
 
     @cached_property
     def certificate(self) -> Certificate:
