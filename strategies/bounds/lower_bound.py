@@ -190,5 +190,10 @@ def factor_bound(factor: Array, work: float = WORK) -> float:
 
 def steps_within(factor: Array, work: float) -> int:
     """Return how many updates of the weights a work allowance covers, at least two."""
+    return max(2, int(work / update_seconds(factor)))
+
+
+def update_seconds(factor: Array) -> float:
+    """Return the seconds of one update of the weights on the reference machine."""
     r, g = factor.shape
-    return max(2, int(work / (1e-4 + (4.0 * r**2 * g + 25.0 * r**3) / SPEED)))
+    return 1e-4 + (4.0 * r**2 * g + 25.0 * r**3) / SPEED

@@ -71,6 +71,9 @@ class Family:
     largest_if_ordered : int, optional
         Merged cells up to which the automatic portfolio tries it where cells are ordered, as for
         prefix sums: `strategies.methods.ordered` serves those above. None for any.
+    largest_far : int, optional
+        Merged cells up to which the automatic portfolio tries it where a result far below the
+        Identity's loss is known: descents from rows beside the Identity end above it.
     objectives : frozenset of {"total", "max"}
         The objectives it can minimise. For the worst row, a family of the total alone is asked
         for the total of rows weighted so that the worst count most, as a start for others.
@@ -85,6 +88,7 @@ class Family:
     share: float = 1.0
     largest_for_l1: int | None = None
     largest_if_ordered: int | None = None
+    largest_far: int | None = None
     objectives: frozenset[Objective] = TOTAL_ONLY
 
     def __post_init__(self) -> None:

@@ -37,6 +37,8 @@ TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
 """Merged cells above which searches over all of them are worth a trial first."""
+FAR = 0.5
+"""Share of the Identity's loss below which families that stay near it are not tried."""
 GAIN = 1e-6
 """Relative gain over the Identity that a trial must show."""
 TIE = 1e-9
@@ -111,6 +113,8 @@ class Portfolio:
             if self.found and time.monotonic() > deadline:
                 truncated = True
                 break
+            if self.is_far_below(family):
+                continue
             self.report(Progress(family.name, step, len(steps), self.best_loss))
             self.attempt(family, work)
             if self.is_optimal():
@@ -123,6 +127,13 @@ class Portfolio:
         best = self.smallest_of_the_best()
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
+
+    def is_far_below(self, family: Family) -> bool:
+        """Tell whether what is known is too good for a family that stays near the Identity."""
+        most, merging = family.largest_far, self.problem.merging
+        if most is None or merging is None or merging.n_groups <= most or not self.may_stop_early:
+            return False
+        return self.problem.is_total and self.best_loss < FAR * self.problem.merged_total
 
     def own_loss(self) -> float:
         """Return the loss of noise on each row of the workload itself, ``||W||² · rows``.
