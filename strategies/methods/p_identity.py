@@ -58,8 +58,9 @@ def p_identity(problem: Problem, search: Search) -> Operator:
 def rows_or_factor(problem: Problem) -> Array:
     """Return a factor of the workload's Gram; over many cells its rows, which cost no spectrum."""
     merged = problem.merged_workload
-    if merged is not None and merged.shape[1] > MANY_CELLS and is_explicit(merged):
-        if merged.shape[0] <= merged.shape[1]:
+    if merged is not None and is_explicit(merged):
+        q, g = merged.shape
+        if q <= g and g > MANY_CELLS:
             return merged.to_dense()
     if problem.factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")

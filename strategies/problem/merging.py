@@ -19,6 +19,7 @@ from strategies.operators import (
     Gram,
     Grouping,
     Identity,
+    Marginals,
     Operator,
     Product,
     as_operator,
@@ -96,7 +97,7 @@ class Merging:
         operator = as_operator(matrix, "matrix")
         if isinstance(operator, Identity):
             return Identity(operator.n, self.grouping.sizes) if self.is_trivial else self.grouping
-        return Product(operator, self.grouping)
+        return operator if self.is_trivial else Product(operator, self.grouping)
 
 
 def merge_columns(workload: Any) -> Merging:
@@ -117,7 +118,7 @@ def merge_columns(workload: Any) -> Merging:
     arrays hold one number per nonzero of W.
     """
     operator = as_operator(workload, "workload")
-    if operator.has_distinct_columns:
+    if operator.has_distinct_columns or tells_codes_apart(operator):
         return Merging(Grouping(np.arange(operator.shape[1]), operator.sizes))
     # columns i and j of W are equal where rows i and j of its Gram are
     form: Any = operator.array if isinstance(operator, Gram) else operator.compact()
@@ -130,6 +131,14 @@ def merge_columns(workload: Any) -> Merging:
     if not _columns_agree(form, grouping):
         grouping = Grouping(np.arange(operator.shape[1]), operator.sizes)
     return Merging(grouping)
+
+
+def tells_codes_apart(workload: Operator) -> bool:
+    """Tell whether tables of every attribute of several codes are asked for, each by itself."""
+    if not isinstance(workload, Marginals):
+        return False
+    asked = {i for chosen in workload.attribute_sets for i in chosen}
+    return all(i in asked or size == 1 for i, size in enumerate(workload.domain_sizes))
 
 
 def can_merge(workload: Operator) -> bool:
