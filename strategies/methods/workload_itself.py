@@ -21,6 +21,7 @@ from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import (
     Array,
     Dense,
+    Marginals,
     MemoryCapError,
     Norm,
     Operator,
@@ -52,6 +53,8 @@ class DistinctRows:
 
 def workload_itself(problem: Problem, search: Search) -> Operator:
     """Return the distinct rows of the workload with optimised weights."""
+    if isinstance(problem.workload, Marginals):
+        return weighted_tables(problem.workload, problem.norm)
     distinct = distinct_rows(problem)
     if problem.merging is None:
         weights = balanced_weights(distinct.counts, problem.norm)
@@ -60,8 +63,17 @@ def workload_itself(problem: Problem, search: Search) -> Operator:
     return problem.merging.invert(RowScaled(weights, distinct.rows))
 
 
+def weighted_tables(workload: Marginals, norm: Norm) -> Marginals:
+    """Return tables with the best weights: every column meets every table once."""
+    cells = np.array([float(count) for count in workload.cells])
+    weights = balanced_weights(cells * np.square(workload.weights), norm)
+    return Marginals(workload.domain_sizes, workload.attribute_sets, weights.tolist())
+
+
 def applies(problem: Problem) -> bool:
     """Tell whether the rows are at hand, and few enough where only row Grams can serve."""
+    if isinstance(problem.workload, Marginals):
+        return True
     merged = problem.merged_workload
     if merged is not None:
         return merged.prefers_sparse or merged.entries <= MOST_ENTRIES
