@@ -196,4 +196,4 @@ def steps_within(factor: Array, work: float) -> int:
 def update_seconds(factor: Array) -> float:
     """Return the seconds of one update of the weights on the reference machine."""
     r, g = factor.shape
-    return 1e-4 + (4.0 * r**2 * g + 25.0 * r**3) / SPEED
+    return float(1e-4 + (4.0 * r**2 * g + 25.0 * r**3) / SPEED)

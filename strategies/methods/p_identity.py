@@ -113,7 +113,7 @@ def cost(factor: Array, rows: Array) -> float:
     (r, g), p = factor.shape, len(rows)
     entries = np.count_nonzero(rows) if rows.size > MANY_ENTRIES else rows.size
     products = 2.0 * g * p * p + 6.0 * r * g * p
-    return step_seconds(products, int(entries) + p * g // 8) + PASSES * r * g
+    return float(step_seconds(products, int(entries) + p * g // 8) + PASSES * r * g)
 
 
 def applies(problem: Problem) -> bool:

@@ -18,7 +18,7 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals, residual_marginals
+from strategies.methods.marginals import joint_tables, marginals, residual_marginals
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.worst import weighted_rows
 from strategies.problem.problem import Problem
@@ -30,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     residual_marginals.FAMILY,
     kronecker_selections.FAMILY,
     marginals.FAMILY,
+    joint_tables.FAMILY,
     gaussian_optimal.FAMILY,
     workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,

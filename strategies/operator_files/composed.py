@@ -4,7 +4,16 @@ from strategies.operator_files.explicit import REAL
 from strategies.operator_files.reader import Node, Reader
 from strategies.operator_files.rule import Rule
 from strategies.operator_files.writer import Writer
-from strategies.operators import Kronecker, Partition, Product, RowScaled, Scaled, Stack, Transposed
+from strategies.operators import (
+    JointTables,
+    Kronecker,
+    Partition,
+    Product,
+    RowScaled,
+    Scaled,
+    Stack,
+    Transposed,
+)
 
 
 def write_scaled(operator: Scaled, writer: Writer) -> Node:
@@ -44,6 +53,11 @@ def read_partition(data: Node, reader: Reader) -> Partition:
     return Partition(reader.operators(data["blocks"]))
 
 
+def read_joint_tables(data: Node, reader: Reader) -> JointTables:
+    """Read tables of several kinds, which the structure checks."""
+    return JointTables(reader.operators(data["blocks"]))
+
+
 def write_kronecker(operator: Kronecker, writer: Writer) -> Node:
     """Write the factors in order."""
     return {"factors": [writer.operator(factor) for factor in operator.factors]}
@@ -79,6 +93,7 @@ COMPOSED = (
     Rule("row_scaled", RowScaled, write_row_scaled, read_row_scaled, ("weights", "inner")),
     Rule("stack", Stack, write_stack, read_stack, ("blocks",)),
     Rule("partition", Partition, write_stack, read_partition, ("blocks",)),
+    Rule("joint_tables", JointTables, write_stack, read_joint_tables, ("blocks",)),
     Rule("kronecker", Kronecker, write_kronecker, read_kronecker, ("factors",)),
     Rule("product", Product, write_product, read_product, ("left", "right")),
     Rule("transposed", Transposed, write_transposed, read_transposed, ("inner",)),

@@ -13,6 +13,7 @@ from mrf_matrix.mechanisms.rounding.entries import is_integral
 from strategies.operators import (
     Dense,
     Grouping,
+    JointTables,
     Kronecker,
     Marginals,
     Operator,
@@ -127,6 +128,12 @@ def _(operator: Stack, factor: float) -> IntegerForm:
 def _(operator: Partition, factor: float) -> IntegerForm:
     forms = [integer_form(block, factor) for block in operator.blocks]
     return _joined(Partition([form.matrix for form in forms]), forms)
+
+
+@integer_form.register
+def _(operator: JointTables, factor: float) -> IntegerForm:
+    forms = [integer_form(block, factor) for block in operator.blocks]
+    return _joined(JointTables([form.matrix for form in forms]), forms)
 
 
 @integer_form.register
