@@ -33,6 +33,8 @@ from mrf_matrix.estimators import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
     DenilForestClassifier,
+    FederatedForestClassifier,
+    ForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -77,9 +79,11 @@ MADE = {
     "label choices": lambda: SmoothSensitivityForestClassifier(DOMAIN, label_rule="count", **TREES),
     "pure": lambda: PureForestClassifier(DOMAIN, n_leaves=2, **GROWN),
     "midpoints": lambda: SimplifiedBreimanForestClassifier(DOMAIN, n_leaves=2, **GROWN),
+    "any source": lambda: ForestClassifier(DOMAIN, random_state=0),
     "Breiman": lambda: BreimanForestClassifier(DOMAIN, **GROWN),
     "Denil": lambda: DenilForestClassifier(DOMAIN, **GROWN),
     "Bernoulli": lambda: BernoulliForestClassifier(DOMAIN, **GROWN),
+    "federated": lambda: FederatedForestClassifier(DOMAIN, n_clients=2, **GROWN),
 }
 NO_CLAIM = {"ComparisonForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
