@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from reprlib import repr as short
-from typing import Any
 
 from strategies.methods import (
     common_refinement,
@@ -84,7 +83,7 @@ def requested_families(
     return able
 
 
-def requested_family(method: Any) -> Family:
+def requested_family(method: object) -> Family:
     """Return a family by name, or a `Family` itself; refuse what is neither."""
     known = {family.name: family for family in FAMILIES}
     if isinstance(method, Family):

@@ -12,10 +12,10 @@ convex in log w, so one descent finds it.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
+from scipy import sparse
 
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import (
@@ -138,7 +138,7 @@ def optimised_weights(distinct: DistinctRows, norm: Norm, work: float) -> Array:
 
 
 def smoothed_loss(
-    logs: Array, powers: Any, counts: Array, power: int, sharpness: float
+    logs: Array, powers: Array | sparse.csr_array, counts: Array, power: int, sharpness: float
 ) -> tuple[float, Array]:
     """Return the log of the loss bound at weights ``exp(logs)``, and its gradient.
 

@@ -67,7 +67,7 @@ class Merging:
         """Whether no two columns are equal: groups and cells are the same."""
         return self.n_groups == self.grouping.shape[1]
 
-    def apply(self, workload: Any) -> Operator:
+    def apply(self, workload: object) -> Operator:
         """Return W' with ``W = W' G``: one column a group."""
         operator = as_operator(workload, "workload")
         if self.is_trivial:
@@ -77,7 +77,7 @@ class Merging:
             return Gram(operator.array[np.ix_(first, first)])
         return as_operator(operator.compact()[:, first], "workload")
 
-    def average(self, matrix: Any) -> Operator:
+    def average(self, matrix: object) -> Operator:
         """Return the strategy over the groups whose columns are the means of each group's.
 
         ``X A = W`` implies ``X A G⁺ G = W``, so its error is never larger, nor its norm.
@@ -92,7 +92,7 @@ class Merging:
         shares = sparse.diags_array(1.0 / self.grouping.counts) @ self.grouping.to_sparse()
         return as_operator(operator.compact() @ shares.T)
 
-    def invert(self, matrix: Any) -> Operator:
+    def invert(self, matrix: object) -> Operator:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
         operator = as_operator(matrix, "matrix")
         if isinstance(operator, Identity):
@@ -100,7 +100,7 @@ class Merging:
         return operator if self.is_trivial else Product(operator, self.grouping)
 
 
-def merge_columns(workload: Any) -> Merging:
+def merge_columns(workload: object) -> Merging:
     """Find the groups of cells whose columns of the workload are equal, entry for entry.
 
     Parameters

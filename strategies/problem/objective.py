@@ -9,7 +9,7 @@ groups are left for a method to know.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class Aim:
     groups: Groups | None = None
 
     @classmethod
-    def of(cls, workload: Operator, objective: Any, groups: Any) -> "Aim":
+    def of(cls, workload: Operator, objective: object, groups: object) -> "Aim":
         """Check an objective and labels of groups, or refuse by name."""
         if objective not in OBJECTIVES:
             raise ValueError(
@@ -81,7 +81,7 @@ class Aim:
         return float(sums.max())
 
 
-def checked_groups(groups: Any, rows: int) -> Groups:
+def checked_groups(groups: object, rows: int) -> Groups:
     """Return labels as numbers from 0 without gaps, or refuse by name."""
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -93,7 +93,7 @@ def checked_groups(groups: Any, rows: int) -> Groups:
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
 
 
-def checked_weights(weights: Any, rows: int) -> Array:
+def checked_weights(weights: object, rows: int) -> Array:
     """Return weights of rows as floats, or refuse by name."""
     values = real_array("weights", weights, 1).astype(np.float64)
     if len(values) != rows:
@@ -107,7 +107,7 @@ def checked_weights(weights: Any, rows: int) -> Array:
     return values
 
 
-def weighted(workload: Operator, weights: Any) -> Operator:
+def weighted(workload: Operator, weights: object) -> Operator:
     """Return ``diag(√ω) W`` with the workload's structure kept.
 
     Raises

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, fits
 from strategies.operators.masks.energies import Energies, structure_energies
@@ -38,11 +37,11 @@ class Problem:
     @classmethod
     def of(
         cls,
-        workload: Any,
+        workload: object,
         norm: Norm = "l1",
         objective: Objective = "total",
-        weights: Any = None,
-        groups: Any = None,
+        weights: object = None,
+        groups: object = None,
     ) -> "Problem":
         """Check a workload and merge its equal columns where they can be enumerated.
 
@@ -73,7 +72,7 @@ class Problem:
         """Whether the loss is the sum over all rows: it depends on the workload's Gram alone."""
         return self.aim.objective == "total"
 
-    def summed(self, weights: Any = None) -> "Problem":
+    def summed(self, weights: object = None) -> "Problem":
         """Return the problem of the rows' total error, with weights on top of its own."""
         workload = self.workload if weights is None else weighted(self.workload, weights)
         return replace(self, workload=workload, aim=Aim())

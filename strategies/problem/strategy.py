@@ -126,7 +126,7 @@ class Strategy:
         """Pickle the bound instead of the workload, which may hold a user's test records."""
         return self.__dict__ | {"certificate": partial(float, self.lower_bound)}
 
-    def row_errors(self, workload: Any) -> Array:
+    def row_errors(self, workload: object) -> Array:
         """Return ``sensitivity**2 * ||(W A⁺)_r||²`` of every row of a workload, shape (q,).
 
         Without weights, whatever the objective.

@@ -19,8 +19,6 @@ How a structure plugs in
 3. Row Grams ``A Aᵀ`` and ``W Aᵀ``, which need nothing of length n.
 """
 
-from typing import Any
-
 from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
@@ -39,12 +37,12 @@ BY_TRIANGLE = 1000
 
 
 def evaluate(
-    workload: Any,
-    matrix: Any,
+    workload: object,
+    matrix: object,
     norm: Norm = "l1",
     objective: Objective = "total",
-    weights: Any = None,
-    groups: Any = None,
+    weights: object = None,
+    groups: object = None,
 ) -> Strategy:
     """Return any matrix as a strategy for a workload: its sensitivity, loss and certificate.
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from numbers import Real
 from reprlib import repr as short
-from typing import Any
 
 import numpy as np
 
@@ -29,14 +28,14 @@ DEFAULT_ORDERED = 24.0
 
 
 def select(
-    workload: Any,
+    workload: object,
     norm: Norm = "l1",
     method: str | Family | Sequence[str | Family] = "auto",
     random_state: int | np.random.Generator | None = None,
     *,
     objective: Objective = "total",
-    weights: Any = None,
-    groups: Any = None,
+    weights: object = None,
+    groups: object = None,
     time_limit: float | None = None,
     memory_limit: int | None = None,
     progress: bool | Report | None = None,
@@ -125,7 +124,7 @@ def checked_time_limit(seconds: float) -> float:
     return float(seconds)
 
 
-def checked_generator(random_state: Any) -> np.random.Generator:
+def checked_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
     """Return a generator from a seed, a generator or None, or refuse."""
     try:
         return np.random.default_rng(random_state)
