@@ -37,12 +37,15 @@ class Search:
     select : callable
         From a smaller workload and a work allowance to the best strategy for it: what a family
         asks that puts strategies of parts together.
+    limit : float, optional
+        Work of the whole portfolio, the allowance of one family where it is not run in one.
     """
 
     starts: tuple[Operator, ...] = ()
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     work: float = 1.0
     select: Callable[[Operator, float], Operator] = no_selection
+    limit: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,10 +93,9 @@ def kronecker_selections(problem: Problem, search: Search) -> Operator:
 
 
 def product_of_selections(workload: Kronecker, search: Search) -> Kronecker:
-    """Return the product of the factors' own selections."""
+    """Return the product of the factors' own selections, each as good as alone in the same time."""
     grams = [factor.gram_dense() for factor in workload.factors]
-    different = len({gram.tobytes() for gram in grams})
-    parts = Parts(search, search.work / different)
+    parts = Parts(search, search.limit)
     pairs = zip(grams, workload.factors, strict=True)
     return Kronecker([parts.best(gram, factor) for gram, factor in pairs])
 

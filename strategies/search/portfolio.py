@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -101,6 +102,10 @@ class Portfolio:
     may_stop_early: bool = False
     found: list[Strategy] = field(default_factory=list, init=False)
     tried: list[Candidate] = field(default_factory=list, init=False)
+    first_generator: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first_generator", deepcopy(self.generator))
 
     def run(self) -> Strategy:
         """Search with every family in turn, polish, and return the best strategy."""
@@ -243,7 +248,7 @@ class Portfolio:
         """Let one family search; a failure for size or rank becomes a note."""
         began = time.monotonic()
         try:
-            search = Search(self.starts(family), self.generator, work, self.select_part)
+            search = Search(self.starts(family), self.generator, work, self.select_part, self.limit)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.assessed(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
@@ -258,10 +263,13 @@ class Portfolio:
         self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
 
     def select_part(self, workload: Operator, work: float) -> Operator:
-        """Return the best strategy found for a part of the workload, such as one factor."""
+        """Return the best strategy found for a part of the workload, such as one factor.
+
+        With the randomness that a search for the part alone begins with.
+        """
         problem = Problem.of(workload, self.problem.norm)
-        able = requested_families("auto", problem)
-        return Portfolio(problem, able, self.generator, work, lambda event: None).run().matrix
+        able, own = requested_families("auto", problem), deepcopy(self.first_generator)
+        return Portfolio(problem, able, own, work, lambda event: None, True).run().matrix
 
     def problem_of(self, family: Family) -> Problem:
         """Return the problem, or one of total error near it where a family knows no other."""

@@ -10,7 +10,7 @@ import numpy as np
 from strategies.methods.family import Family
 from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
 from strategies.methods.registry import requested_families
-from strategies.operators import Norm, memory_cap
+from strategies.operators import Kronecker, Norm, memory_cap
 from strategies.operators.base.threads import one_thread
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
@@ -107,8 +107,9 @@ def select(
 
 def default_limit(problem: Problem) -> float:
     """Return the seconds of work for a problem when the user names none."""
-    if problem.merging is None:
-        return DEFAULT_BEYOND_CELLS
+    if problem.merging is None:  # a product's factors get what each would get alone
+        product = isinstance(problem.workload, Kronecker)
+        return DEFAULT_TIME_LIMIT if product else DEFAULT_BEYOND_CELLS
     if problem.ordered is None:
         return DEFAULT_TIME_LIMIT
     n = min(problem.ordered.n, LARGEST_DENSE)
