@@ -250,7 +250,7 @@ class Portfolio:
         try:
             search = Search(self.starts(family), self.generator, work, self.select_part, self.limit)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
-            strategy, note = self.assessed(family, matrix)
+            strategy, note = self.best_form(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:
                 raise
@@ -283,7 +283,7 @@ class Portfolio:
         """The total error of rows weighted so that the worst count most."""
         return total_near(self.problem)
 
-    def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
+    def best_form(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""
         merging = self.problem.merging
         if merging is None or merging.is_trivial:

@@ -62,7 +62,7 @@ def joint_tables(problem: Problem, search: Search) -> Operator:
     lowest, best = min(ends, key=lambda end: end[0])
     if lowest > known - GAIN:
         return start
-    return stacked(start, energies, without_small(best, cover))
+    return stack_of_tables(start, energies, without_small(best, cover))
 
 
 def joint_cover(tables: Marginals, energies: Energies) -> SparseCover:
@@ -80,7 +80,7 @@ def without_small(weights: Array, cover: SparseCover) -> Array:
     return kept if (cover.eigenvalues(kept**2) > 0).all() else weights
 
 
-def stacked(tables: Marginals, energies: Energies, weights: Array) -> Operator:
+def stack_of_tables(tables: Marginals, energies: Energies, weights: Array) -> Operator:
     """Return the tables and the residual marginals of positive weight."""
     count, sizes = len(tables.weights), energies.sizes
     shares = weights[count:] / column_costs(energies)
