@@ -30,10 +30,12 @@ def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list
 
 def exact_number(
     ctx: click.Context, param: click.Parameter, value: str | None
-) -> Fraction | float | None:
-    """Parse a positive budget as it is written: 1, 0.5, 1/3."""
+) -> Fraction | float | str | None:
+    """Parse a positive budget as it is written: 1, 0.5, 1/3; "auto" where targets decide it."""
     if value is None:
         return None
+    if value == "auto" and "target_rms" in {option.name for option in ctx.command.params}:
+        return value
     try:
         number = Fraction(value) if "/" in value else float(value)
     except (ValueError, ZeroDivisionError) as error:

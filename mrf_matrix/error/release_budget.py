@@ -5,6 +5,7 @@ integers under integer noise, whose exact variance falls as the budget grows: th
 found by bisection and rounded up, so that the targets hold for what is really released.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor, log10
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.error.expected_error import ExpectedError, expected_error
+from mrf_matrix.error.expected_error import expected_error
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
 DIGITS = 6
@@ -66,8 +67,20 @@ def smallest_release_budget(
 
     def holds(amount: Fraction) -> bool:
         repriced: Any = {name: amount}
-        return meets(error.at(**repriced), limits)
+        return bool((error.at(**repriced).row_rms <= limits).all())
 
+    amount = least_amount(holds)
+    return PureDP(amount) if norm == "l1" else ZCDP(amount)
+
+
+def least_amount(holds: Callable[[Fraction], bool]) -> Fraction:
+    """Return the least ε or ρ at which something holds that holds at all larger ones, rounded up.
+
+    Examples
+    --------
+    >>> float(least_amount(lambda amount: amount >= Fraction(1, 3)))
+    0.333334
+    """
     low = high = 1.0
     while not holds(Fraction(high)):
         low, high = high, 2 * high  # ends: noise vanishes at the smallest scale of a law
@@ -76,13 +89,7 @@ def smallest_release_budget(
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(Fraction(middle)) else (middle, high)
-    amount = rounded_up(high)
-    return PureDP(amount) if norm == "l1" else ZCDP(amount)
-
-
-def meets(error: ExpectedError, limits: NDArray[np.float64]) -> bool:
-    """Tell whether every row's expected error is within its limit."""
-    return bool((error.row_rms <= limits).all())
+    return rounded_up(high)
 
 
 def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
@@ -97,15 +104,15 @@ def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
     return ceil(Fraction(value) / unit) * unit
 
 
-def checked_targets(targets: Any, rows: int) -> NDArray[np.float64]:
+def checked_targets(targets: Any, rows: int, name: str = "targets") -> NDArray[np.float64]:
     """Return a positive target for every row, or refuse by name."""
     limits = np.asarray(targets, dtype=np.float64)
     if limits.ndim == 0:
         limits = np.full(rows, float(limits))
     if limits.shape != (rows,):
-        raise ValueError(f"targets has shape {limits.shape}: expected one for each of {rows} rows.")
+        raise ValueError(f"{name} has shape {limits.shape}: expected one for each of {rows} rows.")
     if not (limits > 0).all() or not np.isfinite(limits).any():
         raise ValueError(
-            "targets: expected positive root mean squared errors, at least one of them finite."
+            f"{name}: expected positive root mean squared errors, at least one of them finite."
         )
     return limits

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from mrf_matrix.estimators.prediction.private_tables import PrivateTables
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.shared.spending import Bill
-from mrf_matrix.planning.plans.plan_of import Measuring, PublicForests
+from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.plan_of import PublicForests
 
 
 @dataclass(frozen=True, eq=False)

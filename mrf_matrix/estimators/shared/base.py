@@ -12,7 +12,7 @@ from mrf_matrix.estimators.shared.needs_records import NeedsRecords
 from mrf_matrix.estimators.shared.spending import Bill, Budget, bill_of
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
-from mrf_matrix.planning.plans.plan_of import Measuring
+from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.voting.voting import vote_shares
 
 Array = NDArray[np.float64]

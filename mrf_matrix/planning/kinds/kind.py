@@ -12,18 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP, calibrate
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    CellCounts,
+    LeafCounts,
+    Mechanism,
+    NoiseLaw,
+    PureDP,
+    calibrate,
+)
 from mrf_matrix.planning.kinds.table_source import TableSource
 from strategies import Strategy
-from strategies.operators import Operator, RowScaled
+from strategies.operators import Operator
 
 Budget = PureDP | ZCDP
+Law = type[NoiseLaw] | None
 Codes = NDArray[np.int32]
 Array = NDArray[np.float64]
 
 OF_TREES = (
     "max_depth", "n_trees", "n_ensembles", "max_features", "splits", "strategy", "allocation",
-    "voting", "time_limit",
+    "voting", "time_limit", "budget_shares",
 )  # fmt: skip
 
 
@@ -104,16 +113,6 @@ class Kind:
         """Return the weight votes of queries as a workload over the private table."""
         raise NotImplementedError
 
-    def weighed(self, workload: Operator, multiplicity: NDArray[np.int64]) -> Operator:
-        """Return the workload that a strategy is chosen for, rows as often as they are asked.
-
-        Rows are scaled by the root of their multiplicity, which gives the same ``WᵀW``, and so
-        the same best strategy, as repeating them.
-        """
-        if self.releases_leaves or (multiplicity == 1).all():
-            return workload
-        return RowScaled(np.sqrt(multiplicity.astype(np.float64)), workload)
-
     def places(
         self, ensemble: Ensemble, codes: Codes, coins: np.random.Generator
     ) -> tuple[Codes, tuple[int, ...]]:
@@ -146,16 +145,16 @@ class Kind:
         return source.cells(ensemble.features)
 
     def mechanism(
-        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str
+        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> Mechanism:
         """Return the noise that a strategy of the workload needs on this table."""
-        return calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+        return calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
 
     def baseline(
-        self, workload: Operator, budget: Budget, neighboring: str
+        self, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> tuple[Operator, Mechanism]:
         """Return what is measured in place of a strategy, and its noise.
 
         Only of kinds that choose none (`chooses_strategies`).
         """
-        return workload, calibrate(workload, budget, neighboring=neighboring)
+        return workload, calibrate(workload, budget, neighboring=neighboring, law=law)

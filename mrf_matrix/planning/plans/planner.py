@@ -9,13 +9,16 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
+from mrf_matrix.planning.plans.measuring import AUTO, Measuring
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import AUTO, Design, Measuring, plan_of
+from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.planning.plans.targets import within_targets
 
 
 def plan(
@@ -37,6 +40,12 @@ def plan(
     blocks: Any = None,
     allocation: str = "matrix",
     strategy: Any = "auto",
+    objective: str = "total",
+    weights: Any = None,
+    groups: Any = None,
+    optimise_for: str = "leaves",
+    target_rms: Any = None,
+    law: type[NoiseLaw] | None = None,
     voting: str | None = None,
     queries: Any = None,
     n_classes: int | None = None,
@@ -56,10 +65,13 @@ default="training"
         `PosteriorForestClassifier` and `PrivateNaiveBayesClassifier` release.
     epsilon, rho : positive number
         At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
+        With `target_rms` the least is found: neither, or "auto" for the one that is wanted.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
-        The design, as the classifiers take it. With the same integer `random_state` it is the
-        same forest as theirs. ``n_trees="auto"`` is what the classifier takes.
+        The design, as the classifiers take it; `budget_shares` may be "equal", "total" or "max":
+        what is least, the ensembles' errors added up or the largest. With the same integer
+        `random_state` it is the same forest as theirs. ``n_trees="auto"`` is what the classifier
+        takes.
     n_blocks, blocks
         The design of a posterior forest, as its classifier takes it. All other parameters of the
         design stay at their defaults in that mode.
@@ -67,6 +79,20 @@ default="training"
         "per_tree" and "disjoint" ("training") or "per_query" ("subsample"): the baselines.
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
+    objective : {"total", "max"}, default="total"
+        Which squared error strategies make small: of all answers, or of the worst answer or
+        group. Error, bound and ratio of the plan are of that; see `strategies.select`.
+    weights, groups : array-like, optional
+        A weight of the squared error, and for "max" an integer label, of every answer: of the
+        leaves of all ensembles, or of the `queries` as they are given.
+    optimise_for : {"leaves", "votes"}, default="leaves"
+        In training: "votes" chooses strategies for the weight votes of all cells, ``TᵀT``.
+    target_rms : float or array-like, optional
+        Largest root mean squared error of every answer in a class, in records, under the exact
+        discrete noise: the plan has the least budget found that keeps it, and `Plan.budget_bound`.
+    law : subclass of NoiseLaw, optional
+        Noise of one's own, see `mrf_matrix.mechanisms.calibrate`: the release says "claim by
+        NAME, unverified". Not in the modes of tables, whose blocks are chosen for proved noise.
     voting : str, optional
         As in the classifiers: hard in training, weight in prediction and subsample unless told,
         posterior and product in the modes of tables.
@@ -109,8 +135,11 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     """
     kind = kind_of(mode, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
-    budget = budget_or_default(epsilon, rho)
-    measuring = Measuring(budget, neighboring, budget_shares, strategy, time_limit)
+    budget = budget_or_default(epsilon, rho) if target_rms is None else _sought(epsilon, rho)
+    measuring = Measuring(
+        budget, neighboring, budget_shares, strategy, time_limit, None, objective, weights,
+        groups, optimise_for, target_rms, law,
+    )  # fmt: skip
     measuring.check()
     trees = kind.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
     design = _design(
@@ -121,11 +150,23 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         BlockChoice(n_blocks, blocks),
         measuring,
     )
-    return plan_of(
+    made = plan_of(
         kind, schema, design, measuring, structure_generator(random_state), queries=queries,
         n_classes=_classes(schema, n_classes),
         n_records=None if n_records is None else whole_number("n_records", n_records),
     )  # fmt: skip
+    return made if made.target_rms is None else within_targets(made, made.target_rms)
+
+
+def _sought(epsilon: Any, rho: Any) -> PureDP | ZCDP:
+    """Return a budget of the kind that is sought for targets."""
+    told = [one for one in (epsilon, rho) if one is not None]
+    if len(told) > 1 or any(not isinstance(one, str) or one != AUTO for one in told):
+        raise ValueError(
+            f"epsilon={shown(epsilon)} and rho={shown(rho)} with target_rms, which says what the "
+            f"budget is for: expected epsilon='auto' or rho='auto', or neither."
+        )
+    return PureDP(1) if rho is None else ZCDP(1)
 
 
 def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring) -> Design:
@@ -137,15 +178,15 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
         )
     if kind.grows_trees:
         return trees
-    given: dict[str, Any] = {**vars(trees), "budget_shares": measuring.budget_shares}
-    usual: dict[str, Any] = {**vars(EnsembleDesign()), "budget_shares": None}
+    given: dict[str, Any] = {**vars(trees), **vars(measuring)}
+    usual: dict[str, Any] = {**vars(EnsembleDesign()), **vars(Measuring(measuring.budget))}
+    for own in ("neighboring", "time_limit"):
+        del given[own], usual[own]
     strange = [
         name
         for name, value in given.items()
         if not (value is usual[name] or (np.ndim(value) == 0 and value == usual[name]))
     ]
-    if not isinstance(measuring.strategy, str) or measuring.strategy != "auto":
-        strange.append("strategy")
     if strange:
         raise ValueError(
             f"{', '.join(strange)} in mode={kind.name!r}: its trees are tables of blocks, measured "
