@@ -7,6 +7,7 @@ from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggreg
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.blocks.block_part import BlockPart
 
@@ -41,6 +42,8 @@ PosteriorForestClassifier
     ------
     TypeError
         If it is neither a search nor a plan.
+    ValueError
+        If its noise is of a law of one's own, under which no classifier measures.
 
     Notes
     -----
@@ -59,6 +62,7 @@ PosteriorForestClassifier
     """
     if isinstance(design, Tuning):
         chosen = design.best if trial is None else trial
+        _check_law(design.request["law"])
         domain, given = design.request["domain"], {**design.params_of(chosen), **changes}
         return CLASSIFIERS[design.mode_of(chosen)](domain, **given)
     if not isinstance(design, Plan):
@@ -66,7 +70,17 @@ PosteriorForestClassifier
             f"design is of type {type(design).__name__}: expected a Tuning (from tune) or a Plan "
             f"(from plan)."
         )
+    mechanism = design.parts[0].mechanism
+    _check_law(None if mechanism.is_proved else type(mechanism.law))
     return CLASSIFIERS[design.mode](design.domain, **{**_settings(design), **changes})
+
+
+def _check_law(law: type[NoiseLaw] | None) -> None:
+    if law is not None:
+        raise ValueError(
+            f"law={law.__name__}: classifiers measure under proved laws only. Expected a plan with "
+            f"law=None, or measure this one by its own release(...)."
+        )
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
@@ -91,5 +105,8 @@ def _settings(plan: Plan) -> dict[str, Any]:
     if "voting" in plan.kind.parameters:
         settings |= {"allocation": plan.allocation, "voting": plan.voting}
     if plan.kind.chooses_strategies and not plan.kind.answers_queries:
-        settings["strategy"] = [part.strategy for part in plan.parts]
+        settings["strategy"] = [
+            part.strategy if part.aim.is_plain or part.strategy is None else part.strategy.matrix
+            for part in plan.parts
+        ]
     return settings

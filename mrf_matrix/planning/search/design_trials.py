@@ -1,7 +1,8 @@
 """Designs of a search tried one after the other, as long as there is time."""
 
 from contextlib import nullcontext
-from math import nan
+from dataclasses import replace
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,32 @@ class DesignTrials:
         self.n_forests, self.max_bytes = n_forests, max_bytes
         self.max_release_seconds, self.clock = max_release_seconds, clock
 
-    def run(self, group: list[Design]) -> list[Trial]:
-        """Try designs that share their plans; return those for which there was time."""
+    def run(self, group: list[Design], quick: bool = False) -> list[Trial]:
+        """Try designs that share their plans; return those for which there was time.
+
+        Parameters
+        ----------
+        group : list of dict
+        quick : bool
+            Measure cells, without a search for a strategy, and judge the design without noise too.
+        """
         if self.clock.is_over:  # dispatched before, begun after the limit
             return []
         started = self.clock.now()
         shared = {name: value for name, value in group[0].items() if name != "voting"}
         try:
             with nullcontext() if self.max_bytes is None else memory_cap(self.max_bytes):
-                return self._trials(group, shared, started)
+                return self._trials(group, shared, started, quick)
         except ValueError as impossible:  # this design cannot be; the others may
             seconds = self.clock.now() - started
-            return [_refused(design, str(impossible), seconds) for design in group]
+            return [
+                replace(_refused(design, str(impossible), seconds), searched=not quick)
+                for design in group
+            ]
 
-    def _trials(self, group: list[Design], shared: Design, started: float) -> list[Trial]:
+    def _trials(
+        self, group: list[Design], shared: Design, started: float, quick: bool
+    ) -> list[Trial]:
         seed = self.fixed["random_state"]
         trials: list[Trial] = []
         mode = mode_of(shared, self.fixed["mode"])
@@ -65,18 +78,20 @@ class DesignTrials:
                 continue
             if kind.voting_is_measured or not plans:
                 given = {**self.fixed, **shared, "mode": mode, "voting": kind.voting}
+                if quick:
+                    given["strategy"] = "identity"
                 plans = [
                     plan(self.domain, **{**given, "random_state": seed + number})
                     for number in range(self.n_forests)
                 ]
             try:
                 voted = [one.voted_by(kind.voting) for one in plans]
-                trials.append(self._trial(design, voted, started))
+                trials.append(self._trial(design, voted, started, quick))
             except ValueError as unjudged:
                 trials.append(_refused(design, str(unjudged), self.clock.now() - started))
         return trials
 
-    def _trial(self, design: Design, plans: list[Plan], started: float) -> Trial:
+    def _trial(self, design: Design, plans: list[Plan], started: float, quick: bool) -> Trial:
         first = plans[0]
         largest = max(size.nbytes for size in first.array_sizes)
         note = ""
@@ -85,7 +100,9 @@ class DesignTrials:
             note = f"the release takes {first.seconds:.3g} s, above max_release_seconds={limit:g}"
         if self.max_bytes is not None and largest > self.max_bytes:
             note = f"an array takes {largest} bytes, above max_bytes={self.max_bytes}"
-        value = float("inf") if note else float(np.mean([self.objective(one) for one in plans]))
+        value, floor = inf if note else self._mean(plans), -inf
+        if quick and not note:
+            floor = self._mean([one.at(**{one.budget.parameter: inf}) for one in plans])
         return Trial(
             design=design,
             value=value,
@@ -95,8 +112,13 @@ class DesignTrials:
             nbytes=largest,
             seconds=self.clock.now() - started,
             note=note,
+            floor=floor,
+            searched=not quick,
         )
+
+    def _mean(self, plans: list[Plan]) -> float:
+        return float(np.mean([self.objective(one) for one in plans]))
 
 
 def _refused(design: Design, note: str, seconds: float) -> Trial:
-    return Trial(design, float("inf"), float("nan"), 0, 0, 0, seconds, note)
+    return Trial(design, inf, nan, 0, 0, 0, seconds, note)

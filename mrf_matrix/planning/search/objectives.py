@@ -18,8 +18,8 @@ r"""What a search for a design minimises: functions of a `Plan`, none of which s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from mrf_matrix.planning.accuracy.expected_accuracy import (
     DataPrior,
     ImaginedData,
     accuracies,
-    imagined_votes,
 )
 from mrf_matrix.planning.accuracy.imagined_posterior import posterior_probabilities
 from mrf_matrix.planning.accuracy.target_prior import TargetPrior
@@ -38,7 +37,11 @@ OBJECTIVES = ("accuracy", "flip", "error", "bound")
 
 
 class Objective(Protocol):
-    """A function of a plan, smaller for better designs; infinite for designs out of question."""
+    """A function of a plan, smaller for better designs; infinite for designs out of question.
+
+    Where it says ``has_floor = True``, the value of a plan without noise is one that no strategy
+    is below, up to `tolerance`: designs are then ruled out by it, without a search.
+    """
 
     @property
     def name(self) -> str:
@@ -82,6 +85,11 @@ class ExpectedLoss:
     seed: int = 0
     name: str = "expected_loss"
     tolerance: float = 0.01
+    _imagined: dict[object, ImaginedData] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    has_floor: ClassVar[bool] = True
 
     def __call__(self, plan: Plan) -> float:
         """Return the expected share of wrong labels."""
@@ -95,7 +103,20 @@ class ExpectedLoss:
             )
         losses = []
         for number, prior in enumerate(self.priors):
-            imagined = ImaginedData(
+            imagined = self._data(plan, number, prior)
+            generator = np.random.default_rng([self.seed, number, 2])
+            if not plan.kind.votes_add:
+                votes = posterior_probabilities(plan, imagined, generator)
+            else:
+                votes = imagined.votes(plan, generator)[plan.voting]
+            losses.append(1 - accuracies(votes, imagined, generator).mean())
+        return float(np.mean(losses))
+
+    def _data(self, plan: Plan, number: int, prior: DataPrior) -> ImaginedData:
+        """Return what is imagined under a prior, the same for all designs."""
+        key = (plan.domain, plan.n_classes, plan.n_records, number)
+        if key not in self._imagined:
+            self._imagined[key] = ImaginedData(
                 plan.domain,
                 plan.n_classes,
                 plan.n_records or 1,
@@ -104,13 +125,7 @@ class ExpectedLoss:
                 self.n_queries,
                 self.seed + 1000 * number,
             )
-            generator = np.random.default_rng([self.seed, number, 2])
-            if not plan.kind.votes_add:
-                votes = posterior_probabilities(plan, imagined, generator)
-            else:
-                votes = imagined_votes(plan, imagined, generator)[plan.voting]
-            losses.append(1 - accuracies(votes, imagined, generator).mean())
-        return float(np.mean(losses))
+        return self._imagined[key]
 
 
 @dataclass(frozen=True)
@@ -187,6 +202,8 @@ class LipschitzBound:
     name: str = "excess_error_bound"
     tolerance: float = 0.0
 
+    has_floor: ClassVar[bool] = True
+
     def __call__(self, plan: Plan) -> float:
         """Return the bound, at most on the most ensembles' worst tree; it may exceed 1."""
         _needs_records(plan, self.name)
@@ -237,7 +254,7 @@ def as_objective(objective: Any, **options: Any) -> Objective:
         "bound": LipschitzBound,
     }
     if isinstance(objective, str) and objective in kinds:
-        able = [one.name for one in fields(kinds[objective]) if one.name != "name"]
+        able = [one.name for one in fields(kinds[objective]) if one.init and one.name != "name"]
         if strange := sorted(set(options) - set(able)):
             raise ValueError(
                 f"objective_options holds {', '.join(strange)}: expected parameters of objective "
@@ -268,8 +285,6 @@ def leaves_per_tree(plan: Plan) -> list[float]:
 
 def relative_noise(plan: Plan) -> float:
     """Return the rms error of a vote over the records behind it (its share, without N)."""
-    from dataclasses import replace
-
     known = plan if plan.n_records is not None else replace(plan, n_records=1)
     behind = known.vote_records
     ratio = np.sqrt(plan.vote_variances) / np.maximum(behind, 1e-300)

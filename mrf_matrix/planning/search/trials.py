@@ -37,6 +37,11 @@ class Trial:
         Why it was refused, or not tried.
     stopped : bool
         Not tried: the time of the search was over. Its figures are unknown.
+    floor : float
+        The objective without any noise, where it was asked: no strategy is below it.
+    searched : bool
+        Whether a strategy was sought. Otherwise cells are measured, and the floor is above what
+        others reach (or the time was over): see the note.
     """
 
     design: dict[str, Any]
@@ -48,6 +53,8 @@ class Trial:
     seconds: float
     note: str = ""
     stopped: bool = False
+    floor: float = -inf
+    searched: bool = True
 
     @property
     def key(self) -> str:

@@ -135,10 +135,15 @@ class Tuning:
         ----------
         first, second : str
             Figures of `Trial` to be small: "value", "rms_per_vote", "measurements", "leaves",
-            "nbytes" or "seconds". Designs that have no such figure are left out.
+            "nbytes" or "seconds". Designs that have no such figure, or were ruled out before a
+            strategy was sought, are left out.
         """
         ranked = sorted(
-            (trial for trial in self.trials if np.isfinite(trial.value + getattr(trial, second))),
+            (
+                trial
+                for trial in self.trials
+                if trial.searched and np.isfinite(trial.value + getattr(trial, second))
+            ),
             key=lambda trial: (getattr(trial, first), getattr(trial, second)),
         )
         front: list[Trial] = []
