@@ -9,11 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.mechanisms import Release, measure
-from mrf_matrix.planning import PairSteps, ResidualPlan, ResidualStep
 from mrf_matrix.posterior import (
     Pooling,
     ResidualState,
@@ -22,6 +20,9 @@ from mrf_matrix.posterior import (
     margin,
     shrunk_counts,
 )
+from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.sequence import PairSteps, ResidualPlan
+from mrf_matrix.residual.step import ResidualStep
 
 Floats = NDArray[np.float64]
 Attributes = tuple[int, ...]

@@ -11,7 +11,7 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
-from mrf_matrix.planning.residuals.settings import (
+from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
     ResidualSettings,
@@ -20,7 +20,7 @@ from mrf_matrix.planning.residuals.settings import (
     residual_signal,
     settings_for,
 )
-from mrf_matrix.planning.residuals.step import Kind, ResidualStep
+from mrf_matrix.residual.step import Kind, ResidualStep
 from strategies.operators import check_allocation
 
 MOST_CODES = 2000
