@@ -12,7 +12,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 NEIGHBORING = ("add_remove", "replace_one")
 SPLITS = ("multiway", "binary")
-MODES = ("training", "prediction", "subsample", "posterior")
+MODES = ("training", "prediction", "subsample", "posterior", "residual")
 VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 """As in `mrf_matrix.estimators`, which is not imported for a list of words."""

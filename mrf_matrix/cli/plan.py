@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.plan_tables import plan_table, size_table
+from mrf_matrix.cli.plan_tables import plan_table, size_table, step_table
 from mrf_matrix.cli.screen import console, write_results
 from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records
@@ -112,20 +112,25 @@ def command(
     No record is read, not even of a data set given by name: only its public domain.
     """
     from mrf_matrix.planning import plan
+    from mrf_matrix.residual import ResidualPlan
 
     schema, label = public_domain(domain)
     settings["n_blocks"] = settings["n_blocks"] or "auto"
     settings["n_records"] = settings["n_records"] or public_records(domain)
     made = plan(schema, settings.pop("mode"), **settings)
-    figures = {"domain": label, **made.to_dict(bound=True)}
+    steps = isinstance(made, ResidualPlan)
+    own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)
+    figures = {"domain": label, **own}
     record = json.dumps(figures, indent=2)
     if as_json:
         click.echo(record)
+    elif steps:
+        console().print(step_table(figures))
     else:
         console().print(plan_table(figures), "", size_table(figures))
         console().print("Nothing was spent and no record read: every figure is public.")
     folder = output or Path("results") / label
-    drawing = None if no_pictures else partial(pictures, made)
+    drawing = None if no_pictures or isinstance(made, ResidualPlan) else partial(pictures, made)
     write_results(record, folder / "plan.json", drawing, as_json=as_json)
 
 

@@ -84,6 +84,16 @@ def size_table(figures: Mapping[str, Any]) -> Table:
     return made
 
 
+def step_table(figures: Mapping[str, Any]) -> Table:
+    """List the steps of a residual forest."""
+    title = f"Steps for {figures['domain']}, before any data: {figures['budget']} in all"
+    made = table(title, "measured", "budget", "sensitivity", "rms", words=2)
+    for step in figures["steps"]:
+        rms = "chosen" if step["rms"] is None else f"{step['rms']:.4g} records"
+        made.add_row(step["measured"], step["budget"], f"{step['sensitivity']:.4g}", rms)
+    return made
+
+
 def search_table(tuning: "Tuning", label: str) -> Table:
     """List the best designs of a search."""
     rows = tuning.rows()

@@ -21,14 +21,11 @@ from mrf_matrix.posterior import (
     shrunk_counts,
 )
 from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.sequence import PairSteps, ResidualPlan
+from mrf_matrix.residual.sequence import LARGEST_PAIR, PairSteps, ResidualPlan
 from mrf_matrix.residual.step import ResidualStep
 
 Floats = NDArray[np.float64]
 Attributes = tuple[int, ...]
-
-LARGEST_PAIR = 400
-"""Cells of a pair that may be chosen."""
 
 LARGEST_TRIPLE = 64
 """Cells of a triple that may be chosen."""

@@ -19,11 +19,11 @@ from mrf_matrix.estimators.shared.schema import (
     with_provenance,
 )
 from mrf_matrix.estimators.shared.spending import Budget, noise_stream
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.planning.plans.planner import sequence_plan
 from mrf_matrix.residual.law import claimed_budget
 from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
+from mrf_matrix.residual.sequence import ResidualPlan
 
 FITTED = (
     "domain_",
@@ -150,13 +150,14 @@ class ResidualForestClassifier(ResidualVotes):
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain) -> ResidualPlan:
-        return residual_plan(
+        return sequence_plan(
             domain,
-            self._budget(domain.n_attributes),
-            structure_generator(self.random_state),
-            n_records=self._public_records(),
+            epsilon=self.epsilon,
+            rho=self.rho,
+            delta=self.delta,
             neighboring=self.neighboring,
-            delta=float(self.delta),
+            n_records=self._public_records(),
+            random_state=self.random_state,
         )
 
     def _public_records(self) -> int | None:

@@ -70,6 +70,8 @@ class Kind:
         Whether answers are the votes of given queries, planned when they come.
     chooses_strategies : bool
         Whether a strategy is measured; else the answers themselves are.
+    is_sequence : bool
+        Whether tables are measured one after another, the later ones chosen by earlier releases.
     n_trees, time_limit : int, float
         Usual trees, and usual seconds of the search for a strategy.
     table_rows : str
@@ -96,6 +98,7 @@ class Kind:
     chooses_strategies: ClassVar[bool] = True
     n_trees: ClassVar[int] = 128
     time_limit: ClassVar[float] = 8.0
+    is_sequence: ClassVar[bool] = False
     table_rows: ClassVar[str] = "cells"
     measured: ClassVar[str] = "cells of the domain"
     parameters: ClassVar[tuple[str, ...]] = OF_TREES

@@ -19,6 +19,8 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.planning.plans.targets import within_targets
+from mrf_matrix.residual.law import claimed_budget
+from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 
 
 def plan(
@@ -27,6 +29,7 @@ def plan(
     *,
     epsilon: Any = None,
     rho: Any = None,
+    delta: Any = 0,
     neighboring: str = "add_remove",
     n_trees: int | str = "auto",
     max_depth: int = 4,
@@ -52,20 +55,23 @@ def plan(
     n_records: int | None = None,
     time_limit: float | str = "auto",
     random_state: Any = None,
-) -> Plan:
+) -> Plan | ResidualPlan:
     """Plan a private forest without data: what it costs in error, memory and time.
 
     Parameters
     ----------
     domain : Domain or Forest
         The public schema, or a forest grown over it without data.
-    mode : {"training", "prediction", "subsample", "posterior", "naive_bayes"}, \
+    mode : {"training", "prediction", "subsample", "posterior", "naive_bayes", "residual"}, \
 default="training"
         As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`,
-        `PosteriorForestClassifier` and `PrivateNaiveBayesClassifier` release.
+        `PosteriorForestClassifier`, `PrivateNaiveBayesClassifier` and `ResidualForestClassifier`
+        release.
     epsilon, rho : positive number
         At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
         With `target_rms` the least is found: neither, or "auto" for the one that is wanted.
+    delta : float, default=0
+        In "residual": the δ of an (ε, δ) claim, for which the better law of noise is taken.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it; `budget_shares` may be "equal", "total" or "max":
@@ -110,7 +116,8 @@ default="training"
 
     Returns
     -------
-    Plan
+    Plan or ResidualPlan
+        In "residual" the sequence of steps.
 
     Raises
     ------
@@ -135,12 +142,18 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     """
     kind = kind_of(mode, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
-    budget = budget_or_default(epsilon, rho) if target_rms is None else _sought(epsilon, rho)
+    budget: PureDP | ZCDP = PureDP(1)  # a sequence has a rule of its own
+    if not kind.is_sequence:
+        if delta != 0:
+            raise ValueError(f"delta={shown(delta)} in mode={kind.name!r}: expected 'residual'.")
+        known = target_rms is None
+        budget = budget_or_default(epsilon, rho) if known else _sought(epsilon, rho)
     measuring = Measuring(
         budget, neighboring, budget_shares, strategy, time_limit, None, objective, weights,
         groups, optimise_for, target_rms, law,
     )  # fmt: skip
-    measuring.check()
+    if not kind.is_sequence:
+        measuring.check()
     trees = kind.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
     design = _design(
         kind,
@@ -150,12 +163,42 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         BlockChoice(n_blocks, blocks),
         measuring,
     )
+    if kind.is_sequence:
+        if queries is not None or n_classes is not None:
+            raise ValueError(f"queries and n_classes in mode={kind.name!r}: leave them out.")
+        return sequence_plan(
+            schema, epsilon=epsilon, rho=rho, delta=delta, neighboring=neighboring,
+            n_records=n_records, random_state=random_state,
+        )  # fmt: skip
     made = plan_of(
         kind, schema, design, measuring, structure_generator(random_state), queries=queries,
         n_classes=_classes(schema, n_classes),
         n_records=None if n_records is None else whole_number("n_records", n_records),
     )  # fmt: skip
     return made if made.target_rms is None else within_targets(made, made.target_rms)
+
+
+def sequence_plan(
+    domain: Domain,
+    *,
+    epsilon: Any = None,
+    rho: Any = None,
+    delta: Any = 0,
+    neighboring: str = "add_remove",
+    n_records: int | None = None,
+    random_state: Any = None,
+) -> ResidualPlan:
+    """Return the sequence of steps of a residual forest; parameters as `plan`."""
+    records = None if n_records is None else whole_number("n_records", n_records)
+    budget = claimed_budget(epsilon, delta, rho, domain.n_attributes, records)
+    return residual_plan(
+        domain,
+        budget,
+        structure_generator(random_state),
+        n_records=records,
+        neighboring=neighboring,
+        delta=float(delta),
+    )
 
 
 def _sought(epsilon: Any, rho: Any) -> PureDP | ZCDP:
@@ -189,8 +232,9 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
     ]
     if strange:
         raise ValueError(
-            f"{', '.join(strange)} in mode={kind.name!r}: its trees are tables of blocks, measured "
-            f"as they are. Expected n_blocks or blocks only; leave the others out."
+            f"{', '.join(strange)} in mode={kind.name!r}: its tables are measured as they are. "
+            f"Expected {'n_blocks or blocks' if kind.chooses_blocks else 'none of a forest'} only; "
+            f"leave the others out."
         )
     return blocks
 

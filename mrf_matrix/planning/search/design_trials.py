@@ -1,20 +1,22 @@
 """Designs of a search tried one after the other, as long as there is time."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from math import inf, nan
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planner import plan
+from mrf_matrix.planning.plans.planner import plan, sequence_plan
 from mrf_matrix.planning.search.objectives import Objective
 from mrf_matrix.planning.search.search_space import mode_of
 from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial
+from mrf_matrix.residual.sequence import ResidualPlan
 from strategies import memory_cap
 
 Design = dict[str, Any]
@@ -76,12 +78,15 @@ class DesignTrials:
             except ValueError as impossible:
                 trials.append(_refused(design, str(impossible), self.clock.now() - started))
                 continue
+            if kind.is_sequence:
+                trials.append(self._sequence_trial(design, started))
+                continue
             if kind.voting_is_measured or not plans:
                 given = {**self.fixed, **shared, "mode": mode, "voting": kind.voting}
                 if quick:
                     given["strategy"] = "identity"
                 plans = [
-                    plan(self.domain, **{**given, "random_state": seed + number})
+                    cast(Plan, plan(self.domain, **{**given, "random_state": seed + number}))
                     for number in range(self.n_forests)
                 ]
             try:
@@ -114,6 +119,33 @@ class DesignTrials:
             note=note,
             floor=floor,
             searched=not quick,
+        )
+
+    def _sequence_trial(self, design: Design, started: float) -> Trial:
+        """Try a residual forest; its time and what its tables take are not known."""
+        if not getattr(self.objective, "judges_sequences", False):
+            raise ValueError(
+                f"objective {self.objective.name!r} cannot judge mode='residual': expected "
+                f"'accuracy', or a function of a ResidualPlan."
+            )
+        for name in ("max_release_seconds", "max_bytes"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} in mode='residual': nothing is known of it.")
+        words = ("epsilon", "rho", "neighboring", "n_records")
+        fixed = {name: self.fixed[name] for name in words}
+        made = [
+            sequence_plan(self.domain, **fixed, random_state=self.fixed["random_state"] + number)
+            for number in range(self.n_forests)
+        ]
+        judge = cast(Callable[[ResidualPlan], float], self.objective)
+        return Trial(
+            design=design,
+            value=float(np.mean([judge(one) for one in made])),
+            rms_per_vote=nan,
+            measurements=made[0].most_measurements,
+            leaves=sum(self.domain.sizes),
+            nbytes=0,
+            seconds=self.clock.now() - started,
         )
 
     def _mean(self, plans: list[Plan]) -> float:

@@ -30,8 +30,10 @@ from mrf_matrix.planning.accuracy.expected_accuracy import (
     accuracies,
 )
 from mrf_matrix.planning.accuracy.imagined_posterior import posterior_probabilities
+from mrf_matrix.planning.accuracy.imagined_residual import residual_probabilities
 from mrf_matrix.planning.accuracy.target_prior import TargetPrior
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.residual.sequence import ResidualPlan
 
 OBJECTIVES = ("accuracy", "flip", "error", "bound")
 
@@ -40,7 +42,8 @@ class Objective(Protocol):
     """A function of a plan, smaller for better designs; infinite for designs out of question.
 
     Where it says ``has_floor = True``, the value of a plan without noise is one that no strategy
-    is below, up to `tolerance`: designs are then ruled out by it, without a search.
+    is below, up to `tolerance`: designs are then ruled out by it, without a search. Where it says
+    ``judges_sequences = True`` it takes a `ResidualPlan` too.
     """
 
     @property
@@ -90,10 +93,27 @@ class ExpectedLoss:
     )
 
     has_floor: ClassVar[bool] = True
+    judges_sequences: ClassVar[bool] = True
 
-    def __call__(self, plan: Plan) -> float:
+    def __call__(self, plan: Plan | ResidualPlan) -> float:
         """Return the expected share of wrong labels."""
         _needs_records(plan, self.name)
+        if isinstance(plan, Plan):
+            self._check_voting(plan)
+        losses = []
+        for number, prior in enumerate(self.priors):
+            imagined = self._data(plan, number, prior)
+            generator = np.random.default_rng([self.seed, number, 2])
+            if isinstance(plan, ResidualPlan):
+                votes = residual_probabilities(plan, imagined, generator)
+            elif not plan.kind.votes_add:
+                votes = posterior_probabilities(plan, imagined, generator)
+            else:
+                votes = imagined.votes(plan, generator)[plan.voting]
+            losses.append(1 - accuracies(votes, imagined, generator).mean())
+        return float(np.mean(losses))
+
+    def _check_voting(self, plan: Plan) -> None:
         able = plan.kind.imagined_votings
         if plan.voting not in able:
             raise ValueError(
@@ -101,18 +121,8 @@ class ExpectedLoss:
                 f"mode={plan.mode!r}, but {' or '.join(map(repr, able)) or 'none'}: expected "
                 f"another voting, mode or objective."
             )
-        losses = []
-        for number, prior in enumerate(self.priors):
-            imagined = self._data(plan, number, prior)
-            generator = np.random.default_rng([self.seed, number, 2])
-            if not plan.kind.votes_add:
-                votes = posterior_probabilities(plan, imagined, generator)
-            else:
-                votes = imagined.votes(plan, generator)[plan.voting]
-            losses.append(1 - accuracies(votes, imagined, generator).mean())
-        return float(np.mean(losses))
 
-    def _data(self, plan: Plan, number: int, prior: DataPrior) -> ImaginedData:
+    def _data(self, plan: Plan | ResidualPlan, number: int, prior: DataPrior) -> ImaginedData:
         """Return what is imagined under a prior, the same for all designs."""
         key = (plan.domain, plan.n_classes, plan.n_records, number)
         if key not in self._imagined:
@@ -229,6 +239,8 @@ class UserObjective:
     name: str = "objective"
     tolerance: float = 0.0
 
+    judges_sequences: ClassVar[bool] = True
+
     def __call__(self, plan: Plan) -> float:
         """Return the function's value, which must be a number."""
         value = float(self.function(plan))
@@ -291,7 +303,7 @@ def relative_noise(plan: Plan) -> float:
     return float(np.average(ratio, weights=plan.multiplicity))
 
 
-def _needs_records(plan: Plan, name: str) -> None:
+def _needs_records(plan: Plan | ResidualPlan, name: str) -> None:
     if plan.n_records is None:
         raise ValueError(
             f"objective {name!r} weighs noise against records: expected n_records=, the public "
