@@ -1,5 +1,6 @@
 """The private tables of a plan, taken from data once all that the plan needs is known to fit."""
 
+from mrf_matrix.base.steps import tell
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.forests import Forest
 from mrf_matrix.planning.kinds.table_source import TableSource
@@ -17,6 +18,7 @@ def tables_for(plan: Plan, data: PrivateData) -> TableSource:
         If the data are counts that have no answers to what is measured.
     """
     plan.check_memory()
+    tell("Counting the records")
     tables = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
     for part in plan.parts:
         tables.check(part.mechanism.rounded.matrix)

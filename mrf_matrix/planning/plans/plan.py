@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.steps import tell
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, as_budget
 from mrf_matrix.planning.plain_values import plain
@@ -39,6 +40,8 @@ class Plan(PlannedErrors):
         MemoryCapError
             By public numbers alone; see `PlanPart.check_memory`.
         """
+        seconds = release_seconds(self.parts, self.n_classes, self.n_records)
+        tell(f"Checking memory (then about {seconds:.2g} s of measuring)")
         for part in self.parts:
             part.check_memory(self.n_classes)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
+from mrf_matrix.base.steps import tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
@@ -71,6 +72,7 @@ class PublicForests:
     ) -> "PublicForests":
         """Grow the forests of a design; see `EnsembleDesign.grow`."""
         check_forests(design.forest)
+        tell("Growing the trees")
         selection = int(structure.integers(2**63)) if kind.answers_queries else structure
         return cls(kind, domain, design.grow(domain, structure, use=use), selection)
 
