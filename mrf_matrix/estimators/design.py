@@ -121,7 +121,11 @@ def _settings(plan: Plan) -> dict[str, Any]:
         settings["budget_shares"] = [part.mechanism.budget.exact for part in plan.parts]
     if "voting" in plan.kind.parameters:
         settings |= {"allocation": plan.allocation, "voting": plan.voting}
+    if plan.kind.chooses_strategies:
+        told = plan.aim.weights is None and plan.aim.groups is None
+        settings["objective"] = plan.aim.objective if told else "total"
     if plan.kind.chooses_strategies and not plan.kind.answers_queries:
+        settings["optimise_for"] = "votes" if plan.objective == "votes" else "leaves"
         settings["strategy"] = [
             part.strategy if part.aim.is_plain or part.strategy is None else part.strategy.matrix
             for part in plan.parts

@@ -18,7 +18,7 @@ from mrf_matrix.estimators.shared.schema import (
     resolve_domain,
     with_provenance,
 )
-from mrf_matrix.estimators.shared.spending import Budget, noise_stream
+from mrf_matrix.estimators.shared.spending import Budget, bill_of, noise_stream
 from mrf_matrix.planning.plans.planner import sequence_plan
 from mrf_matrix.residual.law import claimed_budget
 from mrf_matrix.residual.learning import ResidualReleases, learned
@@ -190,10 +190,10 @@ class ResidualForestClassifier(ResidualVotes):
             `BudgetError`); nothing is spent then.
         """
         if isinstance(self.domain, Domain):  # refused before the records are looked at
-            self._bill(budget=self._budget(self.domain.n_attributes)).check()
+            bill_of(self, self._budget(self.domain.n_attributes)).check()
         domain, X, y = resolve_domain(self, self.domain, X, y)
         plan = self._plan(domain)
-        bill = self._bill(budget=plan.budget)
+        bill = bill_of(self, plan.budget)
         bill.check()
         codes, labels = encode(domain, X, y)
         classes, order = sorted_classes(domain)

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.estimators.shared.base import ForestClassifier
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.posterior import ResidualPosterior
 
 Array = NDArray[np.float64]
 
 
-class ResidualVotes(ForestClassifier):
+class ResidualVotes(BaseForestClassifier):
     """A classifier that has log odds; subclasses say where they and the codes come from.
 
     Attributes

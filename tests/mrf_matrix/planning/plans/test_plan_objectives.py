@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrf_matrix import Domain
+from mrf_matrix import BatchPredictionClassifier, Domain, MatrixForestClassifier
+from mrf_matrix.estimators.design import from_design
 from mrf_matrix.mechanisms import BudgetError, CellCounts, DiscreteLaplace, PureDP
-from mrf_matrix.planning import plan
+from mrf_matrix.planning import plan, tune
 from mrf_matrix.planning.plans.row_aim import RowAim
 from strategies import select
 
@@ -208,3 +209,53 @@ def test_a_release_under_a_law_of_ones_own_says_whose_claim_it_is():
     (release,) = made.release([counts], noise="exact")
     assert "Claim by twice discrete Laplace, unverified" in release.statement
     assert made.budget == PureDP(1)
+
+
+@pytest.mark.parametrize("words", [{"objective": "max"}, {"optimise_for": "votes"}])
+def test_classifiers_plan_the_same_objective(words):
+    common = {"epsilon": 1, **SMALL, **words}
+    planned = plan(DOMAIN, **common)
+    model = MatrixForestClassifier(DOMAIN, noise="research", **common)
+    model.fit(np.array([[0, 0, 0], [2, 1, 1]]), np.array([0, 1]))
+    assert model.plan_.error == planned.error
+    assert model.plan_.objective == planned.objective
+    again = from_design(planned)
+    assert {name: getattr(again, name) for name in words} == words
+
+
+def test_classifiers_share_by_a_rule_and_change_the_objective_of_batches():
+    model = BatchPredictionClassifier(
+        DOMAIN, epsilon=1, noise="research", n_batches=2, budget_shares="total",
+        **{**TWO, "strategy": "identity"},
+    )  # fmt: skip
+    model.fit(np.array([[0, 0, 0], [2, 1, 1]]), np.array([0, 1]))
+    queries = np.array([[0, 0, 0], [1, 0, 1], [2, 1, 1]])
+    made = model.plan(queries)
+    first, second = (part.mechanism.budget.exact for part in made.parts)
+    assert first != second
+    assert made.objective == "total"
+    assert model.set_params(objective="max").plan(queries).objective == "max"
+
+
+def test_strategies_of_weighed_leaves_are_used_as_matrices():
+    rows = len(plan(DOMAIN, epsilon=1, **SMALL).row_variances)
+    made = plan(DOMAIN, epsilon=1, weights=np.linspace(1, 9, rows), **SMALL)
+    model = from_design(made, noise="research")
+    model.fit(np.array([[0, 0, 0], [2, 1, 1]]), np.array([0, 1]))
+    assert model.plan_.row_variances == pytest.approx(made.row_variances)
+    assert model.plan_.total == pytest.approx(made.total)
+    assert model.plan_.error == pytest.approx(model.plan_.total)
+
+
+def test_no_classifier_measures_under_a_law_of_ones_own():
+    with pytest.raises(ValueError, match="law=Twice: classifiers measure under proved laws only"):
+        from_design(plan(DOMAIN, epsilon=1, law=Twice, strategy="identity", **SMALL))
+
+
+def test_a_search_follows_the_law():
+    words = {"epsilon": 1, "n_records": 200, "objective": "error"}
+    space = {"max_depth": [1], "n_trees": [3], "strategy": ["identity"]}
+    usual, own = (tune(DOMAIN, space=space, law=law, **words) for law in (None, Twice))
+    assert own.best.value > 1.5 * usual.best.value
+    with pytest.raises(ValueError, match="law=Twice"):
+        from_design(own)
