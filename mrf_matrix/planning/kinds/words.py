@@ -3,10 +3,9 @@
 from typing import Any
 
 from mrf_matrix.base.shown import shown
-from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes
+from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes, Residual
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.prediction import Prediction
-from mrf_matrix.planning.kinds.residual import Residual
 from mrf_matrix.planning.kinds.subsample import PerQuery, Subsample
 from mrf_matrix.planning.kinds.training import Disjoint, PerTree, Training
 
