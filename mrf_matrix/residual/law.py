@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 from numbers import Real
-from typing import Any
 
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
@@ -20,7 +19,7 @@ _gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
 
 
 def claimed_budget(
-    epsilon: Any, delta: Any, rho: Any, n_attributes: int, n_records: int | None
+    epsilon: object, delta: object, rho: object, n_attributes: int, n_records: int | None
 ) -> Budget:
     """Return the budget of the noise law that serves a claim of ε, (ε, δ) or ρ best.
 

@@ -7,11 +7,12 @@ seedable research noise: a study on public data, labelled as such, not a release
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset, load_dataset
@@ -40,7 +41,7 @@ def compare(
     trees: PathSource | None = None,
     n_trees: int = 128,
     max_depth: int = 4,
-    splits: Any = "multiway",
+    splits: Literal["multiway", "binary"] = "multiway",
     epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0),
     n_splits: int = 3,
     n_draws: int = 5,
@@ -151,7 +152,7 @@ class _Study:
     domain: Domain
     trees: PathSource
     methods: tuple[Method, ...]
-    strategy: Any
+    strategy: object
     settings: dict[str, Any]
     progress: Progress
 
@@ -215,7 +216,7 @@ class _Study:
         limit = self.settings["time_limit"]
         return select(workload, method=self.strategy, random_state=seed, time_limit=limit)
 
-    def _strategy_of_queries(self, key: str, base: Setting, queries: Any) -> Strategy:
+    def _strategy_of_queries(self, key: str, base: Setting, queries: Codes) -> Strategy:
         """Select for the test records, in a small part of the time: each batch is served once."""
         limit = QUERYING_SHARE * self.settings["time_limit"]
         method = self.strategy if _is_method(self.strategy) else "auto"
@@ -256,7 +257,7 @@ def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
     return [float(value) for value in values]
 
 
-def _is_method(strategy: object) -> bool:
+def _is_method(strategy: object) -> TypeGuard[str | Family | Sequence[str | Family]]:
     """Tell a way to find a strategy from a strategy."""
     return isinstance(strategy, str | Family)
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.error.release_budget import checked_targets
@@ -58,14 +58,14 @@ class Measuring:
     budget: Budget
     neighboring: str = "add_remove"
     budget_shares: str | Sequence[float] | None = None
-    strategy: Any = "auto"
+    strategy: object = "auto"
     time_limit: float | str = AUTO
     n_jobs: int | None = None
     objective: str = "total"
     weights: object = None
     groups: object = None
     optimise_for: str = LEAVES
-    target_rms: object = None
+    target_rms: ArrayLike | None = None
     law: type[NoiseLaw] | None = None
 
     def check(self) -> None:

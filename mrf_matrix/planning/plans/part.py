@@ -76,7 +76,7 @@ class PlanPart:
         check_allocation("answers to the workload", (self.workload.shape[0], n_classes + PROBES))
 
     def release(
-        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Any = None
+        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: object = None
     ) -> Release:
         """Measure a private table, once."""
         return measure(self.mechanism, counts, noise=noise, random_state=noise_state)

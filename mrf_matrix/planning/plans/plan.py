@@ -10,7 +10,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, as_budget
-from mrf_matrix.planning.plain_values import plain
+from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.plans.cost import release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, at_budget
@@ -46,7 +46,7 @@ class Plan(PlannedErrors):
             part.check_memory(self.n_classes)
 
     def release(
-        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Any = None
+        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: object = None
     ) -> tuple[Release, ...]:
         """Measure every ensemble's private table, once."""
         return tuple(
@@ -80,7 +80,7 @@ class Plan(PlannedErrors):
             )
         return self.parts[0]
 
-    def at(self, *, epsilon: Any = None, rho: Any = None) -> "Plan":
+    def at(self, *, epsilon: object = None, rho: object = None) -> "Plan":
         """Return the plan at another budget of the same kind, without new linear algebra.
 
         Every ensemble keeps its share, and a posterior forest its blocks, which were chosen for
@@ -158,8 +158,7 @@ class Plan(PlannedErrors):
                 f"lead of {share:.0%} of records": value
                 for share, value in zip(SHARES, self._mean_flips(SHARES), strict=True)
             }
-        plainly: dict[str, Any] = plain(figures)
-        return plainly
+        return plain_figures(figures)
 
     def __repr__(self) -> str:
         unit = "leaf" if self.releases_leaves else "vote"

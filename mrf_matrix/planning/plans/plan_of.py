@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
@@ -204,7 +204,7 @@ def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
     return RowAim(workload=votes)
 
 
-def check_forests(forest: Any) -> None:
+def check_forests(forest: object) -> None:
     """Refuse what can neither be taken as trees nor grow any."""
     if forest is None:
         return
@@ -223,7 +223,7 @@ def plan_of(
     measuring: Measuring,
     structure: np.random.Generator,
     *,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     n_classes: int | None = None,
     n_records: int | None = None,
     use: Use = "plan",
@@ -277,7 +277,7 @@ def plan_of_part(
     domain: Domain,
     part: PlanPart,
     n_records: int | None = None,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     *,
     n_classes: int | None = None,
 ) -> Plan:

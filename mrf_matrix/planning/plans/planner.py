@@ -1,13 +1,16 @@
 """`plan`: from a public domain to a calibrated design, without data."""
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import Forest
+from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
@@ -22,39 +25,42 @@ from mrf_matrix.planning.plans.targets import within_targets
 from mrf_matrix.residual.law import claimed_budget
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 
+Amount = float | Fraction | str | None
+"""A budget, read exactly as it is written; "auto" where targets decide it."""
+
 
 def plan(
     domain: Domain | Forest,
     mode: str = "training",
     *,
-    epsilon: Any = None,
-    rho: Any = None,
-    delta: Any = 0,
+    epsilon: Amount = None,
+    rho: Amount = None,
+    delta: float | Fraction = 0,
     neighboring: str = "add_remove",
     n_trees: int | str = "auto",
     max_depth: int = 4,
-    splits: Any = "multiway",
-    forest: Any = None,
+    splits: str = "multiway",
+    forest: Forest | PathSource | Sequence[Forest | PathSource] | None = None,
     n_ensembles: int = 1,
     max_features: int | None = None,
-    feature_subsets: Any = None,
-    budget_shares: Any = None,
-    n_blocks: Any = "auto",
-    blocks: Any = None,
+    feature_subsets: Sequence[Sequence[str | int]] | None = None,
+    budget_shares: Sequence[float] | str | None = None,
+    n_blocks: int | str = "auto",
+    blocks: Sequence[Sequence[str | int]] | None = None,
     allocation: str = "matrix",
-    strategy: Any = "auto",
+    strategy: object = "auto",
     objective: str = "total",
-    weights: Any = None,
-    groups: Any = None,
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     optimise_for: str = "leaves",
-    target_rms: Any = None,
+    target_rms: ArrayLike | None = None,
     law: type[NoiseLaw] | None = None,
     voting: str | None = None,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     n_classes: int | None = None,
     n_records: int | None = None,
     time_limit: float | str = "auto",
-    random_state: Any = None,
+    random_state: object = None,
 ) -> Plan | ResidualPlan:
     """Plan a private forest without data: what it costs in error, memory and time.
 
@@ -181,12 +187,12 @@ add_remove neighbours, expected error 2.559 rms per leaf)
 def sequence_plan(
     domain: Domain,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
-    delta: Any = 0,
+    epsilon: Amount = None,
+    rho: Amount = None,
+    delta: float | Fraction = 0,
     neighboring: str = "add_remove",
     n_records: int | None = None,
-    random_state: Any = None,
+    random_state: object = None,
 ) -> ResidualPlan:
     """Return the sequence of steps of a residual forest; parameters as `plan`."""
     records = None if n_records is None else whole_number("n_records", n_records)
@@ -201,7 +207,7 @@ def sequence_plan(
     )
 
 
-def _sought(epsilon: Any, rho: Any) -> PureDP | ZCDP:
+def _sought(epsilon: object, rho: object) -> PureDP | ZCDP:
     """Return a budget of the kind that is sought for targets."""
     told = [one for one in (epsilon, rho) if one is not None]
     if len(told) > 1 or any(not isinstance(one, str) or one != AUTO for one in told):
@@ -239,7 +245,7 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
     return blocks
 
 
-def _schema(domain: Any, forest: Any) -> tuple[Domain, Any]:
+def _schema(domain: object, forest: object) -> tuple[Domain, Any]:
     """Return the domain and the given forest or source."""
     if isinstance(domain, Forest):
         if forest is not None:
@@ -253,7 +259,7 @@ def _schema(domain: Any, forest: Any) -> tuple[Domain, Any]:
     return domain, forest
 
 
-def _classes(domain: Domain, n_classes: Any) -> int:
+def _classes(domain: Domain, n_classes: object) -> int:
     own = None if domain.target is None else domain.n_classes
     if n_classes is None:
         return own or 2

@@ -1,10 +1,9 @@
 """Public queries of a plan: which are distinct, and how often each is asked."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import whole_number
@@ -17,7 +16,7 @@ DRAWN_QUERIES = 128
 """Queries that stand for those to come, where none are given."""
 
 
-def public_queries(domain: Domain, queries: Any) -> Codes:
+def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
     """Return the codes of public queries, shape (b, d).
 
     Parameters

@@ -101,13 +101,13 @@ def _expected_square(mechanism: Mechanism, workload: Operator, aim: RowAim) -> f
     return mechanism.law.variance * aim.value(squares)
 
 
-def is_auto(asked: Any) -> bool:
+def is_auto(asked: object) -> bool:
     """Say whether the choice of a strategy is left to the search."""
     return isinstance(asked, str) and asked == "auto"
 
 
 def chosen(
-    found: Strategy, asked: Any, calibrated: Calibrated, workload: Operator, aim: RowAim = PLAIN
+    found: Strategy, asked: object, calibrated: Calibrated, workload: Operator, aim: RowAim = PLAIN
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy to measure and its mechanism: the user's own word decides, else errors.
 
@@ -126,7 +126,7 @@ def chosen(
 
 def selected(
     workload: Operator,
-    strategy: Any,
+    strategy: object,
     norm: Norm,
     seed: int,
     time_limit: float,
@@ -155,7 +155,7 @@ def selected(
     return replace(stated, method=strategy.method)
 
 
-def one_strategy_each(strategy: Any, count: int) -> list[Any]:
+def one_strategy_each(strategy: object, count: int) -> list[Any]:
     """Return what was asked for each ensemble.
 
     Raises
@@ -174,7 +174,7 @@ def one_strategy_each(strategy: Any, count: int) -> list[Any]:
     return given
 
 
-def given_matrix(strategy: Any, cells: int) -> Operator:
+def given_matrix(strategy: object, cells: int) -> Operator:
     """Return a strategy matrix that was given by hand, over so many cells.
 
     Raises
@@ -207,7 +207,7 @@ def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
 
 def choose_strategies(
     workloads: Sequence[Operator],
-    strategy: Any,
+    strategy: object,
     calibrated: Sequence[Calibrated],
     norm: Norm,
     structure: np.random.Generator,
@@ -260,7 +260,7 @@ def choose_strategies(
     return [chosen(*each) for each in zip(found, given, calibrated, workloads, small, strict=True)]
 
 
-def check_strategy_names(strategy: Any) -> None:
+def check_strategy_names(strategy: object) -> None:
     """Refuse names that are no strategy family's.
 
     Parameters

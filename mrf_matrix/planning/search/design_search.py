@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
+from os import PathLike
 from time import monotonic
 from typing import Any
 
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
@@ -14,6 +16,8 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import NoiseLaw, as_budget
 from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
 from mrf_matrix.planning.kinds.words import kinds_named
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.planner import Amount
 from mrf_matrix.planning.plans.strategy_choice import is_auto
 from mrf_matrix.planning.search.design_trials import DesignTrials
 from mrf_matrix.planning.search.objectives import Objective, as_objective
@@ -37,16 +41,16 @@ Design = dict[str, Any]
 def tune(
     domain: Domain,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
+    epsilon: Amount = None,
+    rho: Amount = None,
     n_records: int | None = None,
     mode: str = "auto",
     neighboring: str = "add_remove",
-    objective: Any = "accuracy",
+    objective: str | Objective | Callable[[Plan], float] = "accuracy",
     objective_options: Mapping[str, Any] | None = None,
     space: Space | None = None,
     n_forests: int = 1,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     n_classes: int | None = None,
     time_limit: float = 1.0,
     search_all: bool = False,
@@ -55,7 +59,7 @@ def tune(
     max_release_seconds: float | None = None,
     max_bytes: int | None = None,
     n_jobs: int | None = None,
-    resume: Any = None,
+    resume: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     random_state: int = 0,
 ) -> Tuning:
@@ -232,7 +236,7 @@ def _count(designs: list[Design], done: Mapping[str, Trial]) -> int:
     return sum(design_key(design) in done for design in designs)
 
 
-def _checked_limit(name: str, seconds: Any) -> float | None:
+def _checked_limit(name: str, seconds: float | None) -> float | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:

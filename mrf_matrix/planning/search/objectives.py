@@ -98,8 +98,13 @@ class ExpectedLoss:
     def __call__(self, plan: Plan | ResidualPlan) -> float:
         """Return the expected share of wrong labels."""
         _needs_records(plan, self.name)
-        if isinstance(plan, Plan):
-            self._check_voting(plan)
+        able = plan.kind.imagined_votings if isinstance(plan, Plan) else ()
+        if isinstance(plan, Plan) and plan.voting not in able:
+            raise ValueError(
+                f"objective {self.name!r} cannot judge voting={plan.voting!r} in "
+                f"mode={plan.mode!r}, but {' or '.join(map(repr, able)) or 'none'}: expected "
+                f"another voting, mode or objective."
+            )
         losses = []
         for number, prior in enumerate(self.priors):
             imagined = self._data(plan, number, prior)
@@ -113,28 +118,14 @@ class ExpectedLoss:
             losses.append(1 - accuracies(votes, imagined, generator).mean())
         return float(np.mean(losses))
 
-    def _check_voting(self, plan: Plan) -> None:
-        able = plan.kind.imagined_votings
-        if plan.voting not in able:
-            raise ValueError(
-                f"objective {self.name!r} cannot judge voting={plan.voting!r} in "
-                f"mode={plan.mode!r}, but {' or '.join(map(repr, able)) or 'none'}: expected "
-                f"another voting, mode or objective."
-            )
-
     def _data(self, plan: Plan | ResidualPlan, number: int, prior: DataPrior) -> ImaginedData:
         """Return what is imagined under a prior, the same for all designs."""
         key = (plan.domain, plan.n_classes, plan.n_records, number)
         if key not in self._imagined:
             self._imagined[key] = ImaginedData(
-                plan.domain,
-                plan.n_classes,
-                plan.n_records or 1,
-                prior,
-                self.n_targets,
-                self.n_queries,
-                self.seed + 1000 * number,
-            )
+                plan.domain, plan.n_classes, plan.n_records or 1, prior, self.n_targets,
+                self.n_queries, self.seed + 1000 * number,
+            )  # fmt: skip
         return self._imagined[key]
 
 
@@ -221,11 +212,11 @@ class LipschitzBound:
             pure_forest_bound(
                 plan.n_records or 1,
                 max(2, round(leaves)),
-                part.ensemble.forest.domain.n_attributes,
+                part.forest.domain.n_attributes,
                 self.lipschitz,
                 splits=self.splits,
                 form=self.form,
-            )
+            )  # fmt: skip
             for leaves, part in zip(leaves_per_tree(plan), plan.parts, strict=True)
         )
         return bias + 2 * relative_noise(plan)
@@ -249,7 +240,7 @@ class UserObjective:
         return value
 
 
-def as_objective(objective: Any, **options: Any) -> Objective:
+def as_objective(objective: object, **options: Any) -> Objective:
     """Return an objective by name, or a user's function as one.
 
     Parameters

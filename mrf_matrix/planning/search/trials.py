@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import inf, nan
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ class TrialFile:
         What was asked: a file of another request is refused.
     """
 
-    def __init__(self, path: Any, request: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         self.request = json.loads(key_of(request))
 

@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from mrf_matrix.planning.kinds.words import kinds_named
-from mrf_matrix.planning.plain_values import plain
+from mrf_matrix.planning.plain_values import plain, plain_figures
 from mrf_matrix.planning.search.search_space import mode_of
 from mrf_matrix.planning.search.trials import Trial
 
@@ -154,7 +154,7 @@ class Tuning:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the search as plain values, ready for JSON; what is not finite is None."""
-        found: dict[str, Any] = plain(
+        return plain_figures(
             {
                 "objective": self.objective,
                 "request": {k: v for k, v in self.request.items() if k != "domain"},
@@ -164,7 +164,6 @@ class Tuning:
                 "trials": self.rows(),
             }
         )
-        return found
 
     def __repr__(self) -> str:
         feasible = sum(np.isfinite(trial.value) for trial in self.trials)
