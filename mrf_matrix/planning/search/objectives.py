@@ -35,8 +35,6 @@ from mrf_matrix.planning.accuracy.target_prior import TargetPrior
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.residual.sequence import ResidualPlan
 
-OBJECTIVES = ("accuracy", "flip", "error", "bound")
-
 
 class Objective(Protocol):
     """A function of a plan, smaller for better designs; infinite for designs out of question.
@@ -216,7 +214,7 @@ class LipschitzBound:
                 self.lipschitz,
                 splits=self.splits,
                 form=self.form,
-            )  # fmt: skip
+            )
             for leaves, part in zip(leaves_per_tree(plan), plan.parts, strict=True)
         )
         return bias + 2 * relative_noise(plan)
@@ -246,16 +244,14 @@ def as_objective(objective: object, **options: Any) -> Objective:
     Parameters
     ----------
     objective : str or callable
-        One of `OBJECTIVES`, or ``f(plan) -> float``, to be minimised.
+        "accuracy", "flip", "error" or "bound", or ``f(plan) -> float``, to be minimised.
     **options
         Parameters of the named objective.
     """
     kinds: dict[str, Any] = {
-        "accuracy": ExpectedLoss,
-        "flip": FlipProbability,
-        "error": RelativeError,
+        "accuracy": ExpectedLoss, "flip": FlipProbability, "error": RelativeError,
         "bound": LipschitzBound,
-    }
+    }  # fmt: skip
     if isinstance(objective, str) and objective in kinds:
         able = [one.name for one in fields(kinds[objective]) if one.init and one.name != "name"]
         if strange := sorted(set(options) - set(able)):
@@ -275,7 +271,7 @@ def as_objective(objective: object, **options: Any) -> Objective:
     if callable(objective):
         return UserObjective(objective, getattr(objective, "__name__", "objective"))
     raise ValueError(
-        f"objective={objective!r}: expected one of {', '.join(map(repr, OBJECTIVES))}, or a "
+        f"objective={objective!r}: expected one of {', '.join(map(repr, kinds))}, or a "
         f"function of a plan."
     )
 
