@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from mrf_matrix.study.comparison import Comparison as Comparison
     from mrf_matrix.study.comparison import Score as Score
     from mrf_matrix.study.comparison import Summary as Summary
+    from mrf_matrix.study.federated_systems import SystemScores as SystemScores
+    from mrf_matrix.study.federated_systems import compare_systems as compare_systems
     from mrf_matrix.study.study import compare as compare
 
 __getattr__, __dir__, __all__ = front_door(
@@ -27,6 +29,10 @@ __getattr__, __dir__, __all__ = front_door(
             "Comparison",
             "Score",
             "Summary",
+        ),
+        "federated_systems": (
+            "SystemScores",
+            "compare_systems",
         ),
         "study": ("compare",),
     },
