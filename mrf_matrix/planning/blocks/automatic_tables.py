@@ -9,6 +9,7 @@ one. The class totals get a share of the budget of their own beside either.
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -90,8 +91,8 @@ def planned_tables(
     *,
     neighboring: str,
     n_records: int | None,
-    class_share: float,
-    strategy: object,
+    class_share: Any,
+    strategy: Any,
     n_trees: int,
 ) -> Measured:
     """Choose what is measured, without data.
@@ -140,7 +141,7 @@ def planned_tables(
     return cells if told[1] > told[0] + CELLS_LEAD else tables
 
 
-def checked_share(class_share: float) -> float:
+def checked_share(class_share: Any) -> float:
     """Return a share of the budget or refuse by name."""
     number = isinstance(class_share, int | float | np.integer | np.floating)
     if isinstance(class_share, bool) or not number or not 0 <= class_share < 1:
