@@ -42,7 +42,7 @@ class Shy:
 
 
 def objects(value):
-    column = np.array(X["sex"], dtype=object)
+    column = X["sex"].to_numpy(dtype=object, copy=True)
     column[BAD] = value
     return column
 
