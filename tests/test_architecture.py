@@ -39,7 +39,7 @@ ONLY_IN = {
         "mrf_matrix.study",
     },
     "matplotlib": {"mrf_matrix.plotting"},
-    "cvxpy": {"strategies"},
+    "cvxpy": {"strategies.allocation", "mrf_matrix.reconstruction"},
     "opendp": {"mrf_matrix.mechanisms"},
     "dp_accounting": {"mrf_matrix.mechanisms"},
     "click": {"mrf_matrix.cli"},

@@ -15,6 +15,7 @@ from mrf_matrix.cli.options import (
     n_records_option,
     n_trees_option,
     neighboring_option,
+    party_options,
     random_state_option,
     result_options,
     splits_option,
@@ -50,6 +51,13 @@ def shares(
     if value is None or value in SHARE_RULES:
         return value
     return comma_floats(ctx, param, value)
+
+
+ALLOCATIONS = (
+    "matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", "optimal_levels",
+    "per_query",
+)  # fmt: skip
+"""As in `mrf_matrix.planning.kinds`, which is not imported for a list of words."""
 
 
 @click.command(name="plan")
@@ -94,8 +102,18 @@ def shares(
     metavar="equal|total|max|LIST",
     help="Of the ensembles: equal, least total, least largest error, or numbers.",
 )
+@click.option(
+    "--allocation",
+    type=click.Choice(ALLOCATIONS),
+    default="matrix",
+    show_default=True,
+    help="matrix, or a baseline of training (subsample: per_query).",
+)
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the mode]")
 @neighboring_option()
+@party_options(
+    click.option("--parties", type=int, help="Parties who do not trust each other share the noise.")
+)
 @random_state_option()
 @time_limit_option(8.0)
 @result_options("DOMAIN")

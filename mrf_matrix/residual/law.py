@@ -4,7 +4,7 @@ from functools import lru_cache
 from numbers import Real
 
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
+from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
@@ -32,9 +32,9 @@ def claimed_budget(
         return budget_or_default(epsilon=epsilon, rho=rho)
     if rho is not None:
         raise BudgetError(f"delta={delta!r} and rho={rho!r}: expected delta= beside epsilon= only.")
-    pure = epsilon_or_default(epsilon, rho)
-    gaussian = _gaussian_budget(pure, delta)
-    return residual_budget(PureDP(pure), gaussian, n_attributes, n_records)
+    pure = budget_or_default(epsilon=epsilon)
+    assert isinstance(pure, PureDP)
+    return residual_budget(pure, _gaussian_budget(pure.epsilon, delta), n_attributes, n_records)
 
 
 def residual_budget(

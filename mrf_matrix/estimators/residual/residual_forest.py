@@ -3,8 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
@@ -12,12 +10,7 @@ from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    encode_queries,
-    resolve_domain,
-    with_provenance,
-)
+from mrf_matrix.estimators.shared.schema import encode, resolve_domain, with_provenance
 from mrf_matrix.estimators.shared.spending import Budget, bill_of, noise_stream
 from mrf_matrix.planning.plans.planner import sequence_plan
 from mrf_matrix.residual.law import claimed_budget
@@ -222,7 +215,3 @@ class ResidualForestClassifier(ResidualVotes):
         self.posterior_ = posterior
         self.privacy_report_ = residual_report(plan, self.releases_)
         return self
-
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        check_is_fitted(self, "posterior_")
-        return encode_queries(self, self.domain_, X)

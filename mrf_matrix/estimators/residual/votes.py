@@ -1,14 +1,12 @@
 """Labels and probabilities of two classes by the posterior of a residual forest."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils import Tags
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ResidualPosterior
-
-Array = NDArray[np.float64]
 
 
 class ResidualVotes(BaseForestClassifier):
@@ -21,12 +19,9 @@ class ResidualVotes(BaseForestClassifier):
     """
 
     posterior_: ResidualPosterior
+    _learned = "posterior_"
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        """Return the codes of records to predict, shape (b, d)."""
-        raise TypeError(f"{type(self).__name__} has no domain: use one of its subclasses.")
-
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
 
         Parameters
@@ -42,7 +37,7 @@ class ResidualVotes(BaseForestClassifier):
         codes = self._codes(X)  # tells first whether there is a posterior
         return self.posterior_.probabilities(codes)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Records) -> Array:
         """Return the log odds of the second class that `predict_proba` states, shape (b,).
 
         Parameters
@@ -53,11 +48,12 @@ class ResidualVotes(BaseForestClassifier):
         codes = self._codes(X)
         return self.posterior_.log_odds(codes)
 
-    def _votes(self, X: Any) -> Array:
-        odds = self.decision_function(X)
+    def _votes(self, X: Records) -> Array:
+        codes = self._codes(X)
+        odds = self.posterior_.log_odds(codes)
         return np.column_stack([np.zeros_like(odds), odds])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that there are two classes."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False

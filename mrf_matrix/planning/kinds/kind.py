@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.planning.kinds.table_source import TableSource
 from strategies import Strategy
-from strategies.operators import Operator
+from strategies.operators import Norm, Operator
 
 Budget = PureDP | ZCDP
 Law = type[NoiseLaw] | None
@@ -146,6 +146,10 @@ class Kind:
         if self.is_disjoint:
             return source.disjoint_leaves(ensemble, coins)
         return source.cells(ensemble.features)
+
+    def own_strategy(self, ensemble: Ensemble, norm: Norm) -> Strategy | None:
+        """Return the strategy that the kind itself names, None where one is searched or given."""
+        return None
 
     def mechanism(
         self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str, law: Law

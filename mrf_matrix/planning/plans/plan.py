@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, as_budget
@@ -46,7 +47,7 @@ class Plan(PlannedErrors):
             part.check_memory(self.n_classes)
 
     def release(
-        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: object = None
+        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Seed = None
     ) -> tuple[Release, ...]:
         """Measure every ensemble's private table, once."""
         return tuple(

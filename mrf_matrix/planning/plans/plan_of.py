@@ -138,9 +138,14 @@ class PublicForests:
             )
         limit = kind.time_limit if measuring.time_limit == AUTO else float(measuring.time_limit)
         asked = [one.workload or workload for one, workload in zip(aims, workloads, strict=True)]
-        strategy = one_strategy_each(measuring.strategy, len(asked))
+        norm = measuring.budget.norm
+        strategy = [
+            kind.own_strategy(ensemble, norm) or one
+            for ensemble, one in zip(
+                self.ensembles, one_strategy_each(measuring.strategy, len(asked)), strict=True
+            )
+        ]
         if kind.answers_queries:
-            norm = measuring.budget.norm
             strategy = [
                 method_within(workload, norm, limit) if is_auto(one) else one
                 for one, workload in zip(strategy, asked, strict=True)
@@ -154,7 +159,7 @@ class PublicForests:
                 )
                 for workload, budget in zip(workloads, budgets, strict=True)
             ],
-            measuring.budget.norm,
+            norm,
             choices,
             time_limit=limit,
             n_jobs=measuring.n_jobs,

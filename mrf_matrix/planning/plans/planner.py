@@ -12,12 +12,13 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
-from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
+from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.measuring import AUTO, Measuring
+from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
@@ -60,6 +61,10 @@ def plan(
     n_classes: int | None = None,
     n_records: int | None = None,
     time_limit: float | str = "auto",
+    parties: int | None = None,
+    dropouts: int = 0,
+    colluders: int = 0,
+    remove_excess: bool = False,
     random_state: object = None,
 ) -> Plan | ResidualPlan:
     """Plan a private forest without data: what it costs in error, memory and time.
@@ -88,7 +93,8 @@ default="training"
         The design of a posterior forest, as its classifier takes it. All other parameters of the
         design stay at their defaults in that mode.
     allocation : str, default="matrix"
-        "per_tree" and "disjoint" ("training") or "per_query" ("subsample"): the baselines.
+        The baselines: "per_tree", "disjoint", "uniform_levels", "geometric_levels" and
+        "optimal_levels" ("training") or "per_query" ("subsample").
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
     objective : {"total", "max"}, default="total"
@@ -117,6 +123,12 @@ default="training"
     time_limit : float or "auto", default="auto"
         Seconds of the search for each strategy; "auto" as the classifier, 8 in training and 1 for
         queries.
+    parties, dropouts, colluders : int, optional
+        Of a release by several parties who do not trust each other: how many, how many may vanish,
+        how many may collude. The plan is then a `FederatedPlan`, of the noise that they share: it
+        says what they send, and its `designs` are what they run.
+    remove_excess : bool, default=False
+        Whether these parties take noise that nobody needs off again, by a second sum.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the public structure.
 
@@ -129,6 +141,8 @@ default="training"
     ------
     ValueError, TypeError
         If an argument is impossible; the message says what to change.
+    CoarseStrategyError
+        If parties share noise of pure DP, and the strategy has no small integers.
     LearnedStructureError
         If a forest was, or would be, learned from records.
     MemoryCapError
@@ -154,6 +168,12 @@ add_remove neighbours, expected error 2.559 rms per leaf)
             raise ValueError(f"delta={shown(delta)} in mode={kind.name!r}: expected 'residual'.")
         known = target_rms is None
         budget = budget_or_default(epsilon, rho) if known else _sought(epsilon, rho)
+    quorum = _quorum(parties, dropouts, colluders, remove_excess)
+    if quorum is not None and kind.is_sequence:
+        raise ValueError(
+            f"parties={parties} in mode={kind.name!r}: expected a mode that measures once, for the "
+            f"noise of steps that follow each other is not shared."
+        )
     measuring = Measuring(
         budget, neighboring, budget_shares, strategy, time_limit, None, objective, weights,
         groups, optimise_for, target_rms, law,
@@ -181,7 +201,9 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         n_classes=_classes(schema, n_classes),
         n_records=None if n_records is None else whole_number("n_records", n_records),
     )  # fmt: skip
-    return made if made.target_rms is None else within_targets(made, made.target_rms)
+    if made.target_rms is not None:
+        made = within_targets(made, made.target_rms)
+    return made if quorum is None else shared_plan(made, quorum, remove_excess)
 
 
 def sequence_plan(
@@ -216,6 +238,19 @@ def _sought(epsilon: object, rho: object) -> PureDP | ZCDP:
             f"budget is for: expected epsilon='auto' or rho='auto', or neither."
         )
     return PureDP(1) if rho is None else ZCDP(1)
+
+
+def _quorum(
+    parties: int | None, dropouts: int, colluders: int, remove_excess: bool
+) -> Quorum | None:
+    if parties is not None:
+        return Quorum(parties, dropouts, colluders)
+    if dropouts or colluders or remove_excess:
+        raise ValueError(
+            f"dropouts={dropouts}, colluders={colluders}, remove_excess={remove_excess} without "
+            f"parties: expected parties=, how many there are, or none of them."
+        )
+    return None
 
 
 def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring) -> Design:

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import inf
 from os import PathLike
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
+from mrf_matrix.base.workers import computed
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import NoiseLaw, as_budget
 from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
@@ -33,6 +34,9 @@ from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.search.tuning import Tuning, ranked
 from strategies.search.select import checked_time_limit
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Progress = Callable[[str, int, int], None]
 Design = dict[str, Any]
@@ -59,6 +63,7 @@ def tune(
     max_release_seconds: float | None = None,
     max_bytes: int | None = None,
     n_jobs: int | None = None,
+    client: "Client | None" = None,
     resume: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     random_state: int = 0,
@@ -108,6 +113,8 @@ def tune(
         Refuse designs with a larger array, when planned or released.
     n_jobs : int, optional
         Processes of joblib. The result does not depend on it.
+    client : distributed.Client, optional
+        A Dask cluster that tries the designs instead: public work. Nor does it depend on that.
     resume : str or Path, optional
         JSON file of finished trials: read if it is there, written after every batch.
     progress : callable, optional
@@ -167,7 +174,8 @@ def tune(
     }
     file = TrialFile(resume, request)
     done = {trial.key: trial for trial in file.load()}
-    clock = Stopwatch(_checked_limit("max_seconds", max_seconds), monotonic)
+    limit = _checked_limit("max_seconds", max_seconds)
+    clock = Stopwatch(limit, monotonic)
     search = DesignTrials(
         domain,
         fixed,
@@ -175,15 +183,15 @@ def tune(
         whole_number("n_forests", n_forests),
         seconds,
         most,
-        clock,
+        clock if client is None else Stopwatch(None, monotonic),  # other machines, other clocks
     )
     total = len(designs)
 
-    def go_on(what: str, groups: list[list[Design]], **how: bool) -> None:
+    def go_on(what: str, groups: list[list[Design]], quick: bool = False) -> None:
         """Try groups until the time is over, and keep what comes of it after each."""
         waiting = (group for group in groups if not clock.is_over)
-        for trials in Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(search.run)(group, **how) for group in waiting
+        for trials in computed(
+            partial(search.run, quick=quick), waiting, n_jobs=n_jobs, client=client
         ):
             done.update({trial.key: trial for trial in trials})
             file.save(list(done.values()))
@@ -193,9 +201,9 @@ def tune(
     if progress:
         progress("designs", _count(designs, done), total)
     left = structures_of([design for design in designs if design_key(design) not in done])
-    quick = [group for group in left if not search_all and _may_be_ruled_out(group[0], kind, goal)]
-    go_on("designs", quick, quick=True)
-    go_on("designs", [group for group in left if group not in quick])
+    easy = [group for group in left if not search_all and _may_be_ruled_out(group[0], kind, goal)]
+    go_on("designs", easy, quick=True)
+    go_on("designs", [group for group in left if group not in easy])
     least = min((trial.value for trial in done.values()), default=inf) + 2 * goal.tolerance
     able = [
         design

@@ -236,7 +236,6 @@ def test_one_budget_is_enough(name):
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("MatrixForestClassifier", {"class_share": "x"}),
         ("MatrixForestClassifier", {"n_records": -1}),
         ("MatrixForestClassifier", {"time_limit": None}),
         ("MatrixForestClassifier", {"forest": [None]}),
