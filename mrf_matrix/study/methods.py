@@ -112,7 +112,7 @@ def _parameters(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _forest(setting: Setting, **changes: Any) -> MatrixForestClassifier:
+def _forest(setting: Setting, **changes: object) -> MatrixForestClassifier:
     parameters = _parameters(setting) | {"voting": setting.voting} | changes
     return MatrixForestClassifier(setting.domain, **parameters)
 
@@ -126,7 +126,7 @@ def _batch_prediction(setting: Setting) -> BatchPredictionClassifier:
     return BatchPredictionClassifier(setting.domain, strategy=strategy, **_parameters(setting))
 
 
-def _subsample(setting: Setting, **changes: Any) -> SubsampleAggregateClassifier:
+def _subsample(setting: Setting, **changes: object) -> SubsampleAggregateClassifier:
     forest = take_trees(setting.forest, range(min(SUBSAMPLES, setting.forest.n_trees)))
     parameters = _parameters(setting) | {"forest": forest} | changes
     return SubsampleAggregateClassifier(setting.domain, **parameters)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from mrf_matrix.mechanisms import ZCDP, Release
-from mrf_matrix.planning import ResidualPlan, ResidualStep
 from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
+from mrf_matrix.residual import ResidualPlan, ResidualStep
 
 PUBLIC = (
     "the domain and the classes",

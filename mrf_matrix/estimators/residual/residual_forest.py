@@ -1,25 +1,22 @@
 """A forest of tables measured one after another, each on what earlier ones leave unexplained."""
 
-from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.residual.learning import ResidualReleases, learned
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
 from mrf_matrix.estimators.shared.schema import encode, resolve_domain, with_provenance
 from mrf_matrix.estimators.shared.spending import Budget, bill_of, noise_stream
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
-from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.planning.plans.planner import sequence_plan
+from mrf_matrix.residual.law import claimed_budget
+from mrf_matrix.residual.learning import ResidualReleases, learned
+from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.sequence import ResidualPlan
 
 FITTED = (
     "domain_",
@@ -31,9 +28,6 @@ FITTED = (
     "privacy_report_",
 )
 """What a fit leaves."""
-
-_gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
 
 
 class ResidualForestClassifier(ResidualVotes):
@@ -149,13 +143,14 @@ class ResidualForestClassifier(ResidualVotes):
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain) -> ResidualPlan:
-        return residual_plan(
+        return sequence_plan(
             domain,
-            self._budget(domain.n_attributes),
-            structure_generator(self.random_state),
-            n_records=self._public_records(),
+            epsilon=self.epsilon,
+            rho=self.rho,
+            delta=self.delta,
             neighboring=self.neighboring,
-            delta=float(self.delta),
+            n_records=self._public_records(),
+            random_state=self.random_state,
         )
 
     def _public_records(self) -> int | None:
@@ -163,20 +158,8 @@ class ResidualForestClassifier(ResidualVotes):
 
     def _budget(self, n_attributes: int) -> Budget:
         """Return the budget of the noise law that serves the claim best."""
-        if self._is_pure():
-            return budget_or_default(epsilon=self.epsilon, rho=self.rho)
-        if self.rho is not None:
-            raise BudgetError(
-                f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
-            )
-        epsilon = epsilon_or_default(self.epsilon, self.rho)
-        pure = PureDP(epsilon)
-        gaussian = _gaussian_budget(epsilon, self.delta)
-        return residual_budget(pure, gaussian, n_attributes, self._public_records())
-
-    def _is_pure(self) -> bool:
-        """Tell whether no δ was asked for."""
-        return isinstance(self.delta, Real) and self.delta == 0
+        records = self._public_records()
+        return claimed_budget(self.epsilon, self.delta, self.rho, n_attributes, records)
 
     def fit(self, X: Any, y: Any) -> "ResidualForestClassifier":
         """Take the steps of the plan: measure tables of residuals, one after another.
