@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import Seed
 from mrf_matrix.base.steps import tell
+from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, as_budget
 from mrf_matrix.planning.plain_values import plain_figures
@@ -80,6 +82,19 @@ class Plan(PlannedErrors):
                 f"the plan has {len(self.parts)} ensembles: expected one. Look at each of parts."
             )
         return self.parts[0]
+
+    def within_targets(self, limits: Array) -> "Plan":
+        """Return the plan at the least budget at which every answer keeps its target, rounded up.
+
+        Ensembles keep their shares, and noise is the exact discrete one. Errors fall as the budget
+        grows: it is found by bisection.
+        """
+        name = self.budget.parameter
+
+        def at(amount: Fraction) -> Plan:
+            return self.at(epsilon=amount) if name == "epsilon" else self.at(rho=amount)
+
+        return at(least_amount(lambda amount: bool((at(amount).row_rms <= limits).all())))
 
     def at(self, *, epsilon: object = None, rho: object = None) -> "Plan":
         """Return the plan at another budget of the same kind, without new linear algebra.

@@ -22,7 +22,6 @@ from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
-from mrf_matrix.planning.plans.targets import within_targets
 from mrf_matrix.residual.law import claimed_budget
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 
@@ -202,7 +201,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         n_records=None if n_records is None else whole_number("n_records", n_records),
     )  # fmt: skip
     if made.target_rms is not None:
-        made = within_targets(made, made.target_rms)
+        made = made.within_targets(made.target_rms)
     return made if quorum is None else shared_plan(made, quorum, remove_excess)
 
 
