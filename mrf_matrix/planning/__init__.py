@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.plans.part import PlanPart as PlanPart
     from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.planner import plan as plan
+    from mrf_matrix.planning.private.private_plan import Forecast as Forecast
+    from mrf_matrix.planning.private.private_plan import PrivatePlan as PrivatePlan
+    from mrf_matrix.planning.private.private_plan import private_plan as private_plan
+    from mrf_matrix.planning.private.screening import Screening as Screening
     from mrf_matrix.planning.residuals.law import residual_budget as residual_budget
     from mrf_matrix.planning.residuals.sequence import PairSteps as PairSteps
     from mrf_matrix.planning.residuals.sequence import ResidualPlan as ResidualPlan
@@ -37,6 +41,12 @@ __getattr__, __dir__, __all__ = front_door(
         "plans.part": ("PlanPart",),
         "plans.plan": ("Plan",),
         "plans.planner": ("plan",),
+        "private.private_plan": (
+            "Forecast",
+            "PrivatePlan",
+            "private_plan",
+        ),
+        "private.screening": ("Screening",),
         "residuals.law": ("residual_budget",),
         "residuals.sequence": (
             "PairSteps",

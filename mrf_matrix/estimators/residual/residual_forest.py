@@ -1,6 +1,7 @@
 """A forest of tables measured one after another, each on what earlier ones leave unexplained."""
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from numbers import Real
 from typing import Any
 
@@ -16,12 +17,9 @@ from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    encode_queries,
-    resolve_domain,
-    with_provenance,
-)
+from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenRecords, PrivateData
+from mrf_matrix.estimators.shared.needs_records import needs_records
+from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
 from mrf_matrix.estimators.shared.spending import Budget, noise_stream
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
@@ -206,15 +204,22 @@ class ResidualForestClassifier(ResidualVotes):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
         if isinstance(self.domain, Domain):  # refused before the records are looked at
             self._bill(budget=self._budget(self.domain.n_attributes)).check()
-        domain, X, y = resolve_domain(self, self.domain, X, y)
+        data = bring()
+        domain = data.domain
         plan = self._plan(domain)
         bill = self._bill(budget=plan.budget)
         bill.check()
-        codes, labels = encode(domain, X, y)
+        data.check_records("a residual forest")
+        encoded = data.tables([])
+        if not isinstance(encoded, EncodedRecords):
+            raise needs_records("a residual forest")
         classes, order = sorted_classes(domain)
-        records = ResidualRecords(codes, np.argsort(order)[labels], domain.sizes)
+        records = ResidualRecords(encoded.codes, np.argsort(order)[encoded.labels], domain.sizes)
         releases = ResidualReleases(records, self.noise, noise_stream(self.noise, bill.noise_state))
         for name in FITTED:  # they belong to an earlier fit
             if hasattr(self, name):

@@ -1,0 +1,72 @@
+"""Labels, probabilities and log odds by the posterior of whichever forest was taken."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.shared.base import ForestClassifier
+from mrf_matrix.voting.voting import once_a_cell
+
+LEAST = np.finfo(np.float64).tiny
+
+
+class Posterior(Protocol):
+    """What a release implies: `ProductPosterior` or `ResidualPosterior`."""
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+
+
+class PrivateVotes(ForestClassifier):
+    """A classifier that has a posterior of any kind; subclasses say where the codes come from.
+
+    Attributes
+    ----------
+    domain_ : Domain
+    posterior_ : ProductPosterior or ResidualPosterior
+        What the releases imply.
+    """
+
+    domain_: Domain
+    posterior_: Posterior
+
+    def _codes(self, X: Any) -> Codes:
+        """Return the codes of records to predict, shape (b, d)."""
+        raise TypeError(f"{type(self).__name__} has no domain: use one of its subclasses.")
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return class probabilities, averaged over what noise leaves unknown.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records in the domain's terms.
+
+        Returns
+        -------
+        ndarray of shape (b, k)
+            Probabilities, in the order of `classes_`.
+        """
+        codes = self._codes(X)  # tells first whether there is a posterior
+        sizes = self.domain_.sizes
+        return once_a_cell(self.posterior_.probabilities, codes, sizes, dear=False)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return logarithms of `predict_proba`, shape (b, k)."""
+        return np.asarray(np.log(np.maximum(self.predict_proba(X), LEAST)))
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the log odds of the second of two classes, (b,), or of each class, (b, k).
+
+        Of several classes each one's odds are against all others.
+        """
+        shares = self.predict_proba(X)
+        logs = np.log(np.maximum(shares, LEAST))
+        if shares.shape[1] == 2:
+            return np.asarray(logs[:, 1] - logs[:, 0])
+        return np.asarray(logs - np.log(np.maximum(1 - shares, LEAST)))
+
+    def _votes(self, X: Any) -> Array:
+        return self.predict_log_proba(X)
