@@ -54,17 +54,19 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 )
 @click.option(
     "--method",
-    type=click.Choice(["matrix", "posterior"]),
-    default="matrix",
+    type=click.Choice(["auto", "matrix", "posterior"]),
+    default="auto",
     show_default=True,
-    help="matrix: random trees over a strategy for all of them. posterior: tables of few blocks of "
-    "attributes, chosen without data, labelled by their posterior under the known noise; of the "
+    help="auto: every kind is planned without data, and the best expected is taken; records are "
+    "kept in memory where it needs them. matrix: random trees over a strategy for all of them. "
+    "posterior: tables of few blocks of attributes, chosen without data, labelled by their "
+    "posterior under the known noise; of the "
     "options on trees and strategy it takes none.",
 )
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
-    help="Public number of records: posterior and --max-depth auto weigh noise against it.",
+    help="Public number of records: auto, posterior and --max-depth auto weigh noise against it.",
 )
 @click.option(
     "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
@@ -190,10 +192,16 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
 
 def classifier(settings: dict[str, Any], ledger: object) -> Any:
     """Return the classifier of the options, without a domain yet."""
-    from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
+    from mrf_matrix.estimators import (
+        MatrixForestClassifier,
+        PosteriorForestClassifier,
+        PrivateForestClassifier,
+    )
 
     names = ("epsilon", "rho", "neighboring", "random_state", "n_records")
     common = {"ledger": ledger, **{name: settings[name] for name in names}}
+    if settings["method"] == "auto":
+        return PrivateForestClassifier(**common)
     if settings["method"] == "posterior":
         blocks = "auto" if settings["n_blocks"] is None else settings["n_blocks"]
         return PosteriorForestClassifier(n_blocks=blocks, **common)

@@ -29,7 +29,8 @@ OF_RECORDS = ("n_records",)
 
 def check_options(method: str, depth: int | str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
-    _refuse(OF_MATRIX if method == "posterior" else OF_POSTERIOR, f"--method {method}")
+    strange = {"auto": OF_MATRIX + OF_POSTERIOR, "posterior": OF_MATRIX, "matrix": OF_POSTERIOR}
+    _refuse(strange[method], f"--method {method}")
     _refuse(CHOSEN_BY_AUTO if depth == "auto" else OF_AUTO, f"--max-depth {depth}")
     if method == "matrix" and depth != "auto":
         _refuse(OF_RECORDS, f"--max-depth {depth}")

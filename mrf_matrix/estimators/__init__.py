@@ -45,6 +45,9 @@ if TYPE_CHECKING:
         ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,
     )
     from mrf_matrix.estimators.released import (
+        ReleasedPrivateForestClassifier as ReleasedPrivateForestClassifier,
+    )
+    from mrf_matrix.estimators.released import (
         ReleasedResidualForestClassifier as ReleasedResidualForestClassifier,
     )
     from mrf_matrix.estimators.released.from_release import from_release as from_release
@@ -84,6 +87,7 @@ __getattr__, __dir__, __all__ = front_door(
         "released": (
             "ReleasedForestClassifier",
             "ReleasedPosteriorForestClassifier",
+            "ReleasedPrivateForestClassifier",
             "ReleasedResidualForestClassifier",
         ),
         "residual.residual_forest": ("ResidualForestClassifier",),

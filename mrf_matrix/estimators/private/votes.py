@@ -24,12 +24,10 @@ class PrivateVotes(ForestClassifier):
 
     Attributes
     ----------
-    domain_ : Domain
     posterior_ : ProductPosterior or ResidualPosterior
         What the releases imply.
     """
 
-    domain_: Domain
     posterior_: Posterior
 
     def _codes(self, X: Any) -> Codes:
@@ -50,8 +48,8 @@ class PrivateVotes(ForestClassifier):
             Probabilities, in the order of `classes_`.
         """
         codes = self._codes(X)  # tells first whether there is a posterior
-        sizes = self.domain_.sizes
-        return once_a_cell(self.posterior_.probabilities, codes, sizes, dear=False)
+        domain: Domain = self.domain_  # set by fit, or a property
+        return once_a_cell(self.posterior_.probabilities, codes, domain.sizes, dear=False)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of `predict_proba`, shape (b, k)."""

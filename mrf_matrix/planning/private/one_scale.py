@@ -10,12 +10,17 @@ from scipy.special import expit
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
-from mrf_matrix.planning.blocks.block_design import UNKNOWN_RECORDS, choose_blocks, variances
+from mrf_matrix.planning.blocks.block_design import (
+    UNKNOWN_RECORDS,
+    BlockDesign,
+    choose_blocks,
+    variances,
+)
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects, share_right
 from mrf_matrix.planning.private.forecasts import alike_codes, residuals_explain, tables_explain
 from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
 from mrf_matrix.planning.residuals.sequence import residual_plan
-from mrf_matrix.planning.residuals.settings import Budget
+from mrf_matrix.planning.residuals.settings import ASSUMED_RECORDS, Budget
 
 Explained = Callable[[int, Budget], Array]
 
@@ -55,6 +60,13 @@ class Scale:
         lean = self.prior.lean
         found = [share_right(explained(n, self.budget), lean).mean() for n in records]
         return float(np.mean(found))
+
+    @property
+    def is_one_table(self) -> bool:
+        """Whether a posterior forest measures one table of all attributes: nothing beats it."""
+        known = self.n_records or ASSUMED_RECORDS
+        blocks = self._design(self.domain.sizes, known, self.budget).blocks
+        return len(blocks) == 1 and len(blocks[0]) == sum(n > 1 for n in self.domain.sizes)
 
     def posterior(self, n_records: int, budget: Budget) -> Array:
         """Return what a posterior forest of this budget explains in each draw."""
@@ -111,18 +123,10 @@ class Scale:
         budget: Budget,
     ) -> Array:
         """Return what the blocks explain that would be chosen among some attributes."""
-        factor = squared_factor(self.neighboring, budget.norm, nonnegative=True)
-        design = choose_blocks(
-            sizes,
-            self.domain.n_classes,
-            budget,
-            n_records,
-            np.random.default_rng(0),
-            squared_factor=factor,
-        )
+        design = self._design(sizes, n_records, budget)
         used = [i for block in design.blocks for i in block]
         place = {attribute: number for number, attribute in enumerate(used)}
-        of_totals = factor * variances(budget, len(design.blocks))[1]
+        of_totals = self._factor(budget) * variances(budget, len(design.blocks))[1]
         return tables_explain(
             self.prior,
             columns[:, used],
@@ -132,6 +136,19 @@ class Scale:
             n_records / self.domain.n_classes,
             (design.noise_variance, of_totals),
         )
+
+    def _design(self, sizes: Sequence[int], n_records: int, budget: Budget) -> BlockDesign:
+        return choose_blocks(
+            sizes,
+            self.domain.n_classes,
+            budget,
+            n_records,
+            np.random.default_rng(0),
+            squared_factor=self._factor(budget),
+        )
+
+    def _factor(self, budget: Budget) -> float:
+        return squared_factor(self.neighboring, budget.norm, nonnegative=True)
 
 
 def _told_by_two(prior: CorrelatedEffects, columns: Longs) -> Array:

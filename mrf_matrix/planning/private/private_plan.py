@@ -132,7 +132,7 @@ def private_plan(
     --------
     >>> from mrf_matrix.mechanisms import PureDP
     >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
-    >>> private_plan(domain, [PureDP(1)], n_records=50_000).chosen.name
+    >>> private_plan(domain, [PureDP(1)], n_records=100_000).chosen.name
     'residual forest'
     """
     checked_neighboring(neighboring)
@@ -156,6 +156,8 @@ def _forecasts(scale: Scale, law: str, *, residuals: bool) -> list[Forecast]:
     """Return what is expected of every kind under one budget."""
     domain, budget, known = scale.domain, scale.budget, scale.n_records
     found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
+    if scale.is_one_table:
+        return found
     if residuals and domain.n_classes == 2 and known is not None:
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)

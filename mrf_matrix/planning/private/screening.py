@@ -127,7 +127,8 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
         return None
     root = sqrt(min(n_records * epsilon / n_classes, 1e9))
     if n_classes == 2:
-        return min(max(2, round(KEPT_OF_TWO * root)), MOST_KEPT, n_attributes // 2)
+        wanted = max(2, round(KEPT_OF_TWO * root))
+        return min(wanted, MOST_KEPT, n_attributes // 2) if wanted <= n_attributes else None
     wanted = max(2, round(KEPT * root))
     return wanted if n_attributes >= FEWEST and 5 * wanted <= 2 * n_attributes else None
 

@@ -1,0 +1,87 @@
+"""A private forest that was released: it predicts, and knows nothing of the records."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mrf_matrix.estimators.private.votes import Posterior, PrivateVotes
+from mrf_matrix.estimators.released.released import Released
+from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
+from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.planning.residuals.step import ResidualStep
+from mrf_matrix.reports.privacy_report import PrivacyReport
+
+ReleasedForest = ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
+
+
+class ReleasedPrivateForestClassifier(Released, PrivateVotes):
+    """A private forest that was released before: it predicts what the fitted one predicted.
+
+    It comes from `load_model`, is fitted from the start, and `fit` refuses: releasing again needs
+    a `PrivateForestClassifier` and budget. `sklearn.clone` returns the object itself.
+
+    Parameters
+    ----------
+    forest : ReleasedPosteriorForestClassifier or ReleasedResidualForestClassifier
+        The forest that labels.
+    choices : tuple of ResidualStep
+        Choices of attributes that were made before it.
+    screened : tuple of int or None
+        Attributes that were kept; None for all.
+    delta : float
+        The δ that the claim is stated for, where the budget is zCDP.
+    report : PrivacyReport
+        What the file claims. It is the word of whoever wrote the file.
+
+    Attributes
+    ----------
+    forest_, screened_, domain_, posterior_, privacy_report_
+        As given.
+    classes_ : ndarray of shape (k,)
+        The public classes, sorted.
+    n_features_in_ : int
+        Number of attributes of the domain.
+    """
+
+    released_by = "PrivateForestClassifier"
+    _claim_rests_on = ("forest", "choices", "screened", "report")
+
+    def __init__(
+        self,
+        forest: ReleasedForest,
+        choices: tuple[ResidualStep, ...],
+        screened: tuple[int, ...] | None,
+        delta: float,
+        report: PrivacyReport,
+    ) -> None:
+        self.forest = forest
+        self.choices = choices
+        self.screened = screened
+        self.delta = delta
+        self.report = report
+        self.domain = forest.domain
+        self._fix_claim()
+
+    @property
+    def forest_(self) -> ReleasedForest:
+        """The forest that labels."""
+        return self.forest
+
+    @property
+    def screened_(self) -> tuple[int, ...] | None:
+        """Attributes that were kept; None for all."""
+        return self.screened
+
+    @property
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]
+        """The public classes, sorted."""
+        return sorted_classes(self.domain)[0]
+
+    @property
+    def posterior_(self) -> Posterior:  # type: ignore[override]
+        """What the releases imply."""
+        return self.forest.posterior_
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return self._described(f"{self.forest!r}")
