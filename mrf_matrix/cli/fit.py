@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit_options import OF_MATRIX, check_options
+from mrf_matrix.cli.fit_options import OF_MATRIX, check_options, method_of
 from mrf_matrix.cli.options import (
     SHRINKAGES,
     VOTINGS,
@@ -58,9 +58,9 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
     default="auto",
     show_default=True,
     help="auto: every kind is planned without data, and the best expected is taken; records are "
-    "kept in memory where it needs them. matrix: random trees over a strategy for all of them. "
-    "posterior: tables of few blocks of attributes, chosen without data, labelled by their "
-    "posterior under the known noise; of the "
+    "kept in memory where it needs them. Options of a method ask for it. matrix: random "
+    "trees over a strategy for all of them. posterior: tables of few blocks of attributes, chosen "
+    "without data, labelled by their posterior under the known noise; of the "
     "options on trees and strategy it takes none.",
 )
 @click.option(
@@ -145,6 +145,7 @@ def command(
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
+    settings["method"] = method_of(settings)
     check_options(settings["method"], settings["max_depth"])
     check_output(
         output,

@@ -1,5 +1,7 @@
 """Which options of `mrf-matrix fit` go together: strange ones are refused, never ignored."""
 
+from typing import Any
+
 import click
 
 OF_MATRIX = (
@@ -25,6 +27,17 @@ OF_AUTO = ("class_share",)
 
 OF_RECORDS = ("n_records",)
 """Options that neither random trees of fixed depth have a use for."""
+
+
+def method_of(settings: dict[str, Any]) -> str:
+    """Return the method: that of the options that were given, where none was named."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    if context.get_parameter_source("method") is default:
+        for method, options in (("matrix", OF_MATRIX), ("posterior", OF_POSTERIOR)):
+            if any(context.get_parameter_source(name) is not default for name in options):
+                return method
+    return str(settings["method"])
 
 
 def check_options(method: str, depth: int | str) -> None:

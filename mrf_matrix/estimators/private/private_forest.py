@@ -217,7 +217,8 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
                 delattr(self, name)
         self.plan_ = plan
         if plan.chosen.screening is None:
-            self._fit_forest(None, lambda: data, self.noise_state, self.ledger)
+            known = held(data) if plan.chosen.residuals else data
+            self._fit_forest(None, lambda: known, self.noise_state, self.ledger)
         else:
             self._fit_screened(plan.chosen.screening, held(data))
         return self
