@@ -98,7 +98,7 @@ class EffectDisplay:
         image = ax.imshow(
             shown.log_odds.T, cmap=DIVERGING, vmin=-most, vmax=most, origin="lower", aspect="auto"
         )
-        sure = np.abs(shown.log_odds) > shown.half_widths
-        ax.scatter(*np.nonzero(sure), s=8, color="black", label="beyond its noise band")
+        across, up = np.nonzero(np.abs(shown.log_odds) > shown.half_widths)
+        ax.scatter(across, up, s=8, color="black", label="beyond its noise band")
         ax.set_ylabel(shown.names[1])
         colour_bar(image, ax, self._label)

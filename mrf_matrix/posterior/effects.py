@@ -67,7 +67,7 @@ def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
     if one == other:
         raise ValueError(f"classes {one} and {other}: expected two different ones.")
     if isinstance(posterior, ProductPosterior):
-        return [term for term in _of_product(posterior, one, other)]
+        return list(_of_product(posterior, one, other))
     sign = 1.0 if one == 1 else -1.0
     return [
         Term(
@@ -134,7 +134,7 @@ def _main_variances(model: BlockModel, fit: BlockFit, here: slice, one: int, oth
     first, second = (model.shares(fit)[c, here] for c in (one, other))
     unit = np.eye(len(codes))
     gradient = np.hstack([np.tile(second - first, (len(codes), 1)), unit - first, second - unit])
-    return np.maximum(np.einsum("ui,ij,uj->u", gradient, covariance, gradient), 0.0)
+    return np.asarray(np.maximum(((gradient @ covariance) * gradient).sum(axis=1), 0.0))
 
 
 def _independent(margins: list[Array]) -> Array:

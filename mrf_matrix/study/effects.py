@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.domain.attribute_lists import attribute_positions
+from mrf_matrix.forests.sources.ensembles import attribute_positions
 from mrf_matrix.posterior.effects import Term, constant, contributions, terms
 
 Name = str | tuple[str, ...]
