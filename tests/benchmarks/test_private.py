@@ -1,6 +1,6 @@
 """The private forest beside the kinds it chooses from, its forecasts, and what constants bring.
 
-Run with ``python tests/benchmarks/test_private.py [--splits N] [DATASET ...]``: prints the tables of
+Run with ``python tests/benchmarks/test_private.py [--splits N] [SET ...]``: prints the tables of
 docs/private.md in Markdown, test accuracy at every ε with research noise, number of records public.
 ``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
 of screening are worth. Two classes: `binary_sets`; several: `rival_held_out` and others.
