@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
         MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
     )
-    from mrf_matrix.estimators.grown.pure_forest import PureForestClassifier as PureForestClassifier
-    from mrf_matrix.estimators.grown.pure_forest import (
+    from mrf_matrix.estimators.grown.named_forests import (
+        PureForestClassifier as PureForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.named_forests import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
     from mrf_matrix.estimators.prediction.batch_prediction import (
@@ -112,7 +114,7 @@ __getattr__, __dir__, __all__ = front_door(
         "estimators.design": ("from_design",),
         "estimators.grown.multinomial_forest": ("MultinomialForestClassifier",),
         "estimators.grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
-        "estimators.grown.pure_forest": (
+        "estimators.grown.named_forests": (
             "PureForestClassifier",
             "SimplifiedBreimanForestClassifier",
         ),

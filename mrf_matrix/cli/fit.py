@@ -1,13 +1,14 @@
 """`mrf-matrix fit`: one private release from a file of records, as a model file."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit_options import OF_MATRIX, check_options, method_of
 from mrf_matrix.cli.options import (
@@ -177,18 +178,13 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.datasets.files import is_data_file
 
-    if domain is not None and (Path(data).is_dir() or is_data_file(data)):
-        model.set_params(domain=domain)
-        with progress_bar(quiet=quiet) as report:
-            model.fit_stream(
-                data, progress=lambda done, total: report("Records counted", done, total)
-            )
-        return
-    records = load_dataset(data, domain, extra="ignore")
-    model.set_params(domain=records.domain)
-    waiting = console(stderr=True).status("Choosing what to measure, and measuring the records")
-    with nullcontext() if quiet else waiting:
-        model.fit(records.X, records.y)
+    with progress_bar(quiet=quiet) as report, listening(report):
+        if domain is not None and (Path(data).is_dir() or is_data_file(data)):
+            counted = partial(report, "Records counted")
+            model.set_params(domain=domain).fit_stream(data, progress=counted)
+        else:
+            records = load_dataset(data, domain, extra="ignore")
+            model.set_params(domain=records.domain).fit(records.X, records.y)
 
 
 def classifier(settings: dict[str, Any], ledger: object) -> Any:

@@ -6,27 +6,30 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.estimators.design import from_design as from_design
-    from mrf_matrix.estimators.grown.comparison_forest import (
-        ComparisonForestClassifier as ComparisonForestClassifier,
-    )
+    from mrf_matrix.estimators.grown.forest_classifier import ForestClassifier as ForestClassifier
     from mrf_matrix.estimators.grown.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
     )
     from mrf_matrix.estimators.grown.multinomial_matrix_forest import (
         MultinomialMatrixForestClassifier as MultinomialMatrixForestClassifier,
     )
-    from mrf_matrix.estimators.grown.pure_forest import PureForestClassifier as PureForestClassifier
-    from mrf_matrix.estimators.grown.pure_forest import (
-        SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
-    )
-    from mrf_matrix.estimators.grown.rival_forests import (
+    from mrf_matrix.estimators.grown.named_forests import (
         BernoulliForestClassifier as BernoulliForestClassifier,
     )
-    from mrf_matrix.estimators.grown.rival_forests import (
+    from mrf_matrix.estimators.grown.named_forests import (
         BreimanForestClassifier as BreimanForestClassifier,
     )
-    from mrf_matrix.estimators.grown.rival_forests import (
+    from mrf_matrix.estimators.grown.named_forests import (
+        ComparisonForestClassifier as ComparisonForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.named_forests import (
         DenilForestClassifier as DenilForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.named_forests import (
+        PureForestClassifier as PureForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.named_forests import (
+        SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
     from mrf_matrix.estimators.grown.smooth_sensitivity_forest import (
         SmoothSensitivityForestClassifier as SmoothSensitivityForestClassifier,
@@ -68,17 +71,16 @@ __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "design": ("from_design",),
-        "grown.comparison_forest": ("ComparisonForestClassifier",),
+        "grown.forest_classifier": ("ForestClassifier",),
         "grown.multinomial_forest": ("MultinomialForestClassifier",),
         "grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
-        "grown.pure_forest": (
-            "PureForestClassifier",
-            "SimplifiedBreimanForestClassifier",
-        ),
-        "grown.rival_forests": (
+        "grown.named_forests": (
             "BernoulliForestClassifier",
             "BreimanForestClassifier",
+            "ComparisonForestClassifier",
             "DenilForestClassifier",
+            "PureForestClassifier",
+            "SimplifiedBreimanForestClassifier",
         ),
         "grown.smooth_sensitivity_forest": ("SmoothSensitivityForestClassifier",),
         "prediction.batch_prediction": ("BatchPredictionClassifier",),

@@ -45,10 +45,18 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.theory.bounds import pure_forest_bound as pure_forest_bound
     from mrf_matrix.forests.theory.bounds import pure_leaves_bound as pure_leaves_bound
     from mrf_matrix.forests.theory.bounds import simplified_forest_bound as simplified_forest_bound
+    from mrf_matrix.forests.theory.cells import (
+        attribute_probability_bounds as attribute_probability_bounds,
+    )
+    from mrf_matrix.forests.theory.cells import cell_error_bound as cell_error_bound
+    from mrf_matrix.forests.theory.cells import central_cut_probability as central_cut_probability
+    from mrf_matrix.forests.theory.cells import expected_side_bound as expected_side_bound
+    from mrf_matrix.forests.theory.diameters import diameter_tail_bound as diameter_tail_bound
     from mrf_matrix.forests.theory.diameters import (
         expected_diameter_bound as expected_diameter_bound,
     )
     from mrf_matrix.forests.theory.diameters import impure_diameter as impure_diameter
+    from mrf_matrix.forests.theory.heights import biau_height_rate as biau_height_rate
     from mrf_matrix.forests.theory.heights import expected_height as expected_height
     from mrf_matrix.forests.theory.heights import height_bounds as height_bounds
     from mrf_matrix.forests.theory.heights import height_probabilities as height_probabilities
@@ -110,11 +118,19 @@ __getattr__, __dir__, __all__ = front_door(
             "pure_leaves_bound",
             "simplified_forest_bound",
         ),
+        "theory.cells": (
+            "attribute_probability_bounds",
+            "cell_error_bound",
+            "central_cut_probability",
+            "expected_side_bound",
+        ),
         "theory.diameters": (
+            "diameter_tail_bound",
             "expected_diameter_bound",
             "impure_diameter",
         ),
         "theory.heights": (
+            "biau_height_rate",
             "expected_height",
             "height_bounds",
             "height_probabilities",

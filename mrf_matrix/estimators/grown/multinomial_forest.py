@@ -1,13 +1,17 @@
 """The multinomial random forest as a classifier: public, or ε-differentially private."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
+
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.shown import shown
-from mrf_matrix.estimators.grown.grown_forest import GrownForestClassifier
-from mrf_matrix.estimators.grown.growth_memory import check_growth_memory
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.grown.forest_classifier import source_of
+from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
-from mrf_matrix.estimators.shared.spending import bill_of, check_no_ledger
+from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, check_no_ledger
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.bits import Bits
@@ -15,12 +19,14 @@ from mrf_matrix.forests.growth.private.labels import check_label_score, label_ra
 from mrf_matrix.forests.growth.private.scores import SCORES
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.planning.plans.structure import structure_generator
-from mrf_matrix.reports.choice_report import choice_report
+from mrf_matrix.reports.choice_report import ChoiceReport, choice_report
+from strategies.operators import check_allocation
 
 INFINITY = float("inf")
 
 
-class MultinomialForestClassifier(GrownForestClassifier):
+@parameters
+class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     """Multinomial random forest (Bai et al., 2022), with or without privacy.
 
     *Without* (``epsilon=None``): Algorithm 1. A node draws its attribute from
@@ -34,50 +40,42 @@ class MultinomialForestClassifier(GrownForestClassifier):
 
     Parameters
     ----------
-    domain : Domain, "from_data" or None, default=None
+    domain : Domain, "from_data" or None
         The public schema; required with ``epsilon``. None: the records are public, and every
         distinct value is a code.
-    n_trees : int, default=100
-    b1, b2 : float, optional
+    b1, b2 : float
         Sharpness of the two structure choices, default 10; with ``epsilon`` they follow from it.
-    b3 : float, optional
+    b3 : float
         Sharpness of the label choice, default infinity (the majority); as above.
-    criterion : {"gini", "entropy"}, default="gini"
-    partition_rate : float, default=1
+    partition_rate : float
         Structure points per estimation point.
-    min_points : int, optional
+    min_points : int
         Minimum leaf size k, default 5. A count of records: refused with ``epsilon``.
-    max_depth : int, optional
+    max_depth : int
         Splits on a path; no limit by default, 10 with ``epsilon``.
-    nominal : "text" or sequence of (str or int), default="text"
+    nominal : "text" or sequence of (str or int)
         Attributes without an order, cut as "this code or not"; "text": those of texts. Private
         growth takes all attributes as ordered.
-    epsilon : float, int or Fraction, optional
+    epsilon : float, int or Fraction
         Pure-DP budget of the whole fit. ``float("inf")``: the same procedure without noise.
-    structure_score : {"normalized", "majority"}, default="normalized"
+    structure_score : {"normalized", "majority"}
         Score of private structure choices, see `PrivateMultinomialTrees`.
-    label_score : {"share", "count"}, default="share"
+    label_score : {"share", "count"}
         Score of private labels: the paper's class shares, or class counts, which say more.
-    disjoint : bool, default=False
+    disjoint : bool
         With ``epsilon``: every record belongs to one tree only, so each tree spends all of ε.
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-    noise : {"exact", "research"}, default="exact"
-        "research": seedable by ``noise_state``; not a private release.
-    noise_state : int or Generator, optional
-    ledger : PrivacyLedger, optional
+    ledger : PrivacyLedger
         Charged once by every private `fit`, after all checks and before the structure is grown;
         refused without ``epsilon``, for then nothing is protected and nothing can be charged.
-    n_jobs : int, optional
+    n_jobs : int
         Threads for growing without privacy.
     random_state : int, RandomState or None
-        Seed of growing without privacy, and of how ties are broken.
+        Seed of growing without privacy.
 
     Attributes
     ----------
     privacy_report_ : ChoiceReport
         What is claimed, and how the budget was divided; only with ``epsilon``.
-    domain_, classes_, forest_, leaf_labels_, n_features_in_
-        See `GrownForestClassifier`.
 
     Examples
     --------
@@ -89,54 +87,19 @@ class MultinomialForestClassifier(GrownForestClassifier):
     """
 
     _claim_rests_on = ("disjoint",)
-    privacy_report_: Any = ClaimAttribute()
+    privacy_report_ = ClaimAttribute[ChoiceReport]()  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        domain: Any = None,
-        *,
-        n_trees: int = 100,
-        b1: float | None = None,
-        b2: float | None = None,
-        b3: float | None = None,
-        criterion: str = "gini",
-        partition_rate: float = 1.0,
-        min_points: int | None = None,
-        max_depth: int | None = None,
-        nominal: Any = "text",
-        epsilon: Any = None,
-        structure_score: str = "normalized",
-        label_score: str = "share",
-        disjoint: bool = False,
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        ledger: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.n_trees = n_trees
-        self.b1 = b1
-        self.b2 = b2
-        self.b3 = b3
-        self.criterion = criterion
-        self.partition_rate = partition_rate
-        self.min_points = min_points
-        self.max_depth = max_depth
-        self.nominal = nominal
-        self.epsilon = epsilon
-        self.structure_score = structure_score
-        self.label_score = label_score
-        self.disjoint = disjoint
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.ledger = ledger
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    b1: float | None = None
+    b2: float | None = None
+    b3: float | None = None
+    partition_rate: float = 1.0
+    min_points: int | None = None
+    epsilon: Amount | None = None
+    structure_score: str = "normalized"
+    label_score: str = "share"
+    disjoint: bool = False
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Records, y: ArrayLike) -> Self:
         """Grow the forest and label its leaves; with ``epsilon``, spend it.
 
         Parameters
@@ -159,8 +122,8 @@ class MultinomialForestClassifier(GrownForestClassifier):
             check_no_ledger(self.ledger, "epsilon=None grows without privacy")
             return super().fit(X, y)
         check_private_parameters(self)
+        structure_generator(self.random_state)  # refused even where not in use
         trees = self._private_trees()
-        structure = structure_generator(self.random_state)
         bill = bill_of(self, PureDP(self.epsilon))
         bill.check()
         bits = Bits.of(self.noise, bill.noise_state)
@@ -169,7 +132,7 @@ class MultinomialForestClassifier(GrownForestClassifier):
                 "domain=None with a finite or infinite epsilon: private growth needs a public "
                 "domain. Pass domain=Domain([...], target=Attribute(...))."
             )
-        codes, labels, _ = self._encode_training(X, y)
+        codes, labels = self._encode_training(X, y)
         check_growth_memory(trees, self.domain_)
         label_rate(trees.tree_epsilon, self.label_score)  # type: ignore[arg-type]
         bill.charge()
@@ -180,35 +143,30 @@ class MultinomialForestClassifier(GrownForestClassifier):
             self.label_score,  # type: ignore[arg-type]
             bits,
         )
-        self._keep(grown.forest, leaf_labels, structure)
+        self._keep(grown.forest, leaf_labels)
         self.privacy_report_ = choice_report(trees, self.noise, self.label_score, self.domain)
         return self
 
-    def _trees(self, nominal: Sequence[str | int]) -> MultinomialTrees:
-        return MultinomialTrees(
-            n_trees=self.n_trees,
-            criterion=self.criterion,  # type: ignore[arg-type]
-            min_points=5 if self.min_points is None else self.min_points,
-            max_depth=self.max_depth,
+    def _source(self, nominal: Sequence[str | int]) -> MultinomialTrees:
+        return source_of(
+            self,
+            MultinomialTrees,
             nominal=nominal,
+            min_points=5 if self.min_points is None else self.min_points,
             b1=10.0 if self.b1 is None else self.b1,
             b2=10.0 if self.b2 is None else self.b2,
-            partition_rate=self.partition_rate,
         )
 
     def _label_sharpness(self) -> float:
         return INFINITY if self.b3 is None else self.b3
 
     def _private_trees(self) -> PrivateMultinomialTrees:
-        return PrivateMultinomialTrees(
-            epsilon=self.epsilon,
-            n_trees=self.n_trees,
+        return source_of(
+            self,
+            PrivateMultinomialTrees,
             max_depth=10 if self.max_depth is None else self.max_depth,
-            score=self.structure_score,  # type: ignore[arg-type]
-            criterion=self.criterion,  # type: ignore[arg-type]
+            score=self.structure_score,
             structure_share=Partition(self.partition_rate).share,
-            disjoint=self.disjoint,
-            neighboring=self.neighboring,
         )
 
 
@@ -237,7 +195,7 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
         )
 
 
-def check_structure_score(score: Any) -> None:
+def check_structure_score(score: object) -> None:
     """Refuse an unknown score of private structure choices, by the classifiers' name for it.
 
     Raises
@@ -248,3 +206,23 @@ def check_structure_score(score: Any) -> None:
         raise ValueError(
             f"structure_score={shown(score)}: expected one of {', '.join(map(repr, SCORES))}."
         )
+
+
+def check_growth_memory(trees: PrivateMultinomialTrees, domain: Domain) -> None:
+    """Refuse trees that could outgrow the memory cap, by public numbers alone.
+
+    Parameters
+    ----------
+    trees : PrivateMultinomialTrees
+    domain : Domain
+
+    Raises
+    ------
+    ValueError
+        If the forest could have too many nodes, or (a `MemoryCapError`) one of its largest arrays
+        could exceed the cap: whatever the records are, and however many.
+    """
+    sizes = trees.sizes(domain)
+    sizes.check()
+    for what, shape, itemsize in sizes.arrays:
+        check_allocation(what, shape, itemsize)

@@ -1,25 +1,31 @@
 """Multinomial structure grown privately, leaf counts by the matrix mechanism."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
-from mrf_matrix.estimators.grown.growth_memory import check_growth_memory
-from mrf_matrix.estimators.grown.kept_structure import keeping_structure
-from mrf_matrix.estimators.grown.multinomial_forest import check_structure_score
-from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
-from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.estimators.shared.kept_release import keeping
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    encode_queries,
-    resolve_domain,
-    with_provenance,
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.estimators.grown.forest_classifier import source_of
+from mrf_matrix.estimators.grown.multinomial_forest import (
+    check_growth_memory,
+    check_structure_score,
 )
-from mrf_matrix.estimators.shared.spending import bill_of
+from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
+from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, keeping, release_note
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.shared.parameters import (
+    Amount,
+    DomainParameters,
+    GivenStrategy,
+    Records,
+    Seed,
+    SeedParameters,
+    parameters,
+)
+from mrf_matrix.estimators.shared.schema import encode, resolve_domain, with_provenance
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
@@ -29,7 +35,7 @@ from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import public_queries
 from mrf_matrix.planning.plans.structure import structure_generator
-from mrf_matrix.reports.choice_report import two_stage_report
+from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 
 FITTED = (
@@ -38,7 +44,10 @@ FITTED = (
 """What a fit leaves besides the structure."""
 
 
-class MultinomialMatrixForestClassifier(ForestClassifier):
+@parameters
+class MultinomialMatrixForestClassifier(
+    SeedParameters, NoiseParameters, DomainParameters, BaseForestClassifier
+):
     """Forest whose structure is learned privately and whose leaf counts are measured as a whole.
 
     Stage 1 grows multinomial trees by exponential mechanisms (`PrivateMultinomialTrees`). Stage 2
@@ -48,22 +57,22 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
 
     Parameters
     ----------
-    domain : Domain or "from_data"
-        The public schema, with the target's classes. Required.
-    epsilon : float, int or Fraction, default=1.0
+    epsilon : float, int or Fraction
         Pure-DP budget of both stages together.
-    parts : {"coins", "all"}, default="coins"
+    parts : {"coins", "all"}
         See `TwoStagePlan`.
-    structure_share : float, default=0.3
+    structure_share : float
         The budget split: share of the records ("coins") or of ε ("all") for the structure.
-    n_trees : int, default=8
-    max_depth : int, default=4
-    structure_score : {"majority", "normalized"}, default="majority"
+    n_trees : int
+    max_depth : int
+    structure_score : {"majority", "normalized"}
         See `PrivateMultinomialTrees`.
-    disjoint : bool, default=True
+    disjoint : bool
         Every structure record grows one tree only, so each tree spends all of stage 1's ε.
-    strategy, voting, neighboring, noise, noise_state, time_limit, ledger, random_state
-        See `MatrixForestClassifier`. The ledger is charged for both stages at once.
+    strategy, voting, time_limit
+        See `MatrixForestClassifier`.
+    ledger : PrivacyLedger
+        Charged for both stages at once.
 
     Attributes
     ----------
@@ -74,50 +83,26 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
     privacy_report_ : TwoStageReport
     forest_ : Forest
         The structure, grown privately. Kept where stage 2 fails, for it was paid for.
-    strategy_, release_, leaf_values_, domain_, classes_
+    strategy_, release_, leaf_values_
         See `MatrixForestClassifier`.
     """
 
     _claim_rests_on = ("parts", "structure_share", "disjoint")
+    _learned = "leaf_values_"
+    privacy_report_ = ClaimAttribute[TwoStageReport]()  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        domain: Any = None,
-        *,
-        epsilon: Any = 1.0,
-        parts: str = "coins",
-        structure_share: float = 0.3,
-        n_trees: int = 8,
-        max_depth: int = 4,
-        structure_score: str = "majority",
-        disjoint: bool = True,
-        strategy: Any = "auto",
-        voting: str = "hard",
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        time_limit: float = 8.0,
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.parts = parts
-        self.structure_share = structure_share
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.structure_score = structure_score
-        self.disjoint = disjoint
-        self.strategy = strategy
-        self.voting = voting
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.time_limit = time_limit
-        self.ledger = ledger
-        self.random_state = random_state
+    epsilon: Amount = 1.0
+    parts: str = "coins"
+    structure_share: float = 0.3
+    n_trees: int = 8
+    max_depth: int = 4
+    structure_score: str = "majority"
+    disjoint: bool = True
+    strategy: GivenStrategy | list[GivenStrategy] = "auto"
+    voting: str = "hard"
+    time_limit: float = 8.0
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Records, y: ArrayLike) -> Self:
         """Grow the structure privately, select a strategy for it, and measure the leaf counts.
 
         Parameters
@@ -162,7 +147,7 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
         seen, measured = plan.assign(len(codes), bits)
         forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
         whole = Ensemble(tuple(range(domain.n_attributes)), forest)
-        with keeping_structure(self, plan, forest, FITTED):
+        with keeping(self, FITTED, self._structure_note(plan), plan_=plan, forest_=forest):
             leaves = PublicForests(kind, domain, (whole,), structure).plan(
                 measuring, public_queries(domain, None), n_classes=domain.n_classes
             )
@@ -173,29 +158,38 @@ class MultinomialMatrixForestClassifier(ForestClassifier):
             release = part.release(table, noise=self.noise, noise_state=count_noise)
             release = with_provenance(release, self.domain)
             self.leaf_plan_, self.strategy_ = leaves, part.strategy
-        with keeping(self, "release_", release, (), forest="forest_"):
+        with keeping(self, (), release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
             self.leaf_values_ = part.answers(release)[:, order]
         return self
 
-    def _votes(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self, "leaf_values_")
-        codes = encode_queries(self, self.domain_, X)
+    def _votes(self, X: Records) -> Array:
+        codes = self._codes(X)
         votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
         return forest_votes(self.forest_, codes, votes_of_leaf)
 
-    def _structure(self, plan: TwoStagePlan) -> PrivateMultinomialTrees:
-        return PrivateMultinomialTrees(
-            epsilon=plan.structure.epsilon,
-            n_trees=self.n_trees,
-            max_depth=self.max_depth,
-            score=self.structure_score,  # type: ignore[arg-type]
-            disjoint=self.disjoint,
-            neighboring=self.neighboring,
+    def _structure_note(self, plan: TwoStagePlan) -> str:
+        """Return how to go on from a structure whose leaves could not be measured."""
+        charged = f", but the ledger was charged {plan.total} for both stages before the first"
+        return (
+            f"Stage 1 was run: {plan.structure} was spent on the structure, which is not lost: it "
+            f"is forest_ of this estimator. Stage 2 released nothing"
+            f"{'' if self.ledger is None else charged}. "
+            f"Go on with MatrixForestClassifier(domain, epsilon=..., forest=forest_), whose "
+            f"epsilon adds to what was spent. Fitting again would pay for another structure."
         )
 
-    def _noise_states(self, seed: Any) -> tuple[Any, Any]:
+    def _structure(self, plan: TwoStagePlan) -> PrivateMultinomialTrees:
+        return source_of(
+            self,
+            PrivateMultinomialTrees,
+            epsilon=plan.structure.epsilon,
+            score=self.structure_score,
+            structure_share=1.0,
+        )
+
+    def _noise_states(self, seed: Seed) -> tuple[Seed, Seed]:
         """Return independent seeds of both stages for research noise; the seed itself for exact."""
         if self.noise != "research":
             return seed, seed

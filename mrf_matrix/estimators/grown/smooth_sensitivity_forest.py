@@ -1,14 +1,16 @@
 """The smooth-sensitivity forest of Fletcher and Islam (2017), for comparison."""
 
 from fractions import Fraction
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mrf_matrix.estimators.grown.grown_forest import GrownForestClassifier
+from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
-from mrf_matrix.estimators.shared.spending import bill_of, check_no_ledger
-from mrf_matrix.forests import GrownTrees, RandomTrees
+from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
+from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, check_no_ledger
+from mrf_matrix.forests import RandomTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
 from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
@@ -20,7 +22,8 @@ from mrf_matrix.reports.choice_report import claim
 from strategies.operators import check_allocation
 
 
-class SmoothSensitivityForestClassifier(GrownForestClassifier):
+@parameters
+class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, TreesClassifier):
     """Random structure, each record in one tree, one private label a leaf.
 
     ``label_rule="smooth"`` draws labels as published. **That is not ε-DP** (see
@@ -32,64 +35,34 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
     ----------
     domain : Domain or "from_data"
         The public schema. Required.
-    epsilon : float, int or Fraction, default=1.0
-    n_trees : int, default=10
-    max_depth : int, optional
+    epsilon : float, int or Fraction
+    n_trees : int
+    max_depth : int
         Default: half the number of attributes, rounded up.
-    splits : {"multiway", "binary"}, default="multiway"
-    label_rule : {"smooth", "count"}, default="smooth"
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-    noise : {"exact", "research"}, default="exact"
-        Of "count", and of the coins that give each record its tree.
-    noise_state : int or Generator, optional
-    ledger : PrivacyLedger, optional
+    splits : {"multiway", "binary"}
+    label_rule : {"smooth", "count"}
+    noise : {"exact", "research"}
+        Of "count", and of the coins that give each record its tree; see `mrf_matrix.mechanisms`.
+    ledger : PrivacyLedger
         With "count" only: charged once by every `fit`, after all checks and before any record is
         counted. Refused with "smooth", which is private at no ε that could be charged.
-    random_state : int, RandomState or None
-        Seed of the public structure.
 
     Attributes
     ----------
     statement_ : str
         What is claimed of the fitted forest, or that nothing is.
-    domain_, classes_, forest_, leaf_labels_
-        See `GrownForestClassifier`.
     """
 
     _claim_rests_on = ("label_rule",)
-    statement_: Any = ClaimAttribute()
+    statement_ = ClaimAttribute[str]()
 
-    def __init__(
-        self,
-        domain: Any = None,
-        *,
-        epsilon: Any = 1.0,
-        n_trees: int = 10,
-        max_depth: int | None = None,
-        splits: Any = "multiway",
-        label_rule: str = "smooth",
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.splits = splits
-        self.label_rule = label_rule
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.ledger = ledger
-        self.random_state = random_state
+    epsilon: Amount = 1.0
+    n_trees: int = 10
+    max_depth: int | None = None
+    splits: Literal["multiway", "binary"] = "multiway"
+    label_rule: str = "smooth"
 
-    def _trees(self, nominal: Any) -> GrownTrees:
-        raise TypeError("the smooth-sensitivity forest draws its structure without records")
-
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Records, y: ArrayLike) -> Self:
         """Draw the structure, give each record its tree, and label the leaves.
 
         Raises
@@ -114,7 +87,7 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
         bits = Bits.of(self.noise, bill.noise_state)
         if self.neighboring == "replace_one" and not budget.is_infinite:
             budget = budget * Fraction(1, 2)
-        codes, labels, _ = self._encode_training(X, y)
+        codes, labels = self._encode_training(X, y)
         generator = structure_generator(self.random_state)
         depth = self.max_depth
         if depth is None:
@@ -134,7 +107,7 @@ class SmoothSensitivityForestClassifier(GrownForestClassifier):
         else:
             seed = None if bits.generator is None else bits.generator
             drawn = draw_smooth_labels(counts, float(budget.epsilon), np.random.default_rng(seed))
-        self._keep(forest, drawn, generator)
+        self._keep(forest, drawn)
         self.statement_ = self._statement()
         return self
 

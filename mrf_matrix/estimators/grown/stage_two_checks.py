@@ -1,10 +1,11 @@
 """What can be known of stage 2 before stage 1 is paid: that a strategy serves every structure."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
-from typing import Any
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.shared.parameters import GivenStrategy
 from mrf_matrix.mechanisms import PureDP, calibrate
 from mrf_matrix.planning.plans.strategy_choice import check_strategy_names, given_matrix
 from strategies import Strategy
@@ -15,7 +16,11 @@ MOST_SETS = 1 << 12
 
 
 def check_given_strategy(
-    strategy: Any, domain: Domain, max_depth: int, budget: PureDP, neighboring: str
+    strategy: GivenStrategy | Sequence[GivenStrategy],
+    domain: Domain,
+    max_depth: int,
+    budget: PureDP,
+    neighboring: str,
 ) -> None:
     """Refuse a given strategy that could not measure the leaves that stage 1 may grow.
 
@@ -77,8 +82,8 @@ def tables_of_every_structure(sizes: tuple[int, ...], max_depth: int) -> Margina
     return tables if fits(tables.shape[:1], 64) else None
 
 
-def _single(strategy: Any) -> list[Any]:
-    given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
+def _single(strategy: object) -> Sequence[object]:
+    given = strategy if isinstance(strategy, list | tuple) else [strategy]
     if len(given) != 1:
         raise ValueError(f"strategy holds {len(given)}: expected one, for there is one forest.")
     return given

@@ -7,14 +7,12 @@ code boundaries lie halfway between neighbouring values.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.domain import Attribute, Domain
-
-Array = NDArray[np.float64]
+from mrf_matrix.estimators.shared.parameters import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ class ValueCoding:
     text: tuple[int, ...]
 
 
-def code_values(X: NDArray[Any], y: NDArray[Any], names: Sequence[str] | None) -> ValueCoding:
+def code_values(X: Labels, y: Labels, names: Sequence[str] | None) -> ValueCoding:
     """Return the coding of a table of numbers and texts, and of its classes."""
     names = list(names) if names is not None else [f"x{i}" for i in range(X.shape[1])]
     attributes: list[Attribute] = []
@@ -70,7 +68,7 @@ def numeric_attribute(name: str, values: Array) -> tuple[Attribute, Array]:
     return Attribute(name, edges=edges.tolist(), outside="open"), centres
 
 
-def as_numbers(column: NDArray[Any]) -> Array | None:
+def as_numbers(column: Labels) -> Array | None:
     """Return a column as floats, or None where it holds texts."""
     if column.dtype.kind in "iufb":
         return column.astype(np.float64)
@@ -82,7 +80,7 @@ def as_numbers(column: NDArray[Any]) -> Array | None:
         return None
 
 
-def ready_to_encode(coding: ValueCoding, X: NDArray[Any]) -> dict[str, Any]:
+def ready_to_encode(coding: ValueCoding, X: Labels) -> dict[str, Labels]:
     """Return the columns by name, texts as texts and numbers as floats."""
     return {
         name: X[:, i].astype(str).astype(object)

@@ -1,7 +1,7 @@
 """What may be claimed of all batches of queries that one fit has answered."""
 
-from mrf_matrix.estimators.prediction.prediction_terms import FittedPrediction
-from mrf_matrix.estimators.shared.ensembles import structure_notes
+from mrf_matrix.estimators.prediction.vote_book import FittedPrediction
+from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import (
     Measurement,
@@ -22,7 +22,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
     note : str
         What the claim hangs on.
     """
-    book, relation = fitted.book, fitted.terms.bill.neighboring
+    book, relation = fitted.book, fitted.bill.neighboring
     answered = book.batches
     spent, lost = book.spent, book.n_charged - len(answered)
     notes: tuple[str, ...] = (note,)

@@ -2,27 +2,39 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.prediction.answered_intervals import AnsweredIntervals
+from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
-from mrf_matrix.estimators.prediction.prediction_terms import FittedPrediction, PredictionTerms
 from mrf_matrix.estimators.prediction.private_tables import PrivateTables, counts_of_cells
-from mrf_matrix.estimators.prediction.vote_book import VoteBatch, VoteBook
-from mrf_matrix.estimators.shared.base import ForestClassifier, sorted_classes
-from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
-from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
+from mrf_matrix.estimators.prediction.vote_book import (
+    FittedPrediction,
+    VoteBatch,
+    VoteBook,
+    batch_bill,
+)
+from mrf_matrix.estimators.shared.base import FitsFromCounts, MarginIntervals, sorted_classes
+from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.parameters import (
+    EnsembleParameters,
+    Records,
+    SeedParameters,
+    StrategyParameters,
+    parameters,
+)
 from mrf_matrix.estimators.shared.schema import encode_queries
-from mrf_matrix.estimators.shared.spending import noise_stream
-from mrf_matrix.forests.sources.ensembles import Ensemble, Use
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.estimators.shared.spending import (
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
 from mrf_matrix.planning.kinds.coins import record_coins
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.plan import Plan
@@ -31,59 +43,68 @@ from mrf_matrix.planning.plans.queries import query_keys
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
-
-class PrivatePredictionClassifier(FitsFromCounts, AnsweredIntervals, ForestClassifier):
+@parameters
+class PrivatePredictionClassifier(
+    SeedParameters,
+    NoiseParameters,
+    StrategyParameters,
+    EnsembleParameters,
+    BudgetParameters,
+    MarginIntervals,
+    FitsFromCounts,
+):
     """A classifier that keeps its records and releases noisy votes for batches of queries.
 
     Subclasses say which kind of plan their batches are.
+
+    Parameters
+    ----------
+    epsilon : float, int or Fraction
+        Pure-DP budget of everything that this fit will ever answer; 1 where no ``rho`` is given
+        either. ``float("inf")`` adds no noise and is not used up.
+    strategy : str, Strategy, Operator or ndarray, or a list of them
+        Family name for `strategies.select`, or a strategy matrix for each ensemble, which must
+        determine the votes of the batch.
+    time_limit : float
+        Seconds that ``strategy="auto"`` may work, for each ensemble and batch.
+    ledger : PrivacyLedger
+        Charged by every batch of new queries, just before the records are measured.
+    n_batches : int
+        Batches of new queries that the budget is divided into, equally. Each call with queries
+        that have no answer yet is one batch; a call beyond them raises `BudgetError`.
+    keep_records_in_pickle : bool
+        Pickling or copying the fitted object raises, for it holds the records. True allows it;
+        then every copy holds them, and may spend the budget again.
+
+    Attributes
+    ----------
+    ensembles_ : tuple of Ensemble
+        Attributes and forest of each ensemble.
+    batches_ : tuple of VoteBatch
+        What was released so far: plan, noisy measurements, votes (classes in the domain's order).
+    privacy_report_ : PrivacyReport
+        What is claimed for all batches so far.
     """
 
-    _fitted: FittedPrediction
-    ensembles_: tuple[Ensemble, ...]
+    time_limit: float = 1.0
+    n_batches: int = 1
+    keep_records_in_pickle: bool = False
 
     def _kind(self) -> Kind:
         """Return what batches are planned as, by the parameters."""
         raise TypeError(f"{type(self).__name__} asks nothing: use one of its subclasses.")
 
-    def _terms(self) -> PredictionTerms:
-        """Return the terms that the parameters describe, as they stand now."""
-        return PredictionTerms(self._bill("predict"), isinstance(self.domain, str))
-
     def _note(self, kind: Kind) -> str:
         """Say what the claim hangs on."""
         return "the queries are public; the fitted object holds the private records"
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Keep the private records; nothing is spent until queries are predicted.
-
-        Parameters
-        ----------
-        X : frame or array of shape (N, d)
-            Private records, in the domain's terms.
-        y : array of shape (N,)
-            Their classes.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the domain or a record is invalid, or the ledger cannot pay for a
-            first batch (a `BudgetError`).
-        """
-        return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind, book = self._kind(), self._new_book()
         measuring = self._measuring(book.batch_budget)
         measuring.check()
-        terms = self._terms()
-        terms.batch_bill(book, 0, 0).check()
+        bill = bill_of(self, book.budget, "predict")
+        batch_bill(bill, book, 0, 0).check()
         data = bring()
         if kind.is_disjoint:
             data.check_records(type(self).__name__)
@@ -103,21 +124,22 @@ class PrivatePredictionClassifier(FitsFromCounts, AnsweredIntervals, ForestClass
         self.classes_, _ = sorted_classes(domain)
         self.ensembles_ = ensembles
         kept = PrivateTables(tables, self.keep_records_in_pickle)
-        self._fitted = FittedPrediction(forests, measuring, kept, terms, book)
+        read_off = isinstance(self.domain, str)
+        self._fitted = FittedPrediction(forests, measuring, kept, bill, read_off, book)
         return self
 
     def _forests(self, kind: Kind, domain: Domain) -> tuple[PublicForests, np.random.Generator]:
         """Grow the public forests; return them with the structure's generator."""
-        private = not budget_or_default(epsilon=self.epsilon, rho=self.rho).is_infinite
         structure = structure_generator(self.random_state)
-        use: Use = "release" if private else "study"
-        return PublicForests.grow(kind, domain, self._design(), structure, use), structure
+        return PublicForests.grow(
+            kind, domain, self._design(), structure,
+            "study" if self._budget.is_infinite else "release",
+        ), structure  # fmt: skip
 
     def _new_book(self) -> VoteBook:
-        budget = budget_or_default(epsilon=self.epsilon, rho=self.rho)
-        return VoteBook(budget, whole_number("n_batches", self.n_batches))
+        return VoteBook(self._budget, whole_number("n_batches", self.n_batches))
 
-    def plan(self, X: Any) -> Plan | None:
+    def plan(self, X: Records) -> Plan | None:
         """Plan the batch that `predict` would release for these queries, without spending.
 
         Strategies are selected and the error of the votes computed from queries and budget alone,
@@ -166,10 +188,10 @@ class PrivatePredictionClassifier(FitsFromCounts, AnsweredIntervals, ForestClass
         planned.check_memory()
         return planned
 
-    def _votes(self, X: Any) -> Array:
+    def _votes(self, X: Records) -> Array:
         return self._votes_of(*self._answered(X))
 
-    def _answered(self, X: Any) -> tuple[FittedPrediction, Codes]:
+    def _answered(self, X: Records) -> tuple[FittedPrediction, Codes]:
         """Release what has no answer yet; return the fit that answered, and the codes."""
         check_is_fitted(self, "ensembles_")
         fitted = self._fitted
@@ -188,27 +210,36 @@ class PrivatePredictionClassifier(FitsFromCounts, AnsweredIntervals, ForestClass
 
         Whoever comes meanwhile waits, and finds what is answered by then.
         """
-        book, terms, ensembles = fitted.book, fitted.terms, fitted.forests.ensembles
+        book, ensembles = fitted.book, fitted.forests.ensembles
         keys = query_keys(ensembles, codes)
         with book.lock:
             new = int(book.unknown(keys).sum())
             if not new:
                 return
             with book.reserved(new) as number:
-                terms.batch_bill(book, number, new).check()
+                batch_bill(fitted.bill, book, number, new).check()
                 plan = self._planned(codes, fitted, number)
                 if plan is None:
                     return
-                bill = terms.batch_bill(book, number, len(plan.queries))
+                bill = batch_bill(fitted.bill, book, number, len(plan.queries))
                 bill.charge()
                 book.charge(plan.budget)
                 stream = noise_stream(bill.noise, bill.noise_state, number)
                 releases = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
-                marked = tuple(
-                    replace(release, domain_read_off=terms.domain_read_off) for release in releases
-                )
+                read_off = fitted.domain_read_off
+                marked = tuple(replace(one, domain_read_off=read_off) for one in releases)
                 batch = VoteBatch(plan, marked, plan.answers(releases))
                 book.record(batch, query_keys(ensembles, plan.queries))
+
+    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
+        fitted, codes = self._answered(X)
+        votes = self._votes_of(fitted, codes)
+        best = votes.argmax(axis=1)
+        if votes.shape[1] == 1:
+            return best, np.full(len(votes), np.inf), np.zeros(len(votes))
+        leading = np.sort(votes, axis=1)
+        widths = answered_widths(fitted, codes, level, votes.shape[1])
+        return best, leading[:, -1] - leading[:, -2], widths
 
     @property
     def batches_(self) -> tuple[VoteBatch, ...]:
@@ -216,7 +247,7 @@ class PrivatePredictionClassifier(FitsFromCounts, AnsweredIntervals, ForestClass
         return tuple(self._fitted.book.batches)
 
     @property
-    def privacy_report_(self) -> PrivacyReport:
+    def privacy_report_(self) -> PrivacyReport:  # type: ignore[override]
         """What has been claimed since `fit`, for all batches together."""
         check_is_fitted(self, "ensembles_")
         self._check_claim()

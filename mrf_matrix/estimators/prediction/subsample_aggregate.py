@@ -1,13 +1,12 @@
 """Subsample-and-aggregate: disjoint data per tree, votes released under privacy."""
 
-from typing import Any
-
-from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
+from mrf_matrix.estimators.shared.parameters import parameters
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import kind_of
 
 
+@parameters
 class SubsampleAggregateClassifier(PrivatePredictionClassifier):
     """Forest whose trees see disjoint records, and whose votes are released under privacy.
 
@@ -20,39 +19,19 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
 
     Parameters
     ----------
-    domain : Domain or "from_data"
-        The public schema, with the target's classes. Required.
-    epsilon, rho, n_batches
-        The budget of everything that this fit will ever answer, see `BatchPredictionClassifier`.
-    n_trees, max_depth, splits, forest
-        The random trees, see `BatchPredictionClassifier`.
-    n_ensembles, max_features, feature_subsets, budget_shares
-        Several ensembles, see `MatrixForestClassifier`; each has its own coins, and their votes
-        add up.
-    allocation : {"matrix", "per_query"}, default="matrix"
+    allocation : {"matrix", "per_query"}
         "matrix": a strategy for all queries together. "per_query": every distinct query gets an
         equal part of the budget (the baseline).
-    strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
-        Only for "matrix".
-    voting : {"weight", "hard"}, default="weight"
+    voting : {"weight", "hard"}
         "weight": trees add their leaves' class counts; sensitivity ``‖A‖``. "hard": trees vote
         for their leaf's largest class; one record moves one leaf's vote from one class to
         another, so the noise doubles (see `with_hard_votes`), and a change after `fit` is refused:
         the table that was counted is of one voting. A leaf without records
         does not vote, and ties within a leaf are broken by a public preference drawn for each
         leaf.
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-        The neighbouring relation of the claim.
-    noise, noise_state, time_limit, n_jobs, ledger, keep_records_in_pickle
-        See `BatchPredictionClassifier`.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None
         Seed of the public structure: attributes and trees. Coins and preferences among ties
         follow it with research noise only; a private release throws fresh ones.
-
-    Attributes
-    ----------
-    domain_, classes_, ensembles_, batches_, privacy_report_, n_features_in_
-        See `BatchPredictionClassifier`.
 
     Notes
     -----
@@ -73,56 +52,9 @@ class SubsampleAggregateClassifier(PrivatePredictionClassifier):
 
     _claim_rests_on = ("voting",)
 
-    def __init__(
-        self,
-        domain: Domain | str | None = None,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        n_batches: int = 1,
-        n_trees: int = 16,
-        max_depth: int = 4,
-        splits: Any = "multiway",
-        forest: Any = None,
-        n_ensembles: int = 1,
-        max_features: int | None = None,
-        feature_subsets: Any = None,
-        budget_shares: Any = None,
-        allocation: str = "matrix",
-        strategy: Any = "auto",
-        voting: str = "weight",
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        time_limit: float = 1.0,
-        n_jobs: int | None = None,
-        ledger: Any = None,
-        keep_records_in_pickle: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.rho = rho
-        self.n_batches = n_batches
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.splits = splits
-        self.forest = forest
-        self.n_ensembles = n_ensembles
-        self.max_features = max_features
-        self.feature_subsets = feature_subsets
-        self.budget_shares = budget_shares
-        self.allocation = allocation
-        self.strategy = strategy
-        self.voting = voting
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.keep_records_in_pickle = keep_records_in_pickle
-        self.random_state = random_state
+    n_trees: int = 16
+    allocation: str = "matrix"
+    voting: str = "weight"
 
     def _kind(self) -> Kind:
         return kind_of("subsample", self.allocation, self.voting)

@@ -1,19 +1,46 @@
-"""What a fitted estimator has answered so far, and what it may still spend."""
+"""What a fitted estimator has answered so far, on which terms, and what it may still spend."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from threading import RLock
+from types import TracebackType
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.estimators.shared.call_lock import CallLock
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, Release
+from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
+from mrf_matrix.estimators.prediction.private_tables import PrivateTables
+from mrf_matrix.estimators.shared.spending import Bill, Budget
+from mrf_matrix.mechanisms import BudgetError, Release
 from mrf_matrix.planning.plans.part import total_budget
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import Measuring, PublicForests
 
-Array = NDArray[np.float64]
+
+class CallLock:
+    """One thread at a time, in a ``with`` block; the same thread may enter again.
+
+    Locks themselves are neither pickled nor copied. A copy of this one is a new lock, open.
+    """
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+
+    def __enter__(self) -> Self:
+        self._lock.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type["CallLock"], tuple[()]]:
+        return CallLock, ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,23 +78,23 @@ class VoteBook:
         up.
     """
 
-    def __init__(self, budget: PureDP | ZCDP, n_batches: int) -> None:
+    def __init__(self, budget: Budget, n_batches: int) -> None:
         self.budget = budget
         self.n_batches = n_batches
         self.lock = CallLock()
         self.n_started = 0
         self.batches: list[VoteBatch] = []
-        self._charged: list[PureDP | ZCDP] = []
+        self._charged: list[Budget] = []
         self._votes: dict[bytes, Array] = {}
         self._batch_of: dict[bytes, int] = {}
 
     @property
-    def batch_budget(self) -> PureDP | ZCDP:
+    def batch_budget(self) -> Budget:
         """What one batch of new queries spends."""
         return self.budget.split(self.n_batches)[0]
 
     @property
-    def spent(self) -> PureDP | ZCDP | None:
+    def spent(self) -> Budget | None:
         """What the charged batches cost together, released or lost; None where there is none."""
         return total_budget(self._charged) if self._charged else None
 
@@ -98,7 +125,7 @@ class VoteBook:
                 self.n_started -= 1
             raise
 
-    def charge(self, budget: PureDP | ZCDP) -> None:
+    def charge(self, budget: Budget) -> None:
         """Count a batch as spent, before its records are read."""
         self._charged.append(budget)
 
@@ -112,11 +139,11 @@ class VoteBook:
                 f"larger n_batches, each at its share of the budget."
             )
 
-    def unknown(self, keys: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def unknown(self, keys: Codes) -> Bools:
         """Tell which queries have no released answer, shape (b,)."""
         return np.array([key.tobytes() not in self._votes for key in keys], dtype=bool)
 
-    def record(self, batch: VoteBatch, keys: NDArray[np.int32]) -> None:
+    def record(self, batch: VoteBatch, keys: Codes) -> None:
         """Keep a released batch, for whoever asks again."""
         self._batch_of.update((key.tobytes(), len(self.batches)) for key in keys)
         self.batches.append(batch)
@@ -124,11 +151,44 @@ class VoteBook:
             (key.tobytes(), votes) for key, votes in zip(keys, batch.votes, strict=True)
         )
 
-    def batch_numbers(self, keys: NDArray[np.int32]) -> NDArray[np.int64]:
+    def batch_numbers(self, keys: Codes) -> Longs:
         """Return which of `batches` answered each query, shape (b,)."""
         return np.array([self._batch_of[key.tobytes()] for key in keys], dtype=np.int64)
 
-    def votes(self, keys: NDArray[np.int32], n_classes: int) -> Array:
+    def votes(self, keys: Codes, n_classes: int) -> Array:
         """Return the released votes of queries, shape (b, k)."""
-        found: Sequence[Any] = [self._votes[key.tobytes()] for key in keys]
+        found = [self._votes[key.tobytes()] for key in keys]
         return np.array(found).reshape(len(keys), n_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPrediction:
+    """One fit: what is public, the private tables, the terms, and what was answered so far.
+
+    A thread that holds it is not disturbed by another fit of the same estimator.
+
+    Attributes
+    ----------
+    forests : PublicForests
+    measuring : Measuring
+        How each batch is measured, at its budget.
+    tables : PrivateTables
+    bill : Bill
+        Budget of all batches, ledger, neighbouring relation and noise.
+    domain_read_off : bool
+        Whether the domain was read off the records.
+    book : VoteBook
+    """
+
+    forests: PublicForests
+    measuring: Measuring
+    tables: PrivateTables
+    bill: Bill
+    domain_read_off: bool
+    book: VoteBook
+
+
+def batch_bill(bill: Bill, book: VoteBook, number: int, new: int) -> Bill:
+    """Return what a batch costs, by its number and how many of its queries are new."""
+    asked = f", {new} new queries" if new else ""
+    return replace(bill, budget=book.batch_budget, what=f"{bill.what}, batch {number + 1}{asked}")

@@ -10,8 +10,8 @@ from mrf_matrix.estimators.shared.given_data import (
     GivenCounts,
     GivenStream,
     PrivateData,
+    needs_records,
 )
-from mrf_matrix.estimators.shared.needs_records import needs_records
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.streams.blocks import code_blocks

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.private.held_records import HeldRecords, held
@@ -16,16 +14,21 @@ from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import screened
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
-from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
+from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
-from mrf_matrix.estimators.shared.schema import encode_queries
-from mrf_matrix.estimators.shared.spending import noise_stream
+from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.parameters import Amount, Seed, SeedParameters, parameters
+from mrf_matrix.estimators.shared.spending import (
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice
@@ -52,7 +55,10 @@ _gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
 """The conversion searches, a third of a second long."""
 
 
-class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
+@parameters
+class PrivateForestClassifier(
+    SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, PrivateVotes
+):
     r"""Private forest of the kind that is expected to be right most often, planned without data.
 
     A posterior forest, a residual forest, and attributes that are screened first are forecast from
@@ -62,36 +68,15 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
 
     Parameters
     ----------
-    domain : Domain or "from_data"
-        The public schema, with the target's classes. Required. "from_data" reads it off the
-        records, which leaks them, and warns.
-    epsilon : float, int or Fraction, optional
-        The whole budget; 1 where no ``rho`` is given either. ``float("inf")`` adds no noise.
-    delta : float, default=0
+    delta : float
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Laplace noise or by Gaussian noise under the
         zCDP budget that implies it, whichever is expected to serve better.
-    rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon``.
-    n_records : int, optional
+    n_records : int
         The number of records, where it is public. It says which kind pays; never read off the
         records.
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-        The neighbouring relation of the claim.
-    noise : {"exact", "research"}, default="exact"
-        "exact": discrete noise from OpenDP, never seedable. "research": the same laws from NumPy,
-        seedable by ``noise_state``; not a private release.
-    noise_state : int or Generator, optional
-        Seed of research noise.
-    ledger : PrivacyLedger, optional
-        Charged once by every `fit`, for the whole.
-    random_state : int, RandomState or None, default=None
-        Seed of the public structure.
 
     Attributes
     ----------
-    domain_ : Domain
-    classes_ : ndarray of shape (k,)
-        The public classes, sorted.
     plan_ : PrivatePlan
         The forecasts of all kinds, and why the first was taken.
     screened_ : tuple of int or None
@@ -102,7 +87,6 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
         What its releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every choice and release.
-    n_features_in_ : int
 
     Notes
     -----
@@ -122,30 +106,8 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
 
     _claim_rests_on = ("delta",)
 
-    def __init__(
-        self,
-        domain: Domain | str | None = None,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        rho: Any = None,
-        n_records: int | None = None,
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.n_records = n_records
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.ledger = ledger
-        self.random_state = random_state
+    delta: Amount = 0
+    n_records: int | None = None
 
     def plan(self) -> PrivatePlan:
         """Return the forecasts of all kinds, and the one that `fit` would take, without data.
@@ -172,42 +134,19 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
     def _budgets(self) -> list[Budget]:
         """Return the budgets of which each makes the claim."""
         if self.delta == 0 and not isinstance(self.delta, bool | str):
-            return [budget_or_default(epsilon=self.epsilon, rho=self.rho)]
+            return [self._budget]
         if self.rho is not None:
             raise BudgetError(
                 f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
             )
         epsilon = epsilon_or_default(self.epsilon, self.rho)
-        pure, gaussian = PureDP(epsilon), _gaussian_budget(epsilon, self.delta)
+        pure, gaussian = PureDP(epsilon), _gaussian_budget(epsilon, float(self.delta))
         return [pure] if pure.is_infinite else [pure, gaussian]
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose attributes where the plan says so, and fit the forest that was planned.
-
-        Parameters
-        ----------
-        X : frame or array of shape (N, d)
-            Private records, in the domain's terms.
-        y : array of shape (N,)
-            Their classes.
-
-        Returns
-        -------
-        PrivateForestClassifier
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
-            `BudgetError`); nothing is spent then.
-        """
-        return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         if isinstance(self.domain, Domain):  # refused before the records are looked at
             plan = self._plan(self.domain)
-            self._bill(budget=plan.budget).check()
+            bill_of(self, plan.budget).check()
             data = bring()
         else:
             data = bring()
@@ -226,7 +165,7 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
     def _fit_screened(self, screening: Screening, data: HeldRecords) -> None:
         """Charge the whole, choose attributes, and fit the forest with what is left."""
         self._check_all_attributes()
-        bill = self._bill(budget=self.plan_.budget)
+        bill = bill_of(self, self.plan_.budget)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         keep_if_fit_fails(self)
@@ -253,8 +192,8 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
         self,
         chosen: tuple[int, ...] | None,
         bring: Callable[[], PrivateData],
-        noise_state: Any,
-        ledger: Any,
+        noise_state: Seed,
+        ledger: PrivacyLedger | None,
     ) -> None:
         """Fit the forest that labels, over the chosen attributes or all of them."""
         self.screened_ = chosen
@@ -287,10 +226,12 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
         names = ", ".join(str(self.domain_.names[i]) for i in self.screened_)
         return [f"screening kept {names}"]
 
-    def _forest(self, chosen: tuple[int, ...] | None, noise_state: Any, ledger: Any) -> Forest:
+    def _forest(
+        self, chosen: tuple[int, ...] | None, noise_state: Seed, ledger: PrivacyLedger | None
+    ) -> Forest:
         """Return the forest of the plan, not yet fitted."""
         plan, budget = self.plan_, self.plan_.rest
-        common = {
+        common: dict[str, Any] = {
             "domain": self.domain if plan.chosen.screening is None else plan.domain,
             budget.parameter: budget.amount,
             "n_records": self.n_records,
@@ -321,7 +262,3 @@ class PrivateForestClassifier(FitsFromCounts, PrivateVotes):
             squared_factor=factor,
         )
         return [tuple(chosen[i] for i in block) for block in design.blocks]
-
-    def _codes(self, X: Any) -> Codes:
-        check_is_fitted(self, "posterior_")
-        return encode_queries(self, self.domain_, X)

@@ -1,12 +1,12 @@
 """Labels, probabilities and log odds by the posterior of whichever forest was taken."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.base import ForestClassifier
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.voting.voting import once_a_cell
 
 LEAST = np.finfo(np.float64).tiny
@@ -19,7 +19,7 @@ class Posterior(Protocol):
         """Return class probabilities, shape (b, k)."""
 
 
-class PrivateVotes(ForestClassifier):
+class PrivateVotes(BaseForestClassifier):
     """A classifier that has a posterior of any kind; subclasses say where the codes come from.
 
     Attributes
@@ -30,11 +30,7 @@ class PrivateVotes(ForestClassifier):
 
     posterior_: Posterior
 
-    def _codes(self, X: Any) -> Codes:
-        """Return the codes of records to predict, shape (b, d)."""
-        raise TypeError(f"{type(self).__name__} has no domain: use one of its subclasses.")
-
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
 
         Parameters
@@ -48,14 +44,13 @@ class PrivateVotes(ForestClassifier):
             Probabilities, in the order of `classes_`.
         """
         codes = self._codes(X)  # tells first whether there is a posterior
-        domain: Domain = self.domain_  # set by fit, or a property
-        return once_a_cell(self.posterior_.probabilities, codes, domain.sizes, dear=False)
+        return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Records) -> Array:
         """Return logarithms of `predict_proba`, shape (b, k)."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), LEAST)))
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Records) -> Array:
         """Return the log odds of the second of two classes, (b,), or of each class, (b, k).
 
         Of several classes each one's odds are against all others.
@@ -66,5 +61,5 @@ class PrivateVotes(ForestClassifier):
             return np.asarray(logs[:, 1] - logs[:, 0])
         return np.asarray(logs - np.log(np.maximum(1 - shares, LEAST)))
 
-    def _votes(self, X: Any) -> Array:
+    def _votes(self, X: Records) -> Array:
         return self.predict_log_proba(X)

@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mrf_matrix.choosing.forest_choice import ForestChoice
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.released.released_forest import (
-    ReleasedEnsemble,
-    ReleasedForestClassifier,
-)
+from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.ensembles import structure_notes
+from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
+from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
+from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
@@ -28,10 +26,10 @@ def from_release(
     release: Release,
     domain: Domain | None = None,
     *,
-    forest: Any,
+    forest: GivenForest | ForestChoice | Sequence[GivenForest],
     voting: str = "posterior",
     shrinkage: str = "none",
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> ReleasedForestClassifier:
     """Return a fitted classifier of a forest, from a release that was made already.
 
@@ -110,7 +108,9 @@ def _check_measured(release: Release, domain: Domain) -> None:
     replace(release, domain=domain)  # refuses other sizes and classes than were measured
 
 
-def _grown(forest: Any, domain: Domain, random_state: Any) -> Forest:
+def _grown(
+    forest: GivenForest | Sequence[GivenForest], domain: Domain, random_state: RandomState
+) -> Forest:
     given = list(forest) if isinstance(forest, Sequence) else [forest]
     generator = structure_generator(random_state)
     grown = []

@@ -1,16 +1,16 @@
 """What classifiers read from files have in common: fitted from the start, and never again."""
 
-from typing import Any, ClassVar, NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.fixed_claim import check_claim
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
+from mrf_matrix.streams.blocks import Progress
 
 
-class Released:
+class Released(BaseForestClassifier):
     """A classifier that was released before, by an estimator that it names.
 
     Attributes
@@ -27,23 +27,16 @@ class Released:
     domain: Domain
     report: PrivacyReport
 
-    @property
-    def domain_(self) -> Domain:
-        """The public domain."""
-        return self.domain
+    def __post_init__(self) -> None:
+        self.domain_, self.privacy_report_ = self.domain, self.report
+        self.n_features_in_ = self.domain.n_attributes
+        self._keep()
+        self._fix_claim()
 
-    @property
-    def privacy_report_(self) -> PrivacyReport:
-        """What the file claims."""
-        check_claim(self)
-        return self.report
+    def _keep(self) -> None:
+        """Set what else a fitted classifier has."""
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of attributes of the domain."""
-        return self.domain.n_attributes
-
-    def fit(self, X: Any, y: Any = None) -> NoReturn:
+    def fit(self, X: object, y: object = None) -> NoReturn:
         """Refuse: a released forest has no records to learn from, and no budget.
 
         Raises
@@ -56,16 +49,18 @@ class Released:
             f"{self.released_by}(domain, epsilon=...), which makes a new release."
         )
 
-    def fit_counts(self, counts: Any) -> NoReturn:
+    def fit_counts(self, counts: object) -> NoReturn:
         """Refuse, as `fit`."""
         self.fit(counts)
 
-    def fit_stream(self, batches: Any, *, extra: str = "error", progress: Any = None) -> NoReturn:
+    def fit_stream(
+        self, batches: object, *, extra: str = "error", progress: Progress | None = None
+    ) -> NoReturn:
         """Refuse, as `fit`."""
         self.fit(batches)
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        check_claim(self)
+    def _codes(self, X: Records) -> Codes:
+        self._check_claim()
         return self.domain.encode(X, extra="ignore")
 
     def _described(self, text: str) -> str:

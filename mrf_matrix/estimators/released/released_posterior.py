@@ -1,21 +1,19 @@
 """A posterior forest that was released: it predicts, and knows nothing of the records."""
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released import Released
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
-from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockPart, tables_of
 from mrf_matrix.posterior import ProductPosterior, product_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
+@dataclass(eq=False, repr=False)
 class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
     """A posterior forest that was released before: it predicts what the fitted one predicted.
 
@@ -49,38 +47,15 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
     released_by = "PosteriorForestClassifier"
     _claim_rests_on = ("measurement", "release", "report")
 
-    def __init__(
-        self,
-        measurement: BlockPart,
-        release: Release,
-        domain: Domain,
-        report: PrivacyReport,
-    ) -> None:
-        self.measurement = measurement
-        self.release = release
-        self.domain = domain
-        self.report = report
-        self._fix_claim()
+    measurement: BlockPart
+    release: Release
+    domain: Domain
+    report: PrivacyReport
 
-    @property
-    def measurement_(self) -> BlockPart:
-        """Blocks, trees and strategy."""
-        return self.measurement
-
-    @property
-    def release_(self) -> Release:
-        """The noisy measurement, ready to be asked anything else."""
-        return self.release
-
-    @property
-    def forest_(self) -> Forest:
-        """The trees of the blocks, and the tree of class totals."""
-        return self.measurement.forest
-
-    @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]
-        """The public classes, sorted."""
-        return sorted_classes(self.domain)[0]
+    def _keep(self) -> None:
+        self.measurement_, self.release_ = self.measurement, self.release
+        self.forest_ = self.measurement.forest
+        self.classes_, _ = sorted_classes(self.domain)
 
     @cached_property
     def posterior_(self) -> ProductPosterior:  # type: ignore[override]

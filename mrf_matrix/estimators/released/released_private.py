@@ -1,10 +1,9 @@
 """A private forest that was released: it predicts, and knows nothing of the records."""
 
-from typing import Any
+from dataclasses import dataclass
 
-from numpy.typing import NDArray
-
-from mrf_matrix.estimators.private.votes import Posterior, PrivateVotes
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.released.released import Released
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
@@ -15,6 +14,7 @@ from mrf_matrix.reports.privacy_report import PrivacyReport
 ReleasedForest = ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
 
 
+@dataclass(eq=False, repr=False)
 class ReleasedPrivateForestClassifier(Released, PrivateVotes):
     """A private forest that was released before: it predicts what the fitted one predicted.
 
@@ -47,41 +47,21 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
     released_by = "PrivateForestClassifier"
     _claim_rests_on = ("forest", "choices", "screened", "report")
 
-    def __init__(
-        self,
-        forest: ReleasedForest,
-        choices: tuple[ResidualStep, ...],
-        screened: tuple[int, ...] | None,
-        delta: float,
-        report: PrivacyReport,
-    ) -> None:
-        self.forest = forest
-        self.choices = choices
-        self.screened = screened
-        self.delta = delta
-        self.report = report
-        self.domain = forest.domain
-        self._fix_claim()
+    forest: ReleasedForest
+    choices: tuple[ResidualStep, ...]
+    screened: tuple[int, ...] | None
+    delta: float
+    report: PrivacyReport
 
     @property
-    def forest_(self) -> ReleasedForest:
-        """The forest that labels."""
-        return self.forest
+    def domain(self) -> Domain:  # type: ignore[override]
+        """The public domain."""
+        return self.forest.domain
 
-    @property
-    def screened_(self) -> tuple[int, ...] | None:
-        """Attributes that were kept; None for all."""
-        return self.screened
-
-    @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]
-        """The public classes, sorted."""
-        return sorted_classes(self.domain)[0]
-
-    @property
-    def posterior_(self) -> Posterior:  # type: ignore[override]
-        """What the releases imply."""
-        return self.forest.posterior_
+    def _keep(self) -> None:
+        self.forest_, self.screened_ = self.forest, self.screened
+        self.posterior_ = self.forest.posterior_
+        self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._described(f"{self.forest!r}")

@@ -1,8 +1,6 @@
 """A residual forest that was released: it predicts, and knows nothing of the records."""
 
-from typing import Any
-
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released import Released
@@ -14,6 +12,7 @@ from mrf_matrix.posterior import ResidualPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
+@dataclass(eq=False, repr=False)
 class ReleasedResidualForestClassifier(Released, ResidualVotes):
     """A residual forest that was released before: it predicts what the fitted one predicted.
 
@@ -47,50 +46,19 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
     """
 
     released_by = "ResidualForestClassifier"
-
     _claim_rests_on = ("plan", "releases", "choices", "posterior", "report")
 
-    def __init__(
-        self,
-        plan: ResidualPlan,
-        releases: tuple[Release, ...],
-        choices: tuple[tuple[int, ...] | None, ...],
-        posterior: ResidualPosterior,
-        domain: Domain,
-        report: PrivacyReport,
-    ) -> None:
-        self.plan = plan
-        self.releases = releases
-        self.choices = choices
-        self.posterior = posterior
-        self.report = report
-        self.domain = domain
-        self._fix_claim()
+    plan: ResidualPlan
+    releases: tuple[Release, ...]
+    choices: tuple[tuple[int, ...] | None, ...]
+    posterior: ResidualPosterior
+    domain: Domain
+    report: PrivacyReport
 
-    @property
-    def plan_(self) -> ResidualPlan:
-        """The steps that were taken."""
-        return self.plan
-
-    @property
-    def releases_(self) -> tuple[Release, ...]:
-        """What each step that measures a table released."""
-        return self.releases
-
-    @property
-    def choices_(self) -> tuple[tuple[int, ...] | None, ...]:
-        """Pairs and triples that were chosen."""
-        return self.choices
-
-    @property
-    def posterior_(self) -> ResidualPosterior:  # type: ignore[override]
-        """What the releases imply."""
-        return self.posterior
-
-    @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]
-        """The public classes, sorted."""
-        return sorted_classes(self.domain)[0]
+    def _keep(self) -> None:
+        self.plan_, self.releases_, self.choices_ = self.plan, self.releases, self.choices
+        self.posterior_ = self.posterior
+        self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._described(f"{len(self.posterior.blocks)} tables")

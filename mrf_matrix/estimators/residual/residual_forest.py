@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from functools import lru_cache, partial
 from numbers import Real
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
@@ -17,12 +15,28 @@ from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.given_data import EncodedRecords, GivenRecords, PrivateData
-from mrf_matrix.estimators.shared.needs_records import needs_records
-from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
-from mrf_matrix.estimators.shared.spending import Budget, noise_stream
+from mrf_matrix.estimators.shared.given_data import (
+    EncodedRecords,
+    GivenRecords,
+    PrivateData,
+    needs_records,
+)
+from mrf_matrix.estimators.shared.parameters import (
+    Amount,
+    Records,
+    SeedParameters,
+    parameters,
+)
+from mrf_matrix.estimators.shared.schema import with_provenance
+from mrf_matrix.estimators.shared.spending import (
+    Budget,
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
+from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
 from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
 from mrf_matrix.planning.plans.structure import structure_generator
 
@@ -41,7 +55,8 @@ _gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
 """The conversion searches, a third of a second long."""
 
 
-class ResidualForestClassifier(ResidualVotes):
+@parameters
+class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters, ResidualVotes):
     r"""Forest of tables of residuals, for two classes: each table holds what is still unexplained.
 
     Log odds are a sum of tables. A table is measured on residuals: what the labels have beyond
@@ -50,37 +65,17 @@ class ResidualForestClassifier(ResidualVotes):
 
     Parameters
     ----------
-    domain : Domain or "from_data"
-        The public schema, with a target of two classes. Required. "from_data" reads it off the
-        records, which leaks them, and warns.
-    epsilon : float, int or Fraction, optional
-        Budget of the whole sequence; 1 where no ``rho`` is given either. ``float("inf")`` adds no
-        noise.
-    delta : float, default=0
+    delta : float
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Gaussian noise under the zCDP budget that
         implies it, or by Laplace noise of ε where that is the smaller.
-    rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon``.
-    n_records : int, optional
+    n_records : int
         The number of records, where it is public. Not given, it is estimated from the released
         class totals, and the sequence is planned for 2000.
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-        The neighbouring relation of the claim.
-    noise : {"exact", "research"}, default="exact"
-        "exact": discrete noise from OpenDP, never seedable. "research": the same laws from NumPy,
-        seedable by ``noise_state``; not a private release.
-    noise_state : int or Generator, optional
-        Seed of research noise.
-    ledger : PrivacyLedger, optional
-        Charged once by every `fit` for the whole sequence, before its first step.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None
         Seed of the public order in which attributes are visited.
 
     Attributes
     ----------
-    domain_ : Domain
-    classes_ : ndarray of shape (2,)
-        The public classes, sorted.
     plan_ : ResidualPlan
         The sequence of steps that was announced and taken.
     releases_ : tuple of Release
@@ -91,7 +86,6 @@ class ResidualForestClassifier(ResidualVotes):
         What the releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every release.
-    n_features_in_ : int
 
     Notes
     -----
@@ -115,30 +109,8 @@ class ResidualForestClassifier(ResidualVotes):
 
     _claim_rests_on = ("delta",)
 
-    def __init__(
-        self,
-        domain: Domain | str | None = None,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        rho: Any = None,
-        n_records: int | None = None,
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.n_records = n_records
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.ledger = ledger
-        self.random_state = random_state
+    delta: Amount = 0
+    n_records: int | None = None
 
     def plan(self) -> ResidualPlan:
         """Return the sequence of steps that `fit` would take, without data.
@@ -156,7 +128,7 @@ class ResidualForestClassifier(ResidualVotes):
     def _plan(self, domain: Domain) -> ResidualPlan:
         return residual_plan(
             domain,
-            self._budget(domain.n_attributes),
+            self._budget_by_law(domain.n_attributes),
             structure_generator(self.random_state),
             n_records=self._public_records(),
             neighboring=self.neighboring,
@@ -166,24 +138,24 @@ class ResidualForestClassifier(ResidualVotes):
     def _public_records(self) -> int | None:
         return None if self.n_records is None else whole_number("n_records", self.n_records)
 
-    def _budget(self, n_attributes: int) -> Budget:
+    def _budget_by_law(self, n_attributes: int) -> Budget:
         """Return the budget of the noise law that serves the claim best."""
         if self._is_pure():
-            return budget_or_default(epsilon=self.epsilon, rho=self.rho)
+            return self._budget
         if self.rho is not None:
             raise BudgetError(
                 f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
             )
         epsilon = epsilon_or_default(self.epsilon, self.rho)
         pure = PureDP(epsilon)
-        gaussian = _gaussian_budget(epsilon, self.delta)
+        gaussian = _gaussian_budget(epsilon, float(self.delta))
         return residual_budget(pure, gaussian, n_attributes, self._public_records())
 
     def _is_pure(self) -> bool:
         """Tell whether no δ was asked for."""
         return isinstance(self.delta, Real) and self.delta == 0
 
-    def fit(self, X: Any, y: Any) -> "ResidualForestClassifier":
+    def fit(self, X: Records, y: ArrayLike) -> "ResidualForestClassifier":
         """Take the steps of the plan: measure tables of residuals, one after another.
 
         Parameters
@@ -208,11 +180,11 @@ class ResidualForestClassifier(ResidualVotes):
 
     def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
         if isinstance(self.domain, Domain):  # refused before the records are looked at
-            self._bill(budget=self._budget(self.domain.n_attributes)).check()
+            bill_of(self, self._budget_by_law(self.domain.n_attributes)).check()
         data = bring()
         domain = data.domain
         plan = self._plan(domain)
-        bill = self._bill(budget=plan.budget)
+        bill = bill_of(self, plan.budget)
         bill.check()
         data.check_records("a residual forest")
         encoded = data.tables([])
@@ -244,7 +216,3 @@ class ResidualForestClassifier(ResidualVotes):
         self.posterior_ = posterior
         self.privacy_report_ = residual_report(plan, self.releases_)
         return self
-
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        check_is_fitted(self, "posterior_")
-        return encode_queries(self, self.domain_, X)

@@ -1,17 +1,15 @@
 """Labels and probabilities of two classes by the posterior of a residual forest."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils import Tags
 
-from mrf_matrix.estimators.shared.base import ForestClassifier
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ResidualPosterior
 
-Array = NDArray[np.float64]
 
-
-class ResidualVotes(ForestClassifier):
+class ResidualVotes(BaseForestClassifier):
     """A classifier that has log odds; subclasses say where they and the codes come from.
 
     Attributes
@@ -22,11 +20,7 @@ class ResidualVotes(ForestClassifier):
 
     posterior_: ResidualPosterior
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        """Return the codes of records to predict, shape (b, d)."""
-        raise TypeError(f"{type(self).__name__} has no domain: use one of its subclasses.")
-
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
 
         Parameters
@@ -42,7 +36,7 @@ class ResidualVotes(ForestClassifier):
         codes = self._codes(X)  # tells first whether there is a posterior
         return self.posterior_.probabilities(codes)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Records) -> Array:
         """Return the log odds of the second class that `predict_proba` states, shape (b,).
 
         Parameters
@@ -53,11 +47,11 @@ class ResidualVotes(ForestClassifier):
         codes = self._codes(X)
         return self.posterior_.log_odds(codes)
 
-    def _votes(self, X: Any) -> Array:
+    def _votes(self, X: Records) -> Array:
         odds = self.decision_function(X)
         return np.column_stack([np.zeros_like(odds), odds])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that there are two classes."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False

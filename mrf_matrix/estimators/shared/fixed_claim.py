@@ -8,16 +8,20 @@ And the parameters that the claim rests on are recorded; whatever is asked of th
 later compares them, and refuses by name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Number
 from threading import Lock
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from mrf_matrix.domain import Domain
+
+Claim = TypeVar("Claim")
 
 RESTS_ON = (
     "domain",
@@ -57,15 +61,15 @@ class ClaimRecord:
         By name; sequences and arrays are copied.
     """
 
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
     @classmethod
-    def of(cls, estimator: Any, names: tuple[str, ...]) -> Self:
+    def of(cls, estimator: object, names: tuple[str, ...]) -> Self:
         """Return the record of the parameters that are among these names."""
         held = vars(estimator)
         return cls({name: _kept(held[name]) for name in names if name in held})
 
-    def check(self, estimator: Any) -> None:
+    def check(self, estimator: object) -> None:
         """Refuse an estimator of which one of these parameters was changed since.
 
         Raises
@@ -93,7 +97,7 @@ class FixedClaim:
 
     _claim_rests_on: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
+    def __init_subclass__(cls, **keywords: object) -> None:
         super().__init_subclass__(**keywords)
         for name in FITS:
             if name in vars(cls):
@@ -111,13 +115,19 @@ class FixedClaim:
             record.check(self)
 
 
-class ClaimAttribute:
+class ClaimAttribute(Generic[Claim]):
     """A fitted attribute that states a claim: refused once a parameter under it was changed."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+    @overload
+    def __get__(self, estimator: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, estimator: FixedClaim, owner: type) -> Claim: ...
+
+    def __get__(self, estimator: FixedClaim | None, owner: type) -> Self | Claim:
         """Return what `fit` set."""
         if estimator is None:
             return self
@@ -127,16 +137,17 @@ class ClaimAttribute:
                 f"nothing."
             )
         estimator._check_claim()
-        return vars(estimator)[self._name]
+        stated: Claim = vars(estimator)[self._name]
+        return stated
 
-    def __set__(self, estimator: Any, value: Any) -> None:
+    def __set__(self, estimator: FixedClaim, value: Claim) -> None:
         vars(estimator)[self._name] = value
 
-    def __delete__(self, estimator: Any) -> None:
+    def __delete__(self, estimator: FixedClaim) -> None:
         del vars(estimator)[self._name]
 
 
-def check_claim(estimator: Any) -> None:
+def check_claim(estimator: object) -> None:
     """Refuse a fitted estimator of which a parameter under its claim was changed since.
 
     Raises
@@ -148,6 +159,43 @@ def check_claim(estimator: Any) -> None:
         estimator._check_claim()
 
 
+@contextmanager
+def keeping(estimator: object, earlier: Sequence[str], note: str, **kept: object) -> Iterator[None]:
+    """Keep what was just paid for, and nothing of an earlier fit beside it.
+
+    Parameters
+    ----------
+    estimator : object
+    earlier : sequence of str
+        Attributes that follow from an earlier fit: dropped.
+    note : str
+        Where it is and how to go on, added to whatever the block raises.
+    **kept
+        Attributes of the estimator, within the block and after an error.
+    """
+    held = vars(estimator)
+    for one in earlier:
+        held.pop(one, None)
+    held.update(kept)
+    keep_if_fit_fails(estimator)
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(note)
+        raise
+
+
+def release_note(forest: str) -> str:
+    """Return how to go on from a release; `forest` is one that it determines, as an argument."""
+    return (
+        f"The records were measured and the budget is spent, but the release is not lost: "
+        f"it is release_ of this estimator. Go on at no cost with from_release(release_, "
+        f"domain, forest={forest}, voting='product') or, where cells were measured, with "
+        f"choose_forest(release_, domain); save_release(release_, path) keeps it. Fitting "
+        f"again would spend again."
+    )
+
+
 def keep_if_fit_fails(estimator: object) -> None:
     """Say within `fit` that what it has set by now is paid for: it stays if the rest fails.
 
@@ -156,11 +204,11 @@ def keep_if_fit_fails(estimator: object) -> None:
     vars(estimator)[PAID] = True
 
 
-def _fixing(fit: Callable[..., Any]) -> Callable[..., Any]:
+def _fixing(fit: Callable[..., object]) -> Callable[..., object]:
     """Return `fit` as it works on a draft, whose attributes are put in place at once."""
 
     @wraps(fit)
-    def fitted(self: Any, *args: Any, **keywords: Any) -> Any:
+    def fitted(self: FixedClaim, *args: object, **keywords: object) -> object:
         if DRAFT in vars(self):  # called by the fit of a subclass
             return fit(self, *args, **keywords)
         start = dict(vars(self))
@@ -179,14 +227,16 @@ def _fixing(fit: Callable[..., Any]) -> Callable[..., Any]:
     return fitted
 
 
-def _put_all(estimator: Any, learned: dict[str, Any]) -> None:
+def _put_all(estimator: FixedClaim, learned: Mapping[str, object]) -> None:
     """Give an estimator all that was learned, and nothing of an earlier fit, in one step."""
     with _commit:
         own = {name: vars(estimator)[name] for name in _parameters(estimator)}
         estimator.__dict__ = {k: v for k, v in learned.items() if k not in (DRAFT, PAID)} | own
 
 
-def _put_changes(estimator: Any, start: dict[str, Any], learned: dict[str, Any]) -> None:
+def _put_changes(
+    estimator: FixedClaim, start: Mapping[str, object], learned: Mapping[str, object]
+) -> None:
     """Give an estimator what a fit changed before it failed; the claim on record stays."""
     own = {*_parameters(estimator), DRAFT, PAID, RECORD}
     changed = {k: v for k, v in learned.items() if k not in own and start.get(k, own) is not v}
@@ -196,25 +246,25 @@ def _put_changes(estimator: Any, start: dict[str, Any], learned: dict[str, Any])
         estimator.__dict__ = kept | changed
 
 
-def _parameters(estimator: Any) -> list[str]:
+def _parameters(estimator: BaseEstimator) -> list[str]:
     return [name for name in estimator._get_param_names() if name in vars(estimator)]
 
 
-def _kept(value: Any) -> Any:
+def _kept(value: object) -> object:
     """Return a value that later changes of lists and arrays do not reach."""
     if isinstance(value, np.ndarray | list | tuple):
         return tuple(map(_kept, np.atleast_1d(value) if isinstance(value, np.ndarray) else value))
     return value
 
 
-def _is_same(kept: Any, now: Any) -> bool:
+def _is_same(kept: object, now: object) -> bool:
     if isinstance(kept, tuple) and isinstance(now, tuple):
         return len(kept) == len(now) and all(map(_is_same, kept, now))
     both = isinstance(kept, COMPARED) and isinstance(now, COMPARED)
     return kept is now or (both and bool(kept == now))
 
 
-def _shown(kept: Any, now: Any) -> str:
+def _shown(kept: object, now: object) -> str:
     """Return "from ... to ..." where both are short words or numbers."""
     texts = [repr(value) for value in (kept, now) if isinstance(value, str | Number | None)]
     if len(texts) < 2 or max(map(len, texts)) > SHOWN:

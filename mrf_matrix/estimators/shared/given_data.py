@@ -6,14 +6,16 @@ of some attributes, or over the leaves of a public forest. Where the data are is
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
+from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.shared.needs_records import needs_records
+from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import encode, resolve_domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
@@ -21,11 +23,10 @@ from mrf_matrix.mechanisms import CellCounts, LeafCounts, count_cells
 from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
 from mrf_matrix.planning.kinds.coins import one_leaf_each
 from mrf_matrix.planning.kinds.table_source import Features, TableSource
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.streams import count_leaves, count_tables
 from mrf_matrix.streams.blocks import Progress
 from strategies.operators import Operator
-
-Codes = NDArray[np.int32]
 
 
 class PrivateData(Protocol):
@@ -137,11 +138,11 @@ class GivenRecords:
     """Records and classes as the user gave them; they are encoded when tables are asked for."""
 
     domain: Domain
-    X: Any
-    y: Any
+    X: Records
+    y: ArrayLike
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any) -> "GivenRecords":
+    def of(cls, estimator: DomainParameters, X: Records, y: ArrayLike) -> Self:
         """Resolve the estimator's domain for records."""
         return cls(*resolve_domain(estimator, estimator.domain, X, y))
 
@@ -161,7 +162,7 @@ class GivenCounts:
     counts: CellCounts | LeafCounts
 
     @classmethod
-    def of(cls, estimator: Any, counts: Any) -> "GivenCounts":
+    def of(cls, estimator: DomainParameters, counts: object) -> Self:
         """Check that counts are of the estimator's domain, and hold a record.
 
         Raises
@@ -207,14 +208,18 @@ class GivenStream:
     """Batches that are read once, when it is known which tables they are counted into."""
 
     domain: Domain
-    batches: Any
+    batches: object
     extra: str = "error"
     progress: Progress | None = None
 
     @classmethod
     def of(
-        cls, estimator: Any, batches: Any, extra: str, progress: Progress | None
-    ) -> "GivenStream":
+        cls,
+        estimator: DomainParameters,
+        batches: object,
+        extra: str,
+        progress: Progress | None,
+    ) -> Self:
         """Take the estimator's domain for batches."""
         known = _domain_for_batches(estimator)
         _keep_features(estimator, known)
@@ -227,13 +232,16 @@ class GivenStream:
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
         """Read all batches once, and count what is asked for."""
         whole = tuple(range(self.domain.n_attributes))
-        told = {"extra": self.extra, "progress": self.progress}
         counted: Mapping[Features, CellCounts | LeafCounts]
         if leaves is not None and not is_small(self.domain):
-            counted = {whole: count_leaves(self.batches, leaves, **told)}  # type: ignore[arg-type]
+            counted = {
+                whole: count_leaves(self.batches, leaves, extra=self.extra, progress=self.progress)
+            }
         else:
             sets = [whole] if is_small(self.domain) else list(dict.fromkeys(asked))
-            found = count_tables(self.batches, self.domain, sets, **told)  # type: ignore[arg-type]
+            found = count_tables(
+                self.batches, self.domain, sets, extra=self.extra, progress=self.progress
+            )
             counted = dict(zip(sets, found, strict=True))
         if not next(iter(counted.values())).counts.any():
             raise ValueError("batches hold no record: expected at least one record to train on.")
@@ -245,7 +253,7 @@ def is_small(domain: Domain) -> bool:
     return domain.size * domain.n_classes <= DENSE_ENTRIES
 
 
-def _domain_for_batches(estimator: Any) -> Domain:
+def _domain_for_batches(estimator: DomainParameters) -> Domain:
     if isinstance(estimator.domain, str):
         raise ValueError(
             f"domain={shown(estimator.domain)}: expected a Domain, for counts and batches are made "
@@ -254,7 +262,41 @@ def _domain_for_batches(estimator: Any) -> Domain:
     return required_domain(estimator.domain)
 
 
-def _keep_features(estimator: Any, domain: Domain) -> None:
+def _keep_features(estimator: DomainParameters, domain: Domain) -> None:
     """Let predictions match frames by name and arrays by position, as the domain does."""
     vars(estimator).pop("feature_names_in_", None)
-    estimator.n_features_in_ = domain.n_attributes
+    vars(estimator)["n_features_in_"] = domain.n_attributes
+
+
+def tables_for(plan: Plan, data: PrivateData) -> TableSource:
+    """Return what the tables that a plan measures are taken from; nothing is spent by it.
+
+    Raises
+    ------
+    MemoryCapError
+        If the release or its answers would not fit in memory, by public numbers alone.
+    ValueError
+        If the data are counts that have no answers to what is measured.
+    """
+    plan.check_memory()
+    tell("Counting the records")
+    tables = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
+    for part in plan.parts:
+        tables.check(part.mechanism.rounded.matrix)
+    return tables
+
+
+def _only_leaves(plan: Plan) -> Forest | None:
+    """Return the forest over the whole domain whose leaves are all that is measured, if any."""
+    first = plan.parts[0]
+    whole = first.ensemble.features == tuple(range(plan.domain.n_attributes))
+    by_themselves = not plan.kind.chooses_strategies and not plan.kind.is_disjoint
+    return first.forest if len(plan.parts) == 1 and whole and by_themselves else None
+
+
+def needs_records(what: str) -> TypeError:
+    """Return the refusal of counts where every record is needed by itself."""
+    return TypeError(
+        f"{what} needs the records themselves, for each of them is sent its own way: expected "
+        f"fit(X, y). Counts of cells do not tell records apart."
+    )

@@ -4,22 +4,58 @@ The domain is public and must be given. ``domain="from_data"`` reads it off the 
 not private: it exists for public data and for scikit-learn's own checks, and warns.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.shared.fixed_claim import check_claim
-from mrf_matrix.estimators.shared.sklearn_checks import validated_data
+from mrf_matrix.estimators.shared.parameters import Labels, Records
 from mrf_matrix.mechanisms import Release
 
-Codes = NDArray[np.int32]
+T = TypeVar("T")
+
+SAID = {
+    "NaN": "Input contains NaN: expected no missing values in X or y.",
+    "infinity": "Input contains infinity (inf) or a number that is too large.",
+    "inconsistent numbers of samples": "X and y differ in length: expected a class a record.",
+    "Reshape your data": (
+        "Expected 2D array (records, features). Reshape your data: one record with "
+        "X.reshape(1, -1), one feature with X.reshape(-1, 1)."
+    ),
+    "0 sample(s)": "X is empty: 0 sample(s), while a minimum of 1 is required.",
+    # scikit-learn's own test of estimators asks for the shape, with or without a number of records
+    "0 feature(s)": "X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.",
+    "Complex data": "Complex data not supported: expected real numbers or text.",
+    "a 1d array": "y should be a 1d array: one class for each record.",
+    "Unknown label type": (
+        "Unknown label type: expected classes, neither continuous numbers nor several columns."
+    ),
+}
+"""What is said where scikit-learn's text, which quotes arrays and shapes, holds these words."""
+
+QUOTED = (
+    "features as input",
+    "feature names should match",
+    "argument must be a string",
+    "requires y to be passed",
+    "Sparse data",
+    "sparse",
+)
+"""What marks a text that tells of features and types only."""
 
 
-def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain, Any, Any]:
+def resolve_domain(
+    estimator: BaseEstimator, domain: Domain | str | None, X: Records, y: ArrayLike | None
+) -> tuple[Domain, Records, ArrayLike]:
     """Return the domain, and X and y ready to be encoded by it.
 
     Raises
@@ -34,14 +70,14 @@ def resolve_domain(estimator: Any, domain: Any, X: Any, y: Any) -> tuple[Domain,
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     if isinstance(domain, str) and domain == "from_data":
-        X, y = validated_data(estimator, X, y, of_classes=True)
-        return Domain.from_data(X, y), X, y
+        records, classes = validated_training(estimator, X, y)
+        return Domain.from_data(records, classes), records, classes
     known = required_domain(domain)
     _keep_columns(estimator, known, X)
     return known, X, y
 
 
-def with_provenance(release: Release, domain: Any) -> Release:
+def with_provenance(release: Release, domain: Domain | str | None) -> Release:
     """Return a release that says whether its domain was read off the records.
 
     Parameters
@@ -53,7 +89,7 @@ def with_provenance(release: Release, domain: Any) -> Release:
     return replace(release, domain_read_off=isinstance(domain, str))
 
 
-def encode(domain: Domain, X: Any, y: Any) -> tuple[Codes, Codes]:
+def encode(domain: Domain, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:
     """Return codes and labels of the records; refuse no records and unequal lengths."""
     codes = domain.encode(X)
     labels = domain.encode_target(y)
@@ -64,7 +100,7 @@ def encode(domain: Domain, X: Any, y: Any) -> tuple[Codes, Codes]:
     return codes, labels
 
 
-def encode_queries(estimator: Any, domain: Domain, X: Any) -> Codes:
+def encode_queries(estimator: BaseEstimator, domain: Domain, X: Records) -> Codes:
     """Return the codes of records to predict, checked against what was fitted.
 
     Raises
@@ -74,11 +110,11 @@ def encode_queries(estimator: Any, domain: Domain, X: Any) -> Codes:
     """
     check_claim(estimator)
     if getattr(estimator, "domain", None) == "from_data":
-        X = validated_data(estimator, X, reset=False)
+        X = validated_queries(estimator, X)
     return domain.encode(X)
 
 
-def _keep_columns(estimator: Any, domain: Domain, X: Any) -> None:
+def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
     """Refuse records without the domain's columns; keep what scikit-learn's estimators keep.
 
     Columns with names are matched by them, in `fit` and in `predict`, so that their order is no
@@ -89,3 +125,52 @@ def _keep_columns(estimator: Any, domain: Domain, X: Any) -> None:
     vars(estimator).pop("feature_names_in_", None)
     if names is not None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def validated_training(
+    estimator: BaseEstimator, X: Records, y: ArrayLike, *, dtype: DTypeLike | None = None
+) -> tuple[Labels, Labels]:
+    """Return what scikit-learn's ``validate_data`` returns of records and their classes.
+
+    The estimator keeps number and names of the features.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where scikit-learn refuses, with a text that shows no value and no number of records.
+    """
+
+    def checked() -> tuple[Labels, Labels]:
+        records, classes = validate_data(estimator, X, y, dtype=dtype)
+        check_classification_targets(classes)
+        return records, classes
+
+    return _in_our_words(checked)
+
+
+def validated_queries(
+    estimator: BaseEstimator, X: Records, *, dtype: DTypeLike | None = None
+) -> Labels:
+    """Return what ``validate_data`` returns of records to predict; see `validated_training`."""
+    return _in_our_words(lambda: validate_data(estimator, X, dtype=dtype, reset=False))
+
+
+def _in_our_words(checked: Callable[[], T]) -> T:
+    try:
+        return checked()
+    except (ValueError, TypeError) as error:
+        kind, said = (TypeError if isinstance(error, TypeError) else ValueError), reworded(error)
+    raise kind(said)  # outside of the clause: the error that quotes records is not its context
+
+
+def reworded(error: Exception) -> str:
+    """Return scikit-learn's text where it tells of features only, our words otherwise."""
+    text = str(error)
+    if any(mark in text for mark in QUOTED):
+        return text
+    found = (words for mark, words in SAID.items() if mark in text)
+    return next(
+        found,
+        f"scikit-learn cannot take X or y: expected a table of records, not this "
+        f"({type(error).__name__}).",
+    )

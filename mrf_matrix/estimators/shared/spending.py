@@ -1,18 +1,77 @@
 """Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.base.shown import shown
+from mrf_matrix.estimators.shared.parameters import (
+    Amount,
+    DomainParameters,
+    RandomState,
+    Seed,
+    parameters,
+)
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
 NOISE_KEY = 1
 """Tells the noise's seeds from the structure's, which have no key."""
+
+
+@parameters
+class BudgetParameters(DomainParameters):
+    """What a release may spend.
+
+    Parameters
+    ----------
+    epsilon : float, int or Fraction
+        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
+        no noise.
+    rho : float, int or Fraction
+        zCDP budget with Gaussian noise, instead of ``epsilon``.
+
+    Attributes
+    ----------
+    privacy_report_ : PrivacyReport
+        What is claimed, under which relation, with which noise.
+    """
+
+    epsilon: Amount | None = None
+    rho: Amount | None = None
+
+    @property
+    def _budget(self) -> Budget:
+        """ε or ρ, ε = 1 where neither is given."""
+        return budget_or_default(epsilon=self.epsilon, rho=self.rho)
+
+
+@parameters
+class NoiseParameters:
+    """What is claimed, with which noise, and who pays.
+
+    Parameters
+    ----------
+    neighboring : {"add_remove", "replace_one"}
+        The neighbouring relation of the claim.
+    noise : {"exact", "research"}
+        "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
+        seedable by ``noise_state``; not a private release.
+    noise_state : int or Generator
+        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
+        stream of its own.
+    ledger : PrivacyLedger
+        Charged once by every `fit`, after all checks and before the records are measured.
+    """
+
+    neighboring: str = "add_remove"
+    noise: str = "exact"
+    noise_state: Seed = None
+    ledger: PrivacyLedger | None = None
 
 
 @dataclass(frozen=True)
@@ -23,12 +82,12 @@ class Bill:
     refuse what the ledger cannot pay, and noise that could not be drawn.
     """
 
-    ledger: Any
+    ledger: PrivacyLedger | None
     budget: Budget
     what: str
     neighboring: str
-    noise: Any
-    noise_state: Any
+    noise: str
+    noise_state: Seed
 
     def check(self) -> None:
         """Refuse what could not be measured or paid, and spend nothing."""
@@ -57,30 +116,29 @@ class Bill:
         return "none" if self.budget.is_infinite else str(self.noise)
 
 
-def bill_of(estimator: Any, budget: Budget, what: str = "fit") -> Bill:
-    """Return what a release costs, from the estimator's parameters of these names.
+class Spends(Protocol):
+    """What a bill is read off: an estimator with the parameters of `NoiseParameters`."""
 
-    Parameters
-    ----------
-    estimator : object
-        With parameters `ledger`, `neighboring`, `noise` and `noise_state`.
-    budget : PureDP or ZCDP
-    what : str, default="fit"
-        What it is for, in the ledger's words.
-    """
+    neighboring: str
+    noise: str
+    noise_state: Seed
+    ledger: PrivacyLedger | None
+
+
+def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
+    """Return what a release costs; `what` it is for is said in the ledger's words."""
+    random_state: RandomState = vars(estimator).get("random_state")
     return Bill(
         ledger=estimator.ledger,
         budget=budget,
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,
         noise=estimator.noise,
-        noise_state=noise_seed(
-            estimator.noise, estimator.noise_state, getattr(estimator, "random_state", None)
-        ),
+        noise_state=noise_seed(estimator.noise, estimator.noise_state, random_state),
     )
 
 
-def check_no_ledger(ledger: Any, reason: str) -> None:
+def check_no_ledger(ledger: object, reason: str) -> None:
     """Refuse a ledger where no charge would be true.
 
     Raises
@@ -94,7 +152,7 @@ def check_no_ledger(ledger: Any, reason: str) -> None:
         )
 
 
-def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
+def check_noise(noise: str, noise_state: Seed, budget: Budget) -> None:
     """Refuse noise that could not be drawn, before the ledger is charged.
 
     Raises
@@ -118,7 +176,7 @@ def check_noise(noise: Any, noise_state: Any, budget: Budget) -> None:
         check_parent_process()
 
 
-def _check_seed(noise_state: Any) -> None:
+def _check_seed(noise_state: Seed) -> None:
     try:
         np.random.default_rng(noise_state)
     except (ValueError, TypeError) as error:
@@ -129,21 +187,24 @@ def _check_seed(noise_state: Any) -> None:
         ) from error
 
 
-def noise_seed(noise: Any, noise_state: Any, random_state: Any) -> Any:
+def noise_seed(noise: str, noise_state: Seed, random_state: RandomState) -> Seed:
     """Return what seeds the noise: ``noise_state``, and where research noise has none, a number.
 
     An integer ``random_state`` makes a study repeatable as scikit-learn's estimators are. The
     number is drawn from it by a sequence of its own, so that the noise is independent of the
     structure, which the seed itself draws. Exact noise is never seeded.
     """
-    seeded = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    if noise != "research" or noise_state is not None or not seeded or random_state < 0:
+    if noise != "research" or noise_state is not None:
         return noise_state
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        return None
+    if random_state < 0:
+        return None
     apart = np.random.SeedSequence(int(random_state), spawn_key=(NOISE_KEY,))
     return int(apart.generate_state(1, np.uint64)[0])
 
 
-def noise_stream(noise: Any, noise_state: Any, batch: int = 0) -> Any:
+def noise_stream(noise: str, noise_state: Seed, batch: int = 0) -> np.random.Generator | None:
     """Return what `measure` draws one batch's noise from: None for exact noise.
 
     Research noise with an integer seed gives every batch its own stream, the first that of the

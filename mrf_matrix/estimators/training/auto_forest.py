@@ -18,7 +18,7 @@ from mrf_matrix.choosing.choose_forest import MAX_DEPTH, default_contest, splitt
 from mrf_matrix.choosing.forest_choice import ForestChoice, planned_choice
 from mrf_matrix.choosing.forest_contest import ForestContest
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
+from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.forests import BlockTrees, Forest, RandomTrees
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -79,7 +79,7 @@ class AutoDesign:
 
     def chosen(
         self, release: Release, order: NDArray[np.intp], coins: np.random.Generator
-    ) -> tuple[Plan, TrainedEnsemble, ForestChoice]:
+    ) -> tuple[Plan, ReleasedEnsemble, ForestChoice]:
         """Choose from the release, and train: post-processing.
 
         Parameters
@@ -96,7 +96,7 @@ class AutoDesign:
             choice, leaves = self.contest.held(release, coins, n_records=self.n_records)
         plan = self.plans[choice.best.forest]
         ready = leaves.with_values(leaves.values[:, order], leaves.noise)
-        trained = TrainedEnsemble.of(plan.parts[0], release, ready.values, ready)
+        trained = ReleasedEnsemble.of(plan.parts[0], release, ready.values, ready)
         return plan, trained, choice
 
     def _planned(self, blank: NoisyLeaves, release: Release) -> tuple[ForestChoice, NoisyLeaves]:

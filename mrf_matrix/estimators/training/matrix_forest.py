@@ -1,33 +1,40 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.base import sorted_classes
-from mrf_matrix.estimators.shared.fit_from_counts import FitsFromCounts
-from mrf_matrix.estimators.shared.given_data import GivenRecords, PrivateData
-from mrf_matrix.estimators.shared.planned_tables import tables_for
-from mrf_matrix.estimators.shared.schema import encode_queries, with_provenance
-from mrf_matrix.estimators.shared.spending import Bill, noise_stream
+from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
+from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
+from mrf_matrix.estimators.shared.given_data import PrivateData, tables_for
+from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
+from mrf_matrix.estimators.shared.parameters import (
+    EnsembleParameters,
+    SeedParameters,
+    StrategyParameters,
+    parameters,
+)
+from mrf_matrix.estimators.shared.reports import training_report
+from mrf_matrix.estimators.shared.schema import with_provenance
+from mrf_matrix.estimators.shared.spending import (
+    Bill,
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
 from mrf_matrix.estimators.training.auto_forest import (
     AUTO,
     auto_design,
     check_left_alone,
     with_choice,
 )
-from mrf_matrix.estimators.training.noise_aware import NoiseAwareForest
-from mrf_matrix.estimators.training.only_ensemble import OnlyEnsemble
-from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
-from mrf_matrix.estimators.training.training_report import training_report
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.automatic_tables import checked_share
 from mrf_matrix.planning.kinds.coins import record_coins
 from mrf_matrix.planning.kinds.table_source import TableSource
@@ -36,9 +43,19 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.leaf_noise import check_shrinkage
+from strategies import Strategy
 
 
-class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
+@parameters
+class MatrixForestClassifier(
+    SeedParameters,
+    NoiseParameters,
+    StrategyParameters,
+    EnsembleParameters,
+    BudgetParameters,
+    FitsFromCounts,
+    NoiseAwareForest,
+):
     """Random forest whose leaf values are released once by the matrix mechanism.
 
     The forest's structure is drawn from the public domain alone. Its decision-path matrix ``T``
@@ -48,84 +65,40 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
 
     Parameters
     ----------
-    domain : Domain or "from_data"
-        The public schema, with the target's classes. Required. "from_data" reads it off the
-        records, which leaks them, and warns.
-    epsilon : float, int or Fraction, optional
-        Pure-DP budget, spent by `fit`; 1 where no ``rho`` is given either. ``float("inf")`` adds
-        no noise.
-    rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon``.
-    n_trees, max_depth, splits
-        The random trees of all ensembles, see `RandomTrees`; ignored when ``forest`` is given.
-        With ``max_depth="auto"`` cells are measured, and depth, voting and shrinkage are chosen
-        from the release alone, see `choose_forest`; or, where the plan expects more of them,
-        tables of single attributes, one tree each.
-    forest : Forest or path source, or a list of one for each ensemble, optional
-        A public forest, or a source with ``grow(domain, random_state)``.
-    n_ensembles : int, default=1
-        Number of ensembles q (Algorithm 3), each over its own random attributes.
-    max_features : int, optional
-        Attributes d̄ that each ensemble draws; all of them when not given.
-    feature_subsets : list of lists of str or int, optional
-        The attributes of each ensemble, by name or position, instead of random ones.
-    budget_shares : list of positive numbers, optional
-        Shares of the budget, one for each ensemble; equal when not given.
-    allocation : {"matrix", "per_tree", "disjoint"}, default="matrix"
+    max_depth : int or "auto"
+        Depth of the random trees. With "auto" cells are measured, and depth, voting and shrinkage
+        are chosen from the release alone, see `choose_forest`; or, where the plan expects more of
+        them, tables of single attributes, one tree each.
+    allocation : {"matrix", "per_tree", "disjoint"}
         "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
         leaves; "disjoint": each record trains one tree only, drawn by its own coin.
-    strategy : str, Strategy, Operator or ndarray, or a list of them, default="auto"
-        Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
-        "matrix".
-    voting : {"hard", "weight", "product", "shares", "posterior"}, default="hard"
+    voting : {"hard", "weight", "product", "shares", "posterior"}
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
         The others know the noise or multiply, see `mrf_matrix.voting.ensemble_votes`.
         Changing it after `fit` costs nothing. Not used with ``max_depth="auto"``.
-    shrinkage : {"none", "votes", "leaves"}, default="none"
+    shrinkage : {"none", "votes", "leaves"}
         Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as
         votes of all trees need, or each leaf on its own. Not used with ``max_depth="auto"``.
-    class_share : float, default=0.1
+    class_share : float
         Share of the budget that ``max_depth="auto"`` spends on the class totals.
-    n_records : int, optional
+    n_records : int
         The number of records, where it is public: ``max_depth="auto"`` weighs noise against it,
         and divides its scores by it. Never read off the records.
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-        The neighbouring relation of the claim.
-    noise : {"exact", "research"}, default="exact"
-        "exact": discrete noise from OpenDP, never seedable. "research": the same law from NumPy,
-        not a private release.
-    noise_state : int or Generator, optional
-        Seed of research noise; where there is none, it follows an integer ``random_state`` by a
-        stream of its own.
-    time_limit : float, default=8.0
-        Seconds that ``strategy="auto"`` may work, for each ensemble.
-    n_jobs : int, optional
-        Processes that select the ensembles' strategies. Noise is always drawn in the parent.
-    ledger : PrivacyLedger, optional
-        Charged once by every `fit`, after all checks and before the records are measured.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None
         Seed of the public structure. The coins of "disjoint" follow it with research noise only;
         a private release throws fresh ones.
 
     Attributes
     ----------
-    domain_ : Domain
-        The domain in use.
-    classes_ : ndarray of shape (k,)
-        The public classes, sorted.
     plan_ : Plan
         What was measured, decided without data: the plan that `plan` gives for the same arguments.
-    ensembles_ : tuple of TrainedEnsemble
+    ensembles_ : tuple of ReleasedEnsemble
         Attributes, forest, strategy, release and leaf values of each ensemble: all that was
         learned from the records.
     forest_, strategy_, release_, leaf_values_, leaf_variances_
         Those of the only ensemble, where there is one.
     choice_, chosen_depth_ : ForestChoice, int
         What ``max_depth="auto"`` chose, and by which scores.
-    privacy_report_ : PrivacyReport
-        What is claimed, under which relation, with which noise.
-    n_features_in_ : int
-        Number of features seen by `fit`.
 
     Notes
     -----
@@ -148,90 +121,20 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
     'exact'
     """
 
-    def __init__(
-        self,
-        domain: Domain | str | None = None,
-        *,
-        epsilon: Any = None,
-        rho: Any = None,
-        n_trees: int = 128,
-        max_depth: Any = 4,
-        splits: Any = "multiway",
-        forest: Any = None,
-        n_ensembles: int = 1,
-        max_features: int | None = None,
-        feature_subsets: Any = None,
-        budget_shares: Any = None,
-        allocation: str = "matrix",
-        strategy: Any = "auto",
-        voting: str = "hard",
-        shrinkage: str = "none",
-        class_share: float = 0.1,
-        n_records: int | None = None,
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        time_limit: float = 8.0,
-        n_jobs: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.rho = rho
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.splits = splits
-        self.forest = forest
-        self.n_ensembles = n_ensembles
-        self.max_features = max_features
-        self.feature_subsets = feature_subsets
-        self.budget_shares = budget_shares
-        self.allocation = allocation
-        self.strategy = strategy
-        self.voting = voting
-        self.shrinkage = shrinkage
-        self.class_share = class_share
-        self.n_records = n_records
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any) -> "MatrixForestClassifier":
-        """Measure the records once and keep the noisy leaf values.
-
-        Parameters
-        ----------
-        X : frame or array of shape (N, d)
-            Private records, in the domain's terms.
-        y : array of shape (N,)
-            Their classes.
-
-        Returns
-        -------
-        MatrixForestClassifier
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
-            `BudgetError`); nothing is spent then.
-        """
-        return self._fit(partial(GivenRecords.of, self, X, y))
+    allocation: str = "matrix"
+    voting: str = "hard"
+    shrinkage: str = "none"
+    class_share: float = 0.1
+    n_records: int | None = None
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind = kind_of("training", self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
         checked_share(self.class_share)
         records = None if self.n_records is None else whole_number("n_records", self.n_records)
-        measuring = self._measuring(budget_or_default(self.epsilon, self.rho))
+        measuring = self._measuring(self._budget)
         measuring.check()
-        bill = self._bill()
+        bill = bill_of(self, self._budget)
         bill.check()
         data = bring()
         if kind.is_disjoint:
@@ -277,12 +180,14 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
-        with self._keeping(release):
+        earlier = ("ensembles_", "choice_", "privacy_report_")
+        with keeping(self, earlier, release_note("RandomTrees(128, 1)"), _release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, trained, self.choice_ = design.chosen(release, order, structure)
             report = training_report(self.plan_.kind, self.plan_.parts, [release])
             self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
             self.ensembles_ = (trained,)
+        del self.__dict__["_release_"]
         return self
 
     def _release(
@@ -290,7 +195,7 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
         plan: Plan,
         tables: TableSource,
         structure: np.random.Generator,
-        noise_state: Any,
+        noise_state: np.random.Generator | None,
     ) -> None:
         """Measure the records with every ensemble's share of the budget; keep what comes out."""
         domain = plan.domain
@@ -303,11 +208,49 @@ class MatrixForestClassifier(FitsFromCounts, OnlyEnsemble, NoiseAwareForest):
             table = plan.kind.table(part.ensemble, tables, coins)
             release = part.release(table, noise=self.noise, noise_state=noise_state)
             release = with_provenance(release, self.domain)
-            ensembles.append(TrainedEnsemble.of(part, release, part.answers(release)[:, order]))
+            ensembles.append(ReleasedEnsemble.of(part, release, part.answers(release)[:, order]))
         self.ensembles_ = tuple(ensembles)
         releases = [one.release for one in ensembles]
         self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        check_is_fitted(self, "ensembles_")
-        return encode_queries(self, self.domain_, X)
+    @property
+    def chosen_depth_(self) -> int:
+        """Depth that ``max_depth="auto"`` chose."""
+        if not hasattr(self, "choice_"):
+            raise AttributeError("chosen_depth_: nothing was chosen. Fit with max_depth='auto'.")
+        return self.choice_.depth
+
+    @property
+    def forest_(self) -> Forest:
+        """Structure of the only ensemble's forest."""
+        return self._only("forest_").forest
+
+    @property
+    def strategy_(self) -> Strategy | None:
+        """Strategy of the only ensemble; None for the baselines."""
+        return self._only("strategy_").strategy
+
+    @property
+    def release_(self) -> Release:
+        """Noisy measurement of the only ensemble: at hand as soon as it was made."""
+        kept: Release | None = vars(self).get("_release_")
+        return self._only("release_").release if kept is None else kept
+
+    @property
+    def leaf_values_(self) -> Array:
+        """Noisy class counts of the only ensemble's leaves, shape (o, k)."""
+        return self._only("leaf_values_").leaf_values
+
+    @property
+    def leaf_variances_(self) -> Array:
+        """Noise variance of the only ensemble's leaf values, known without data, shape (o,)."""
+        return self._only("leaf_variances_").leaf_variances
+
+    def _only(self, name: str) -> ReleasedEnsemble:
+        ensembles: tuple[ReleasedEnsemble, ...] = getattr(self, "ensembles_", ())
+        if len(ensembles) != 1:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: it is not fitted, or has several "
+                f"ensembles. Look at each of ensembles_."
+            )
+        return ensembles[0]

@@ -1,22 +1,61 @@
 """Labels, probabilities and intervals by a posterior, wherever it comes from."""
 
-from typing import Any
+from dataclasses import fields
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.base import ForestClassifier
-from mrf_matrix.estimators.training.asked_posterior import AskedPosterior
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.estimators.shared.base import BaseForestClassifier, MarginIntervals
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ProductPosterior
-from mrf_matrix.voting.intervals import checked_level
 from mrf_matrix.voting.voting import once_a_cell
 
-Array = NDArray[np.float64]
+Integers = NDArray[np.integer]
 
 
-class PosteriorVotes(ForestClassifier):
+class AskedPosterior(ProductPosterior):
+    """The same posterior, which keeps the log odds and margin variances of the last batch.
+
+    Probabilities need both, and so do the intervals of margins. The two leading classes are
+    nearly always the same by probability as by log odds, and only the others are computed again.
+    """
+
+    @classmethod
+    def of(cls, posterior: ProductPosterior) -> Self:
+        """Return a posterior that remembers one batch."""
+        return cls(**{field.name: getattr(posterior, field.name) for field in fields(posterior)})
+
+    @cached_property
+    def _kept(self) -> dict[str, NDArray[np.generic]]:
+        return {}
+
+    def log_odds(self, codes: Integers) -> Array:
+        """Return the log odds, from memory where the batch is the last one."""
+        if self._kept.get("codes") is not codes:
+            self._kept.clear()
+            self._kept.update(codes=codes, odds=super().log_odds(codes))
+        return np.asarray(self._kept["odds"])
+
+    def margin_variances(self, codes: Integers, first: Integers, second: Integers) -> Array:
+        """Return the variances; of pairs of classes that were asked before, from memory."""
+        pairs = np.sort(np.stack([first, second]), axis=0)
+        if self._kept.get("codes") is not codes or "variances" not in self._kept:
+            variances = super().margin_variances(codes, first, second)
+            self.log_odds(codes)
+        else:
+            variances = np.array(self._kept["variances"], dtype=np.float64)
+            new = np.flatnonzero((pairs != self._kept["pairs"]).any(axis=0))
+            if len(new):
+                variances[new] = super().margin_variances(codes[new], first[new], second[new])
+        self._kept.update(pairs=pairs, variances=variances)
+        return np.asarray(variances)
+
+
+class PosteriorVotes(MarginIntervals, BaseForestClassifier):
     """A classifier that has a posterior; subclasses say where it and the codes come from.
 
     Attributes
@@ -26,15 +65,12 @@ class PosteriorVotes(ForestClassifier):
     """
 
     posterior_: ProductPosterior
+    _learned = "posterior_"
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
-        """Return the codes of records to predict, shape (b, d)."""
-        raise TypeError(f"{type(self).__name__} has no domain: use one of its subclasses.")
-
-    def _votes(self, X: Any) -> Array:
+    def _votes(self, X: Records) -> Array:
         return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
 
         Parameters
@@ -48,59 +84,17 @@ class PosteriorVotes(ForestClassifier):
             Probabilities, in the order of `classes_`.
         """
         codes = self._codes(X)  # tells first whether there is a posterior
-        domain: Domain = self.domain_  # set by fit, or a property
-        return once_a_cell(self.posterior_.probabilities, codes, domain.sizes, dear=False)
+        return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
 
-    def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Return how far the leading class is ahead, and how sure that is.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            Coverage of the interval under the model: a normal approximation of the posterior.
-
-        Returns
-        -------
-        margins, half_widths : ndarrays of shape (b,)
-            In log odds of the leading class against the next, none negative: 0 where the class
-            leads by its averaged probability only.
-
-        Raises
-        ------
-        ValueError
-            If there is one class only, or the level is not between 0 and 1.
-        """
-        _, margins, half_widths = self._intervals(X, level)
-        return margins, half_widths
-
-    def predict_or_abstain(self, X: Any, level: float = 0.95) -> Any:
-        """Return labels, masked where the interval of the margin holds zero.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            See `vote_intervals`.
-
-        Returns
-        -------
-        numpy.ma.MaskedArray of shape (b,)
-        """
-        labels, margins, half_widths = self._intervals(X, level)
-        return np.ma.masked_array(labels, mask=margins <= half_widths)
-
-    def _intervals(self, X: Any, level: float) -> tuple[NDArray[Any], Array, Array]:
-        """Return labels, margins and the half-widths of their intervals.
+    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
+        """Return leading classes, margins in log odds, and half-widths under the model.
 
         Averaging pulls log odds toward those of the class totals, so that the class of the largest
         probability may be behind by log odds. The margin is 0 then, and its interval the least
         that holds the one of the log odds: it covers as often or more, and the label is withheld.
         The margin of averaged probabilities would not do: its sign is not that of the log odds.
         """
-        quantile = float(norm.ppf(0.5 + checked_level(level) / 2))
+        quantile = float(norm.ppf(0.5 + level / 2))
         codes = self._codes(X)
         posterior = AskedPosterior.of(self.posterior_)
         shares = posterior.probabilities(codes)
@@ -113,4 +107,4 @@ class PosteriorVotes(ForestClassifier):
         half_widths = quantile * np.sqrt(posterior.margin_variances(codes, first, second))
         ahead = odds[:, 1] - odds[:, 0]
         behind = np.maximum(-ahead, 0.0)
-        return self.classes_[first], np.maximum(ahead, 0.0), half_widths + behind
+        return first, np.maximum(ahead, 0.0), half_widths + behind

@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.released.released_forest import (
-    ReleasedEnsemble,
-    ReleasedForestClassifier,
-)
+from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_private import ReleasedPrivateForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.files.container import MAX_BYTES, Container, one_line
 from mrf_matrix.files.fields import checked_object, checked_version, line_of_text
 from mrf_matrix.files.models.errors import ModelFileError
@@ -116,7 +114,7 @@ def _model(container: Container) -> ReleasedForestClassifier:
     if container.names != expected:
         raise ModelFileError("it has members that are no arrays of its ensembles.")
     report = report_of(data["report"])
-    check_consistent(report, [(one.forest, one.known_noise) for one in ensembles])
+    check_consistent(report, [(one.forest, one.leaf_noise) for one in ensembles])
     classes, _ = sorted_classes(domain)  # as many as leaf values have columns, so not endless
     if len(classes) != domain.n_classes:
         raise ModelFileError("domain: two classes of the target are the same.")

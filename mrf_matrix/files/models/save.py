@@ -1,18 +1,13 @@
 """Write a fitted forest: what prediction needs, and what was claimed. Nothing else."""
 
-from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mrf_matrix.estimators.released.released_forest import (
-    ReleasedEnsemble,
-    ReleasedForestClassifier,
-)
+from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
-from mrf_matrix.estimators.training.trained_ensemble import TrainedEnsemble
 from mrf_matrix.files.container import ContainerError, write_container
 from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS
@@ -120,7 +115,7 @@ def _content(model: MatrixModel) -> tuple[dict[str, Any], dict[str, Any]]:
     voting, shrinkage = model.voting_and_shrinkage()
     arrays: dict[str, Any] = {}
     described = []
-    for number, one in enumerate(_ensembles(model)):
+    for number, one in enumerate(model.ensembles_):
         mine = {name: _integers(one.forest, name) for name in FOREST_ARRAYS}
         mine["leaf_values"] = np.asarray(one.leaf_values, dtype=FLOATS)
         noise = one.leaves.noise if one.leaves.origin is not None else None
@@ -153,14 +148,10 @@ def doubt_of(model: MatrixModel | TableModel) -> str | None:
     report = model.privacy_report_
     if report.noise != "exact" or report.statement.startswith(DENIAL):
         return str(report.statement)
-    for one in () if isinstance(model, TableModel) else _ensembles(model):
+    for one in () if isinstance(model, TableModel) else model.ensembles_:
         if one.forest.data_dependent and one.forest.budget_spent is None:
             return "its trees were learned from records without a budget"
     return None
-
-
-def _ensembles(model: MatrixModel) -> Sequence[TrainedEnsemble | ReleasedEnsemble]:
-    return model.ensembles_
 
 
 def _integers(forest: Forest, name: str) -> Any:

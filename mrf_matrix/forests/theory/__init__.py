@@ -6,8 +6,19 @@ from mrf_matrix.forests.theory.bounds import (
     pure_leaves_bound,
     simplified_forest_bound,
 )
-from mrf_matrix.forests.theory.diameters import expected_diameter_bound, impure_diameter
+from mrf_matrix.forests.theory.cells import (
+    attribute_probability_bounds,
+    cell_error_bound,
+    central_cut_probability,
+    expected_side_bound,
+)
+from mrf_matrix.forests.theory.diameters import (
+    diameter_tail_bound,
+    expected_diameter_bound,
+    impure_diameter,
+)
 from mrf_matrix.forests.theory.heights import (
+    biau_height_rate,
     expected_height,
     height_bounds,
     height_probabilities,
@@ -16,9 +27,15 @@ from mrf_matrix.forests.theory.heights import (
 )
 
 __all__ = [
+    "attribute_probability_bounds",
     "best_leaves",
+    "biau_height_rate",
+    "cell_error_bound",
+    "central_cut_probability",
+    "diameter_tail_bound",
     "expected_diameter_bound",
     "expected_height",
+    "expected_side_bound",
     "height_bounds",
     "height_probabilities",
     "height_tail_bounds",

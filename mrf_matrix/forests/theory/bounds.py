@@ -16,12 +16,16 @@ so (Lemma 1) its excess error is at most twice that of a tree.
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from mrf_matrix.forests.parameters import check_choice, check_integer
-from mrf_matrix.forests.theory.diameters import Splits, expected_diameter_bound, impure_diameter
-
-Form = Literal["published", "sharp"]
+from mrf_matrix.forests.theory.cells import check_number
+from mrf_matrix.forests.theory.diameters import (
+    Form,
+    Splits,
+    expected_diameter_bound,
+    impure_diameter,
+)
 
 
 def pure_forest_bound(
@@ -214,6 +218,5 @@ def _checked(
     check_integer("n_leaves", n_leaves, 2)
     check_integer("n_attributes", n_attributes, 1)
     check_choice("form", form, ("published", "sharp"))
-    if not 0 <= lipschitz < math.inf:
-        raise ValueError(f"lipschitz={lipschitz!r}: expected a finite number of at least 0.")
+    check_number("lipschitz", lipschitz)
     return int(n_records), int(n_leaves), int(n_attributes), float(lipschitz)

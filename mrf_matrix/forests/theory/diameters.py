@@ -7,6 +7,7 @@ from scipy.special import beta
 
 from mrf_matrix.forests.parameters import check_choice, check_integer
 
+Form = Literal["published", "sharp"]
 Splits = Literal["uniform", "midpoint"]
 
 
@@ -44,6 +45,53 @@ def expected_diameter_bound(
     first, second = (0.5, 0.25) if splits == "midpoint" else (3 / 4, 7 / 12)
     d = n_attributes
     return min(d * side_moment(n_leaves, d, first), math.sqrt(d * side_moment(n_leaves, d, second)))
+
+
+def diameter_tail_bound(
+    n_leaves: int, n_attributes: int, epsilon: float = 0.0, *, form: Form = "published"
+) -> float:
+    r"""Bound the probability of a large cell in a pure tree of uniform cuts (Lemma 3).
+
+    .. math::
+
+        \Pr\Bigl[\nu \ge (1+\varepsilon)\sqrt{d}\,k^{-1/8d}\Bigr]
+            \le \frac{e d}{(1+\varepsilon)\,k^{1/8d}}
+        \quad\text{(published)}, \qquad
+            \frac{\bar\nu}{(1+\varepsilon)\sqrt{d}\,k^{-1/8d}}
+        \quad\text{(sharp)}
+
+    with :math:`\bar\nu` of `expected_diameter_bound`: Markov's inequality, at the same diameter.
+
+    Parameters
+    ----------
+    n_leaves, n_attributes : int
+        k (at least 2) and d.
+    epsilon : float, default=0.0
+        Relative excess, above -1.
+    form : {"published", "sharp"}, default="published"
+        As in `pure_forest_bound`.
+
+    Returns
+    -------
+    float
+        At most 1; 1 where the bound says nothing.
+
+    Examples
+    --------
+    >>> published = diameter_tail_bound(10**6, 1)
+    >>> round(published, 3), round(diameter_tail_bound(10**6, 1, form="sharp"), 3)
+    (0.483, 0.145)
+    """
+    check_integer("n_leaves", n_leaves, 2)
+    check_integer("n_attributes", n_attributes, 1)
+    check_choice("form", form, ("published", "sharp"))
+    if not -1 < epsilon < math.inf:
+        raise ValueError(f"epsilon={epsilon!r}: expected a finite number above -1.")
+    root = math.pow(n_leaves, 1 / (8 * n_attributes))
+    if form == "published":
+        return min(1.0, math.e * n_attributes / ((1 + epsilon) * root))
+    threshold = (1 + epsilon) * math.sqrt(n_attributes) / root
+    return min(1.0, expected_diameter_bound(n_leaves, n_attributes) / threshold)
 
 
 def side_moment(n_leaves: int, n_attributes: int, kept: float) -> float:

@@ -15,6 +15,9 @@ from scipy.special import digamma, log1p, polygamma, rgamma
 
 from mrf_matrix.forests.parameters import check_integer
 
+BIAU = 0.3733646177016741
+"""The solution c* of ``c ln(2e/c) = 1`` below 1."""
+
 LONGEST = 512
 """Heights listed at most: the probability beyond is below 1e-150 for every k below 2**63."""
 
@@ -117,6 +120,41 @@ def height_tail_bounds(n_leaves: int, epsilon: float) -> tuple[float, float]:
         raise ValueError(f"epsilon={epsilon!r}: expected a number between 0 and 1.")
     exponent = (1 + epsilon) * math.log1p(epsilon) - epsilon
     return math.exp(-(epsilon**2) / 2 * low), math.exp(-high * exponent)
+
+
+def biau_height_rate(n_leaves: int, epsilon: float) -> float:
+    r"""Return the rate of Biau, Devroye and Lugosi (2008) that Lemma 2 improves.
+
+    .. math:: \Pr[h < (c^* - \varepsilon) \ln k]
+        = O\bigl(\ln k \cdot k^{(c^* - \varepsilon) \ln(2e / (c^* - \varepsilon)) - 1}\bigr)
+
+    with :math:`c^* = 0.3733...` the solution of :math:`c \ln(2e/c) = 1` below 1. Its constant is
+    not stated, so it is a rate and no bound.
+
+    Parameters
+    ----------
+    n_leaves : int
+        Leaves k of the tree, at least 2.
+    epsilon : float
+        Deviation, in (0, c*).
+
+    Notes
+    -----
+    Lemma 2 at the same height, ``height_tail_bounds(k, 1 - c* + epsilon)``, has the exponent
+    :math:`-(1 - c^* + \varepsilon)^2 / 2`: the better one for epsilon up to .16, and the worse one
+    above, that is, for heights below ``.213 ln k``.
+
+    Examples
+    --------
+    >>> biau_height_rate(10**6, 0.1) > height_tail_bounds(10**6, 1 - BIAU + 0.1)[0]
+    True
+    """
+    check_integer("n_leaves", n_leaves, 2)
+    if not 0 < epsilon < BIAU:
+        raise ValueError(f"epsilon={epsilon!r}: expected a number between 0 and c* = {BIAU:.4f}.")
+    share = BIAU - epsilon
+    exponent = share * (math.log(2 / share) + 1) - 1
+    return math.log(n_leaves) * math.exp(exponent * math.log(n_leaves))
 
 
 def height_probabilities(n_leaves: int) -> NDArray[np.float64]:

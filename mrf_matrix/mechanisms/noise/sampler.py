@@ -7,12 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.steps import tell
 
 Integers = NDArray[np.int64]
+DRAWS = 1 << 16
+"""Draws of one call: its integers as Python's take 2 MiB, and progress is told in between."""
 
 
 def noisy(answers: Integers, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Integers:
-    """Return integers plus independent discrete noise, sampled exactly by OpenDP.
+    """Return integers plus independent discrete noise, sampled exactly by OpenDP, in blocks.
 
     OpenDP takes the scale as a double and works with its exact rational value (Canonne, Kamath
     and Steinke, 2020, sections 5.2 and 5.3). Sums saturate at the ends of the 64-bit integers.
@@ -23,9 +26,13 @@ def noisy(answers: Integers, scale: Fraction, kind: Literal["laplace", "gaussian
         In a worker process.
     """
     check_parent_process()
-    values = answers.ravel().tolist()
-    draws = _measurement(float(scale), kind)(values) if values else values
-    return np.array(draws, dtype=np.int64).reshape(answers.shape)
+    noised = answers.ravel().copy()
+    measurement = _measurement(float(scale), kind)
+    for start in range(0, noised.size, DRAWS):
+        tell("Drawing exact noise", start, noised.size)
+        drawn = slice(start, start + DRAWS)
+        noised[drawn] = measurement(noised[drawn].tolist())
+    return noised.reshape(answers.shape)
 
 
 def _measurement(scale: float, kind: Literal["laplace", "gaussian"]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.forests import Forest
@@ -78,7 +79,10 @@ class PlanPart:
 
     def answers(self, release: Release) -> Array:
         """Return the workload's answers from a release, shape (q, k): post-processing."""
-        return release.values if self.strategy is None else reconstruct(release, self.workload)
+        if self.strategy is None:
+            return release.values
+        tell("Answering from the release")
+        return reconstruct(release, self.workload)
 
     @property
     def n_measurements(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release, as_budget
@@ -90,6 +91,8 @@ class Plan:
         MemoryCapError
             By public numbers alone; see `PlanPart.check_memory`.
         """
+        seconds = release_seconds(self.parts, self.n_classes, self.n_records)
+        tell(f"Checking memory (then about {seconds:.2g} s of measuring)")
         for part in self.parts:
             part.check_memory(self.n_classes)
 

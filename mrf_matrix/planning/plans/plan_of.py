@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.shown import shown
+from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble, EnsembleDesign, Use
@@ -129,6 +130,7 @@ class PublicForests:
     ) -> "PublicForests":
         """Grow the forests of a design; see `EnsembleDesign.grow`."""
         check_forests(design.forest)
+        tell("Growing the trees")
         selection = int(structure.integers(2**63)) if kind.answers_queries else structure
         return cls(kind, domain, design.grow(domain, structure, use=use), selection)
 

@@ -14,6 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from mrf_matrix.base.shown import shown
+from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
@@ -224,7 +225,10 @@ def choose_strategies(
         delayed(selected)(workload, one, norm, seed, time_limit)
         for workload, one, seed in zip(workloads, given, seeds, strict=True)
     )
+    each_takes = f"{time_limit:g} s" if len(given) == 1 else f"{time_limit:g} s each"
+    tell(f"Choosing strategies (up to {each_takes})", 0, len(given))
     found: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
+    tell("Rounding strategies, and checking that they answer")
     return [chosen(*each) for each in zip(found, given, calibrated, workloads, strict=True)]
 
 

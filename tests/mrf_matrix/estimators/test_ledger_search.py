@@ -98,7 +98,7 @@ def test_grid_search_stops_spending_at_the_total():
 )
 def test_grid_search_in_two_processes_is_refused_with_the_reason(noise, reason):
     ledger = PrivacyLedger(epsilon=2)
-    ledger.charge(forest(ledger)._bill().budget, "before", neighboring="add_remove")
+    ledger.charge(forest(ledger)._budget, "before", neighboring="add_remove")
     with pytest.raises(ValueError, match=reason):
         search(ledger, n_jobs=2, noise=noise).fit(DATA.X, DATA.y)
     assert (ledger.spent, len(ledger.charges)) == (1, 1)

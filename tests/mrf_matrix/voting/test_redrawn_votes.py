@@ -88,7 +88,7 @@ def test_less_noise_than_there_is_withholds_too_little(noisy, exact, monkeypatch
         return 0.1 * fresh_leaf_noise(*arguments)
 
     wanted = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
-    monkeypatch.setattr("mrf_matrix.estimators.training.trained_ensemble.fresh_leaf_noise", faint)
+    monkeypatch.setattr("mrf_matrix.estimators.shared.noise_aware.fresh_leaf_noise", faint)
     worse = noisy.predict_or_abstain(ASKED, 0.95, random_state=0)
     without = exact.predict(ASKED)
     agree = [(without == labels.data)[~labels.mask].mean() for labels in (wanted, worse)]

@@ -21,10 +21,8 @@ from mrf_matrix.estimators import (
     SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.grown.value_coding import code_values, ready_to_encode
-from mrf_matrix.forests import RandomTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
-from mrf_matrix.voting.label_votes import winners
 
 PUBLIC = [
     MultinomialForestClassifier(n_trees=30, random_state=0),
@@ -112,20 +110,6 @@ def test_the_order_of_public_classes_does_not_matter():
         assert private.fit(codes, y).score(codes, y) == 1
         two = MultinomialMatrixForestClassifier(domain, epsilon=1000, strategy="identity")
         assert two.fit(codes, y).score(codes, y) > 0.95
-
-
-def test_ties_are_broken_evenly_and_alike_for_equal_records():
-    domain = Domain.from_sizes([200, 5], 2)
-    forest = RandomTrees(4, 1).grow(domain, 0)
-    codes = np.stack([np.arange(200), np.arange(200) % 5], axis=1)
-    votes = np.full((200, 3), 2)
-    words = np.random.default_rng(0).integers(2**63, size=forest.n_leaves, dtype=np.uint64)
-    chosen = winners(forest, codes, votes, words)
-    assert np.bincount(chosen, minlength=3).min() > 35
-    backwards = winners(forest, codes[::-1], votes, words)[::-1]
-    np.testing.assert_array_equal(chosen, backwards)
-    decided = votes + np.eye(3, dtype=int)[codes[:, 0] % 3]
-    np.testing.assert_array_equal(winners(forest, codes, decided, words), codes[:, 0] % 3)
 
 
 @pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [0.5, 0.75, 9.0], list(range(40))])

@@ -3,15 +3,27 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Domain, MatrixForestClassifier, load_dataset
-from mrf_matrix.estimators.grown.pure_forest import (
-    PlainForestClassifier,
+from mrf_matrix.estimators import (
+    BreimanForestClassifier,
+    ComparisonForestClassifier,
+    ForestClassifier,
+    MultinomialForestClassifier,
     PureForestClassifier,
     SimplifiedBreimanForestClassifier,
 )
-from mrf_matrix.forests import PureTrees, SimplifiedBreimanTrees
+from mrf_matrix.estimators.grown.named_forests import CountingForestClassifier
+from mrf_matrix.forests import (
+    BreimanTrees,
+    ComparisonTrees,
+    MultinomialTrees,
+    PureTrees,
+    RandomTrees,
+    SimplifiedBreimanTrees,
+)
 
 MODELS = [PureForestClassifier, SimplifiedBreimanForestClassifier]
 
@@ -90,9 +102,8 @@ def test_a_domain_is_required_and_parameters_are_checked(car):
 
 
 def test_the_common_part_grows_nothing():
-    model = PlainForestClassifier()
-    model.domain, model.voting, model.random_state = Domain.from_sizes([2], n_classes=2), "hard", 0
-    with pytest.raises(TypeError, match="grows no forest of its own"):
+    model = CountingForestClassifier(Domain.from_sizes([2], n_classes=2))
+    with pytest.raises(TypeError, match="grows no trees"):
         model.fit([[0], [1]], [0, 1])
 
 
@@ -100,3 +111,41 @@ def test_simplified_trees_carry_no_private_release(car):
     model = MatrixForestClassifier(car.domain, forest=SimplifiedBreimanTrees(3, 5))
     with pytest.raises(ValueError, match=r"needs codes and labels.*use\s+PureTrees"):
         model.fit(car.X, car.y)
+
+
+class Stumps:
+    """A source of one's own: anything with `grow`."""
+
+    def grow(self, domain, random_state=None):
+        return RandomTrees(3, 1).grow(domain, random_state)
+
+
+@pytest.mark.parametrize(
+    ("trees", "named"),
+    [
+        (PureTrees(9, 25), PureForestClassifier(n_trees=9, n_leaves=25)),
+        (SimplifiedBreimanTrees(9, 25), SimplifiedBreimanForestClassifier(n_trees=9, n_leaves=25)),
+        (MultinomialTrees(9, b1=5), MultinomialForestClassifier(n_trees=9, b1=5)),
+        (BreimanTrees(9, max_depth=3), BreimanForestClassifier(n_trees=9, max_depth=3)),
+        (None, BreimanForestClassifier()),
+        (Stumps(), None),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_source_of_trees_is_a_value(car, trees, named):
+    made = ForestClassifier(car.domain, trees=trees, random_state=3)
+    made = clone(made).fit(car.X[:400], car.y[:400])
+    assert made.score(car.X, car.y) > 0.6
+    if named is not None:
+        named = clone(named).set_params(domain=car.domain, random_state=3)
+        shares = named.fit(car.X[:400], car.y[:400]).predict_proba(car.X)
+        np.testing.assert_array_equal(made.predict_proba(car.X), shares)
+
+
+def test_trees_of_comparisons_are_a_source_too():
+    X, y = load_iris(return_X_y=True)
+    made = ForestClassifier(trees=ComparisonTrees(20, supervised=True), random_state=0).fit(X, y)
+    named = ComparisonForestClassifier(n_trees=20, supervised=True, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(made.predict_proba(X), named.predict_proba(X))
+    with pytest.raises(TypeError, match="trees is of type int: expected a source"):
+        ForestClassifier(trees=7).fit(X, y)

@@ -1,8 +1,8 @@
-"""What a training release may say of its privacy."""
+"""What a release may say of its privacy; every figure comes from the releases."""
 
 from collections.abc import Sequence
 
-from mrf_matrix.estimators.shared.ensembles import structure_notes
+from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart, total_budget
@@ -14,6 +14,13 @@ from mrf_matrix.reports.privacy_report import (
     statement_of,
     worst_noise,
 )
+
+
+def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
+    """Return what structures cost beside the release, and where trees are less deep than asked."""
+    spent = [one.forest.budget_spent for one in ensembles if one.forest.budget_spent is not None]
+    depths = {one.depth_note: None for one in ensembles if one.depth_note is not None}
+    return (*(f"the forest's structure cost {cost} more, before this" for cost in spent), *depths)
 
 
 def training_report(

@@ -1,0 +1,281 @@
+"""`ForestClassifier`: trees of any source that learn from public records, and vote."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from inspect import signature
+from typing import ClassVar, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.compilation import leaf_counts
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
+from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.parameters import (
+    DomainParameters,
+    RandomState,
+    Records,
+    SeedParameters,
+    parameters,
+)
+from mrf_matrix.estimators.shared.schema import (
+    encode,
+    resolve_domain,
+    validated_queries,
+    validated_training,
+)
+from mrf_matrix.forests import BreimanTrees, ComparisonForest, Forest, Grown, GrownTrees
+from mrf_matrix.forests.growth.private.labels import public_labels
+from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
+
+Trees = TypeVar("Trees")
+
+
+class TreeSource(Protocol):
+    """Anything that grows trees; the names of the arguments of `grow` say from what.
+
+    It may ask for ``domain``, ``codes`` and ``labels`` of the records, ``random_state``,
+    ``centres`` (the raw values of the codes) and ``n_jobs``.
+    """
+
+    @property
+    def grow(self) -> Callable[..., Forest | Grown | ComparisonForest]:
+        """Grow a forest, or one with the class counts of its leaves."""
+
+
+@parameters
+class PublicParameters(SeedParameters, DomainParameters):
+    """Of forests that learn from public records.
+
+    Parameters
+    ----------
+    domain : Domain, "from_data" or None
+        The schema, with the target's classes. None: every distinct value of the records gets a
+        code of its own, so that splits are those of the raw values; text columns are nominal.
+    """
+
+
+class TreesClassifier(BaseForestClassifier):
+    """A forest, not private, that learns from public records and lets its trees vote.
+
+    Subclasses say which trees they grow, and may name a domain.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The forest's structure.
+    leaf_values_ : ndarray of shape (o, k)
+        Exact class counts of the leaves, where trees were grown without records. A leaf without
+        any shares its vote among all classes.
+    leaf_labels_ : ndarray of shape (o,)
+        The class each leaf votes for, as an index into `classes_`, where trees learned from
+        records.
+    """
+
+    domain: Domain | str | None = None
+    random_state: RandomState
+    forest_: Forest | ComparisonForest
+    _learned = "forest_"
+    _needs_domain: ClassVar[bool] = False
+    _coding: ValueCoding | None = None
+
+    def _source(self, nominal: Sequence[str | int]) -> TreeSource:
+        """Return the source that the parameters describe; `nominal` attributes have no order."""
+        raise TypeError(f"{type(self).__name__} grows no trees: use one of its subclasses.")
+
+    def _nominal(self) -> str | Sequence[str | int]:
+        return ()
+
+    def _label_sharpness(self) -> float:
+        """Return B₃ of the leaf labels: infinity is the majority."""
+        return float("inf")
+
+    def _voting(self) -> str:
+        return "hard"
+
+    def fit(self, X: Records, y: ArrayLike) -> Self:
+        """Grow the forest, and count the records in its leaves or label them; not private.
+
+        Parameters
+        ----------
+        X : frame or array of shape (N, d)
+            Records, in the domain's terms.
+        y : array of shape (N,)
+            Their classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the domain or a record is invalid.
+        """
+        check_voting(self._voting())
+        generator = structure_generator(self.random_state)
+        source = self._source(())  # refuses wrong parameters before any work
+        if "X" in signature(source.grow).parameters:
+            return self._fit_numbers(source, X, y, generator)
+        codes, labels = self._encode_training(X, y)
+        given = {
+            "domain": self.domain_,
+            "codes": codes,
+            "labels": labels,
+            "random_state": generator,
+            "centres": self._coding.centres if self._coding else None,
+            "n_jobs": vars(self).get("n_jobs"),
+        }
+        grown = grown_from(self._source(self._nominal_attributes()), given)
+        if isinstance(grown, Forest):
+            counts = leaf_counts(grown, codes, labels, self.domain_.n_classes)
+            self._keep(grown)
+            self.leaf_values_ = counts[:, sorted_classes(self.domain_)[1]].astype(np.float64)
+            return self
+        learned: Grown = grown  # type: ignore[assignment]
+        drawn = public_labels(learned.parent_counts, self._label_sharpness(), generator)
+        self._keep(learned.forest, drawn)
+        return self
+
+    def _fit_numbers(
+        self, source: TreeSource, X: Records, y: ArrayLike, generator: np.random.Generator
+    ) -> Self:
+        """Grow trees that split raw numbers, and so are no forest over a domain."""
+        values, classes = validated_training(self, X, y, dtype=np.float64)
+        self.classes_, labels = np.unique(classes, return_inverse=True)
+        given = {"X": values, "labels": labels, "n_classes": len(self.classes_)}
+        grown = grown_from(source, given | {"random_state": generator})
+        numeric: ComparisonForest = grown  # type: ignore[assignment]
+        self.forest_ = numeric
+        self.leaf_labels_ = public_labels(numeric.counts, self._label_sharpness(), generator)
+        return self
+
+    def _encode_training(self, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:
+        """Encode the records by the domain given, or by their own values; keep the domain."""
+        if self.domain is not None or self._needs_domain:
+            self.domain_, X, y = resolve_domain(self, self.domain, X, y)
+            self._coding = None
+            return encode(self.domain_, X, y)
+        values, classes = validated_training(self, X, y)
+        coding = code_values(values, classes, getattr(self, "feature_names_in_", None))
+        self.domain_, self._coding = coding.domain, coding
+        codes = coding.domain.encode(ready_to_encode(coding, values))
+        return codes, np.searchsorted(np.unique(classes), classes).astype(np.int32)
+
+    def _nominal_attributes(self) -> Sequence[str | int]:
+        given = self._nominal()
+        if not isinstance(given, str) or given != "text":
+            return tuple(given)
+        return self._coding.text if self._coding else text_attributes(self.domain_)
+
+    def _keep(self, forest: Forest, labels: Longs | None = None) -> None:
+        """Keep a forest, and the labels of its leaves, as class codes, in sorted order."""
+        self.classes_, order = sorted_classes(self.domain_)
+        for earlier in ("leaf_values_", "leaf_labels_"):
+            self.__dict__.pop(earlier, None)
+        self.forest_ = forest
+        if labels is not None:
+            self.leaf_labels_ = np.argsort(order)[labels].astype(np.int32)
+
+    def _codes(self, X: Records) -> Codes:
+        if self._coding is None:
+            return super()._codes(X)
+        self._check_claim()
+        return self._coding.domain.encode(ready_to_encode(self._coding, validated_queries(self, X)))
+
+    def _votes(self, X: Records) -> Array:
+        check_is_fitted(self, self._learned)
+        if isinstance(self.forest_, Forest):
+            return forest_votes(self.forest_, self._codes(X), self._leaf_votes())
+        leaves = self.forest_.apply(
+            validated_queries(self, X, dtype=np.float64).astype(np.float64, copy=False)
+        )
+        place = self.leaf_labels_[leaves] + len(self.classes_) * np.arange(len(leaves))[:, None]
+        votes = np.bincount(place.ravel(), minlength=len(leaves) * len(self.classes_))
+        return votes.reshape(len(leaves), -1).astype(np.float64)
+
+    def _leaf_votes(self) -> Array:
+        """Return what each leaf adds to the votes of a record, shape (o, k)."""
+        if hasattr(self, "leaf_labels_"):
+            return np.eye(len(self.classes_))[self.leaf_labels_]
+        return leaf_votes(self.leaf_values_, check_voting(self._voting()))
+
+
+@parameters
+class ForestClassifier(PublicParameters, TreesClassifier):
+    """A forest of trees of any source, learned from public records: **not private**.
+
+    Trees that are grown without records (`RandomTrees`, `PureTrees`, your own) count them in
+    their leaves; trees that learn from records label their leaves by majority.
+
+    Parameters
+    ----------
+    trees : source of trees
+        A value with ``grow``, see `TreeSource`: a path source, or trees that learn from records,
+        such as `BreimanTrees`, which they are where none are given.
+    voting : {"hard", "weight"}
+        Of trees grown without records: "hard" for votes for a leaf's largest class, "weight" for
+        its class counts.
+    n_jobs : int
+        Threads of sources that use them.
+
+    Examples
+    --------
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.forests import PureTrees
+    >>> car = load_dataset("car")
+    >>> model = ForestClassifier(car.domain, trees=PureTrees(20, 200), random_state=0)
+    >>> bool(model.fit(car.X, car.y).score(car.X, car.y) > 0.8)
+    True
+    """
+
+    trees: TreeSource | None = None
+    voting: str = "hard"
+    n_jobs: int | None = None
+
+    def _source(self, nominal: Sequence[str | int]) -> TreeSource:
+        if self.trees is not None and not hasattr(self.trees, "grow"):
+            raise TypeError(
+                f"trees is of type {type(self.trees).__name__}: expected a source of trees, such "
+                f"as BreimanTrees() or PureTrees(), with a method grow."
+            )
+        given = BreimanTrees() if self.trees is None else self.trees
+        if nominal and isinstance(given, GrownTrees) and not given.nominal:
+            return replace(given, nominal=nominal)
+        return given
+
+    def _nominal(self) -> str:
+        return "text"
+
+    def _voting(self) -> str:
+        return self.voting
+
+
+def source_of(estimator: TreesClassifier, source: type[Trees], **others: object) -> Trees:
+    """Return the source whose parameters are those of an estimator, by name, but for `others`."""
+    held = vars(estimator)
+    named = {one.name: held[one.name] for one in fields(source) if one.name in held}  # type: ignore[arg-type]
+    return source(**named | others)
+
+
+def grown_from(
+    source: TreeSource, given: Mapping[str, object]
+) -> Forest | Grown | ComparisonForest:
+    """Return the trees that a source grows from what it asks for."""
+    asked = signature(source.grow).parameters
+    return source.grow(**{name: value for name, value in given.items() if name in asked})
+
+
+def text_attributes(domain: Domain) -> tuple[int, ...]:
+    """Return the attributes whose categories are texts: they are taken to have no order."""
+    return tuple(
+        i
+        for i, attribute in enumerate(domain.attributes)
+        if attribute.categories is not None
+        and not isinstance(attribute.categories, range)
+        and any(isinstance(value, str) for value in attribute.categories)
+    )

@@ -1,0 +1,176 @@
+"""Forests that know the noise of their leaves: what a release leaves of them, and how they vote."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.compilation import prediction_workload, query_matrix
+from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.estimators.shared.parameters import Records
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.mechanisms import Release, row_variances
+from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
+from mrf_matrix.voting.intervals import VoteIntervals
+from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves, Shrinkage, check_shrinkage
+from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
+from mrf_matrix.voting.vote_draws import vote_terms
+from mrf_matrix.voting.voting import NoiseAwareVoting, check_noise_aware_voting
+from strategies import Strategy
+from strategies.operators import Operator
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedEnsemble:
+    """What a release leaves of one ensemble; nothing in it is private.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Positions of its attributes in the domain.
+    forest : Forest
+        Its structure, over these attributes.
+    leaf_values : ndarray of shape (o, k)
+        Noisy class counts of the leaves, in the order of the classifier's `classes_`.
+    noise : Release, LeafNoise or None
+        Where the leaf values' noise follows from; None where it is not known.
+    strategy : Strategy or None
+        The strategy in use, where there was one, and it is at hand.
+    leaves_measured : bool, default=False
+        Whether the release holds the leaves themselves, as the baselines' do; else it answers
+        them.
+    known_leaves : NoisyLeaves, optional
+        The leaf values with their noise, where it was worked out before.
+    """
+
+    features: tuple[int, ...]
+    forest: Forest
+    leaf_values: Array
+    noise: Release | LeafNoise | None = None
+    strategy: Strategy | None = None
+    leaves_measured: bool = False
+    known_leaves: NoisyLeaves | None = None
+
+    @classmethod
+    def of(
+        cls,
+        part: PlanPart,
+        release: Release,
+        leaf_values: Array,
+        known_leaves: NoisyLeaves | None = None,
+    ) -> "ReleasedEnsemble":
+        """Return what a part's release leaves of its ensemble."""
+        one, strategy = part.ensemble, part.strategy
+        return cls(
+            one.features, one.forest, leaf_values, release, strategy, strategy is None, known_leaves
+        )
+
+    @cached_property
+    def leaves(self) -> NoisyLeaves:
+        """The leaf values with their noise, which is known without data."""
+        if self.known_leaves is not None:
+            return self.known_leaves
+        noise = self._own_variance if self.leaves_measured else self.noise
+        return NoisyLeaves(self.forest, self.leaf_values, noise)
+
+    @property
+    def release(self) -> Release:
+        """The noisy measurement.
+
+        Raises
+        ------
+        ValueError
+            If it is not at hand, as in a forest from a model file.
+        """
+        if not isinstance(self.noise, Release):
+            raise ValueError(
+                "the release is not part of a model file, so that the noise of votes is not "
+                "known: expected the fitted classifier, or from_release(...)."
+            )
+        return self.noise
+
+    @property
+    def leaf_noise(self) -> LeafNoise | None:
+        """The noise of the nodes, where a file holds it in place of the release."""
+        return self.noise if isinstance(self.noise, LeafNoise) else None
+
+    @property
+    def leaf_variances(self) -> Array:
+        """Noise variance of every leaf value, in each class, shape (o,)."""
+        return self.leaves.variances
+
+    def vote_variances(self, codes: Codes) -> Array:
+        """Return the expected squared error of every record's weight votes, per class, (b,)."""
+        if self.leaves_measured:
+            return np.full(len(codes), self._own_variance * self.forest.n_trees)
+        return row_variances(self.release, self._votes_asked(codes))
+
+    def vote_terms(self, codes: Codes) -> list[NoiseTerm] | None:
+        """Return the weighted noise draws of every record's votes, if they can be afforded."""
+        if self.leaves_measured:
+            weights = np.full(self.forest.n_trees, 1 / float(self.release.scale))
+            return [NoiseTerm.of(weights, self.release.law)] * len(codes)
+        return vote_terms(self._votes_asked, self.release, codes)
+
+    def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
+        """Return fresh errors of the leaf values, shape (o, k, draws)."""
+        answered = None if self.leaves_measured else self.forest
+        return fresh_leaf_noise(self.release, answered, draws, generator)
+
+    @property
+    def _own_variance(self) -> float:
+        """Variance of a leaf that was measured itself."""
+        return self.release.variance / float(self.release.scale) ** 2
+
+    def _votes_asked(self, codes: Codes) -> Operator:
+        queries = query_matrix(Ensemble(self.features, self.forest).view(codes), self.forest.domain)
+        return prediction_workload(self.forest, queries)
+
+
+class NoiseAwareForest(BaseForestClassifier, VoteIntervals):
+    """Votes of ensembles whose leaves know their noise; subclasses say where these come from."""
+
+    ensembles_: tuple[ReleasedEnsemble, ...]
+    _learned = "ensembles_"
+    voting: str
+    shrinkage: str
+
+    def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
+        """Return voting and shrinkage in use: the chosen ones where they were chosen."""
+        self._check_claim()
+        source = vars(self).get("choice_", self)
+        return check_noise_aware_voting(source.voting), check_shrinkage(source.shrinkage)
+
+    def _votes(self, X: Records) -> Array:
+        codes = self._codes(X)
+        parts = [(one.features, one.leaves) for one in self.ensembles_]
+        return ensemble_votes(parts, codes, *self.voting_and_shrinkage())
+
+    def predict_proba(self, X: Records) -> Array:
+        """Return each class's probability, or its share of the votes, by the voting rule.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records in the domain's terms.
+
+        Returns
+        -------
+        ndarray of shape (b, k)
+            In the order of `classes_`. Posterior probabilities under the known noise for
+            "posterior", as in naive Bayes for "product"; for "shares" the leaves' class shares,
+            on average, which are less sure than they may be; for "hard" and "weight" shares of
+            votes, which are no probabilities.
+        """
+        votes = self._votes(X)
+        return shares_of_votes(votes, self.voting_and_shrinkage()[0])
+
+    def _known_ensembles(self) -> Sequence[ReleasedEnsemble]:
+        for one in self.ensembles_:
+            _ = one.release  # refuses where the noise is not known
+        return self.ensembles_

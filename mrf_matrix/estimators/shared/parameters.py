@@ -1,0 +1,200 @@
+"""Parameters that several classifiers take: each is written once, in the group that it belongs to.
+
+A group is a class whose fields are keyword arguments and whose docstring describes them. A
+classifier inherits its groups, and writes its own parameters likewise. `parameters` makes the
+``__init__`` of all of them, which scikit-learn reads as any other, and composes the docstring's
+lists of parameters and fitted attributes. Groups that are inherited last come first.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from fractions import Fraction
+from inspect import cleandoc
+from typing import TypeVar, dataclass_transform
+
+import numpy as np
+from narwhals.typing import IntoDataFrame
+from numpy.typing import ArrayLike, NDArray
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest, PathSource
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from strategies import Strategy
+from strategies.operators import Operator
+
+Amount = float | Fraction
+"""A number that is read exactly as it is written."""
+
+Seed = int | np.random.Generator | None
+RandomState = int | np.random.RandomState | np.random.Generator | None
+GivenForest = Forest | PathSource
+GivenStrategy = Strategy | Operator | ArrayLike
+Records = IntoDataFrame | ArrayLike
+"""Records as users hold them: a frame of any library, or an array."""
+
+Labels = NDArray[np.generic]
+"""Classes as users name them."""
+
+Class = TypeVar("Class")
+SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+ENTRY = re.compile(r"^(\*{0,2}\w[^\n]*)(?:\n(?!\S)[^\n]*)*", re.MULTILINE)
+COMPOSED = ("Parameters", "Attributes")
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def parameters(cls: type[Class]) -> type[Class]:
+    """Return the class with an ``__init__`` of all its parameters, and with all of them described.
+
+    Parameters
+    ----------
+    cls : type
+        Its annotated attributes are parameters; all have defaults. Its docstring describes those
+        that are its own, or mean something else than in the group that they come from, by a type
+        in words; defaults are added to it.
+    """
+    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    composed: type[Class] = made
+    composed.__doc__ = _composed(composed)
+    return composed
+
+
+def _composed(cls: type) -> str:
+    """Return the docstring of a class with the lists of all groups that it inherits."""
+    text, sections = _split(cls)
+    for title in COMPOSED:
+        known: dict[str, str] = {}
+        for one in reversed(cls.__mro__):
+            if one.__module__.startswith("mrf_matrix."):
+                known |= _entries(_split(one)[1].get(title, ""))
+        if title == "Parameters":
+            known = {one.name: _with_default(known[one.name], one.default) for one in fields(cls)}
+        if known:
+            sections[title] = "\n".join(known.values())
+    order = sorted(sections, key=lambda title: title not in COMPOSED)
+    listed = (f"{title}\n{'-' * len(title)}\n{sections[title].strip()}" for title in order)
+    return "\n\n".join([text.strip(), *listed])
+
+
+def _split(cls: type) -> tuple[str, dict[str, str]]:
+    """Return a docstring's text before its sections, and the sections by title."""
+    text, *rest = SECTION.split(cleandoc(vars(cls).get("__doc__") or ""))
+    return text, dict(zip(rest[::2], rest[1::2], strict=True))
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return what a section says of each name; of several in one entry the same."""
+    found: dict[str, str] = {}
+    for entry in ENTRY.finditer(section):
+        names, colon, kind = entry[1].partition(" : ")
+        for name in names.split(", "):
+            found[name] = f"{name}{colon}{kind}{entry[0][len(entry[1]) :]}".rstrip()
+    return found
+
+
+def _with_default(entry: str, default: object) -> str:
+    """Return an entry whose first line ends with the default in use."""
+    first, line, rest = entry.partition("\n")
+    kind = re.sub(r"(, default=.*|, optional)$", "", first)
+    if default is None and "Required" not in rest:
+        kind += ", optional"
+    elif default is not MISSING and default is not None:
+        kind += ", default=" + (f'"{default}"' if isinstance(default, str) else repr(default))
+    return kind + line + rest
+
+
+@parameters
+class DomainParameters:
+    """What is public.
+
+    Parameters
+    ----------
+    domain : Domain or "from_data"
+        The public schema, with the target's classes. Required. "from_data" reads it off the
+        records, which leaks them, and warns.
+
+    Attributes
+    ----------
+    domain_ : Domain
+        The domain in use.
+    classes_ : ndarray of shape (k,)
+        The public classes, sorted.
+    n_features_in_ : int
+        Number of features seen by `fit`.
+    """
+
+    domain: Domain | str | None = field(default=None, kw_only=False)
+
+
+@parameters
+class SeedParameters:
+    """The seed of what is public.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        Seed of the public structure.
+    """
+
+    random_state: RandomState = None
+
+
+@parameters
+class EnsembleParameters:
+    """Ensembles of trees drawn without data.
+
+    Parameters
+    ----------
+    n_trees : int
+        Random trees of all ensembles together, see `RandomTrees`; ignored where ``forest`` is
+        given.
+    max_depth : int
+        Their depth.
+    splits : {"multiway", "binary"}
+        See `RandomTrees`.
+    forest : Forest or path source, or a list of one for each ensemble
+        A public forest, or a source with ``grow(domain, random_state)``.
+    n_ensembles : int
+        Number of ensembles q (Algorithm 3), each over its own random attributes; votes add up.
+    max_features : int
+        Attributes d̄ that each ensemble draws; all of them when not given.
+    feature_subsets : list of lists of str or int
+        The attributes of each ensemble, by name or position, instead of random ones.
+    budget_shares : list of positive numbers
+        Shares of the budget, one for each ensemble; equal when not given.
+    """
+
+    n_trees: int = 128
+    max_depth: int | str = 4
+    splits: str = "multiway"
+    forest: GivenForest | Sequence[GivenForest] | None = None
+    n_ensembles: int = 1
+    max_features: int | None = None
+    feature_subsets: Sequence[Sequence[str | int]] | None = None
+    budget_shares: Sequence[Amount] | None = None
+
+    def _design(self) -> EnsembleDesign:
+        """Return the design of the ensembles."""
+        return EnsembleDesign(
+            **{one.name: getattr(self, one.name) for one in fields(EnsembleDesign)}
+        )
+
+
+@parameters
+class StrategyParameters:
+    """How strategies are selected.
+
+    Parameters
+    ----------
+    strategy : str, Strategy, Operator or ndarray, or a list of them
+        Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
+        ``allocation="matrix"``.
+    time_limit : float
+        Seconds that ``strategy="auto"`` may work, for each ensemble.
+    n_jobs : int
+        Processes that select the ensembles' strategies. Noise is always drawn in the parent.
+    """
+
+    strategy: GivenStrategy | Sequence[GivenStrategy] = "auto"
+    time_limit: float = 8.0
+    n_jobs: int | None = None
