@@ -31,6 +31,8 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
         Attributes that were kept; None for all.
     delta : float
         The δ that the claim is stated for, where the budget is zCDP.
+    domain : Domain
+        The public schema, with the classes.
     report : PrivacyReport
         What the file claims. It is the word of whoever wrote the file.
 
@@ -51,12 +53,8 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
     choices: tuple[ResidualStep, ...]
     screened: tuple[int, ...] | None
     delta: float
+    domain: Domain
     report: PrivacyReport
-
-    @property
-    def domain(self) -> Domain:  # type: ignore[override]
-        """The public domain."""
-        return self.forest.domain
 
     def _keep(self) -> None:
         self.forest_, self.screened_ = self.forest, self.screened

@@ -93,7 +93,9 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     inside = forest.privacy_report_
     expected = private_report(inside, choices, _whole(forest, choices), data["delta"], ())
     report = check_follows(claimed, expected)
-    return ReleasedPrivateForestClassifier(forest, choices, screened, data["delta"], report)
+    return ReleasedPrivateForestClassifier(
+        forest, choices, screened, data["delta"], forest.domain, report
+    )
 
 
 def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:

@@ -32,8 +32,8 @@ FEWEST = 8
 LEAST_SIGNAL = 50
 """N ε below which a choice tells hardly anything."""
 
-MOST_KEPT = 8
-"""Attributes kept of two classes."""
+MOST_KEPT, MOST_OF_SEVERAL = 8, 4
+"""Attributes kept of two classes; of several, where more are worth while all are kept."""
 
 TOLD, TOLD_OF_RESIDUALS = Fraction(30, 100), Fraction(70, 100)
 """Part of the records beyond the largest class that two attributes must be right on to be enough;
@@ -130,7 +130,8 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
         wanted = max(2, round(KEPT_OF_TWO * root))
         return min(wanted, MOST_KEPT, n_attributes // 2) if wanted <= n_attributes else None
     wanted = max(2, round(KEPT * root))
-    return wanted if n_attributes >= FEWEST and 5 * wanted <= 2 * n_attributes else None
+    few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes
+    return wanted if n_attributes >= FEWEST and few else None
 
 
 def epsilon_of(budget: Budget) -> float:
