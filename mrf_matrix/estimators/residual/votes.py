@@ -1,15 +1,16 @@
 """Labels and probabilities of two classes by the posterior of a residual forest."""
 
 import numpy as np
+from scipy.stats import norm
 from sklearn.utils import Tags
 
-from mrf_matrix.base.arrays import Array
-from mrf_matrix.estimators.shared.base import BaseForestClassifier
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.estimators.shared.base import BaseForestClassifier, MarginIntervals
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ResidualPosterior
 
 
-class ResidualVotes(BaseForestClassifier):
+class ResidualVotes(MarginIntervals, BaseForestClassifier):
     """A classifier that has log odds; subclasses say where they and the codes come from.
 
     Attributes
@@ -46,6 +47,18 @@ class ResidualVotes(BaseForestClassifier):
         """
         codes = self._codes(X)
         return self.posterior_.log_odds(codes)
+
+    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
+        """Return leading classes, margins in log odds, and half-widths under the model.
+
+        A label that only averaging brings forward has a margin of 0, and is withheld.
+        """
+        codes = self._codes(X)
+        posterior = self.posterior_
+        first = (posterior.log_odds(codes) > 0).astype(np.int64)
+        ahead = np.where(first == 1, 1.0, -1.0) * (posterior.base + posterior.effects(codes))
+        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(posterior.variances(codes))
+        return first, np.maximum(ahead, 0.0), widths + np.maximum(-ahead, 0.0)
 
     def _votes(self, X: Records) -> Array:
         odds = self.decision_function(X)

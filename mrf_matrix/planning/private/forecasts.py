@@ -29,10 +29,10 @@ LEAST_CURVATURE = 0.02
 LARGEST_INTERCEPT = 1.0
 """Variance of the classes' log odds, however little totals say of them."""
 
-EXCESS = 4.0
+EXCESS = 3.0
 """By what residuals teach less than their noise alone allows: variances are picked by them too."""
 
-SMOOTH_CODES = 3.0
+SMOOTH_CODES = 2.0
 """An ordered attribute has so many codes that differ; others take after their neighbours."""
 
 

@@ -17,14 +17,17 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.planning.residuals.settings import ASSUMED_RECORDS, Budget, suits_residual_forest
 from mrf_matrix.planning.residuals.step import ResidualStep
 
-LARGEST_SHARE = Fraction(12, 100)
+LARGEST_SHARE = Fraction(20, 100)
 """Of the budget, for all choices."""
 
 CHOICE_SIGNAL = 100
 """N ε of one choice from which a twentieth of the records is told from none: no more is spent."""
 
-KEPT, KEPT_OF_TWO = 0.45, 0.25
+KEPT, KEPT_OF_TWO = 0.45, 0.18
 """Attributes kept, by the root of N ε / k; of two classes, where tables show pairs too."""
+
+AMPLE = 4
+"""Root of N ε / k, an attribute, beyond which all of two classes are kept."""
 
 FEWEST = 8
 """Attributes from which those of several classes are screened, if two in five are kept at most."""
@@ -121,14 +124,14 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
     Examples
     --------
     >>> n_kept(2500, 0.5, 36, 2), n_kept(8800, 1.0, 16, 10)
-    (6, None)
+    (4, None)
     """
     if n_attributes < 4 or n_records * epsilon < LEAST_SIGNAL:
         return None
     root = sqrt(min(n_records * epsilon / n_classes, 1e9))
     if n_classes == 2:
         wanted = max(2, round(KEPT_OF_TWO * root))
-        return min(wanted, MOST_KEPT, n_attributes // 2) if wanted <= n_attributes else None
+        return min(wanted, MOST_KEPT, n_attributes // 2) if root <= AMPLE * n_attributes else None
     wanted = max(2, round(KEPT * root))
     few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes
     return wanted if n_attributes >= FEWEST and few else None

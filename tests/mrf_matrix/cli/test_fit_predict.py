@@ -153,6 +153,21 @@ def test_voting_can_be_changed_when_predicting(files):
     ]
 
 
+def test_by_default_the_best_expected_forest_is_fitted_saved_and_predicts(files):
+    done = run(
+        "fit", files / "records.csv", "--domain", files / "domain.json", "--n-records", 500,
+        "--random-state", 0, "--output", files / "model.mrf",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "expected accuracy" in " ".join(done.output.split())
+    assert str(len(DATA.y)) not in done.output
+    model = load_model(files / "model.mrf")
+    assert type(model).__name__ == "ReleasedPrivateForestClassifier"
+    done = run("predict", files / "model.mrf", files / "records.csv", "--proba")
+    shares = np.array([row[1:] for row in rows(done.stdout)[1:]], dtype=float)
+    assert np.array_equal(shares, model.predict_proba(DATA.X))
+
+
 def test_a_posterior_forest_is_fitted_saved_and_predicts(files):
     done = run(
         "fit", files / "records.csv", "--domain", files / "domain.json", "--method", "posterior",
@@ -279,7 +294,7 @@ def test_options_that_automatic_depth_has_no_use_for_are_refused(files, argument
     [
         (["--method", "posterior", "--n-trees", "8"], "--n-trees: no option of --method posterior"),
         (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--n-records", "500"], "--n-records: no option of --max-depth 4"),
+        (["--method", "matrix", "--n-records", "500"], "--n-records: no option of --max-depth 4"),
         (["--method", "posterior", "--n-blocks", "0"], "0"),
         (["--method", "posterior", "--n-records", "-1"], "-1"),
         (["--method", "magic"], "magic"),
