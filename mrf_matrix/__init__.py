@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from mrf_matrix.domain.errors import PrivacyLeakWarning as PrivacyLeakWarning
     from mrf_matrix.error.expected_error import expected_error as expected_error
     from mrf_matrix.estimators.design import from_design as from_design
+    from mrf_matrix.estimators.grown.federated_forest import (
+        FederatedForestClassifier as FederatedForestClassifier,
+    )
     from mrf_matrix.estimators.grown.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
     )
@@ -112,6 +115,7 @@ __getattr__, __dir__, __all__ = front_door(
         "domain.errors": ("PrivacyLeakWarning",),
         "error.expected_error": ("expected_error",),
         "estimators.design": ("from_design",),
+        "estimators.grown.federated_forest": ("FederatedForestClassifier",),
         "estimators.grown.multinomial_forest": ("MultinomialForestClassifier",),
         "estimators.grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
         "estimators.grown.named_forests": (

@@ -19,7 +19,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console, table
+from mrf_matrix.cli.screen import console, progress_bar, table
 
 if TYPE_CHECKING:
     from mrf_matrix.datasets import Dataset
@@ -112,14 +112,19 @@ def simulate(
         screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
+def place_of(records: "Dataset", by: str) -> int:
+    """Return the number of the attribute that tells parties apart."""
+    names = records.domain.names
+    if by not in names:
+        raise click.ClickException(f"--by {by}: expected an attribute, one of {names}.")
+    return names.index(by)
+
+
 def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]":
     """Return each party's counts, and the parties' names: the attribute's categories."""
     from mrf_matrix.mechanisms import count_cells
 
-    domain = records.domain
-    if by not in domain.names:
-        raise click.ClickException(f"--by {by}: expected an attribute, one of {domain.names}.")
-    place = domain.names.index(by)
+    domain, place = records.domain, place_of(records, by)
     codes, labels = domain.encode(records.X), domain.encode_target(records.y)
     parts = [
         count_cells(codes[mine], labels[mine], domain.sizes, domain.n_classes)
@@ -190,3 +195,77 @@ def report_of(
         "bytes_sent_to_a_party": sum(found.bytes_down.values()),
         "seconds": round(found.seconds, 3),
     }
+
+
+@command.command(name="forests")
+@click.argument("data")
+@click.option(
+    "--domain",
+    "domain_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Domain file (JSON) of a CSV or Parquet file. Required for files.",
+)
+@click.option("--target", help="Column of the classes, if the domain file does not say it.")
+@click.option("--by", help="Attribute whose every category is a party's records; else chunks.")
+@click.option("--clients", default=10, show_default=True, help="Parties that chunks are dealt to.")
+@click.option("--chunks", type=int, help="Chunks a class: few, and parties see few classes.")
+@n_trees_option()
+@click.option("--max-depth", type=int, help="Depth of a tree; no limit by default.")
+@click.option("--n-splits", default=5, show_default=True, help="Splits into training and test.")
+@random_state_option("Seed of splits, parties and trees.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@user_errors
+def forests(
+    data: str,
+    domain_file: Path | None,
+    target: str | None,
+    by: str | None,
+    clients: int,
+    chunks: int | None,
+    n_trees: int,
+    max_depth: int | None,
+    n_splits: int,
+    random_state: int,
+    as_json: bool,
+) -> None:
+    """Compare published forests of several parties on DATA: NOT private, no noise anywhere.
+
+    Trees grown by all parties in turn, each party's own trees side by side, and one forest of all
+    records, on the same stratified 80:20 splits.
+    """
+    from mrf_matrix.datasets import load_dataset
+    from mrf_matrix.domain import Domain
+    from mrf_matrix.estimators import FederatedForestClassifier
+    from mrf_matrix.estimators.grown.forest_classifier import text_attributes
+    from mrf_matrix.study import compare_systems
+
+    records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
+    owner = None if by is None else records.codes[:, place_of(records, by)]
+    model = FederatedForestClassifier(
+        Domain.from_sizes(records.domain.sizes, records.domain.n_classes),
+        n_clients=clients,
+        chunks=chunks,
+        n_trees=n_trees,
+        max_depth=max_depth,
+        nominal=text_attributes(records.domain),
+    )
+    with progress_bar(quiet=as_json) as report:
+        scores = compare_systems(
+            records.codes,
+            records.labels,
+            model,
+            clients=owner,
+            n_splits=n_splits,
+            random_state=random_state,
+            progress=report,
+        )
+    if as_json:
+        rows = [{"system": one.system, "accuracies": one.accuracies} for one in scores]
+        click.echo(json.dumps({"claim": model.statement_, "systems": rows}, indent=2))
+        return
+    listing = table(f"{records.name}: {n_splits} splits", "system", "accuracy", "deviation")
+    for one in scores:
+        listing.add_row(one.system, f"{one.mean:.3f}", f"{one.deviation:.3f}")
+    screen = console()
+    screen.print(listing)
+    screen.print(model.statement_)

@@ -6,6 +6,9 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.estimators.design import from_design as from_design
+    from mrf_matrix.estimators.grown.federated_forest import (
+        FederatedForestClassifier as FederatedForestClassifier,
+    )
     from mrf_matrix.estimators.grown.forest_classifier import ForestClassifier as ForestClassifier
     from mrf_matrix.estimators.grown.multinomial_forest import (
         MultinomialForestClassifier as MultinomialForestClassifier,
@@ -71,6 +74,7 @@ __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "design": ("from_design",),
+        "grown.federated_forest": ("FederatedForestClassifier",),
         "grown.forest_classifier": ("ForestClassifier",),
         "grown.multinomial_forest": ("MultinomialForestClassifier",),
         "grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),

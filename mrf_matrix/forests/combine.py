@@ -121,3 +121,49 @@ def take_trees(forest: Forest, trees: NDArray[np.integer[Any]] | Sequence[int]) 
         first_child=number[forest.first_child[order]],
         pattern=forest.pattern[order],
     )
+
+
+def hang(forest: Forest, subtrees: Forest) -> Forest:
+    """Return a forest with a tree hung on each of its leaves; no split of its own changes.
+
+    Parameters
+    ----------
+    forest : Forest
+    subtrees : Forest
+        Tree i goes to leaf i. A tree of one leaf leaves the leaf as it is.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many trees as leaves, the domains differ, or one has spent budget.
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Domain
+    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> domain = Domain.from_sizes([2, 2])
+    >>> first, second = (RandomTrees(n, 1, attributes=[i]) for n, i in ((1, 0), (2, 1)))
+    >>> hang(first.grow(domain), second.grow(domain)).max_depth
+    2
+    """
+    if subtrees.n_trees != forest.n_leaves:
+        raise ValueError(
+            f"subtrees has {subtrees.n_trees} trees: expected {forest.n_leaves}, one for each leaf."
+        )
+    both = concatenate([forest, subtrees])
+    number = np.arange(both.n_nodes, dtype=np.int32)
+    roots = both.roots[forest.n_trees :]
+    number[roots] = forest.leaves
+    is_below = np.ones(both.n_nodes, dtype=np.bool_)
+    is_below[: forest.n_nodes] = is_below[roots] = False
+    number[is_below] = forest.n_nodes + np.arange(np.count_nonzero(is_below))
+    order = np.append(np.arange(forest.n_nodes), np.flatnonzero(is_below))
+    order[forest.leaves] = roots
+    return replace(
+        both,
+        roots=forest.roots,
+        attribute=both.attribute[order],
+        first_child=number[both.first_child[order]],
+        pattern=both.pattern[order],
+        source=forest.source or subtrees.source,
+    )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mrf_matrix.study.effects import effect as effect
     from mrf_matrix.study.effects import explained as explained
     from mrf_matrix.study.effects import importance as importance
+    from mrf_matrix.study.federated_systems import SystemScores as SystemScores
+    from mrf_matrix.study.federated_systems import compare_systems as compare_systems
     from mrf_matrix.study.study import compare as compare
 
 __getattr__, __dir__, __all__ = front_door(
@@ -37,6 +39,10 @@ __getattr__, __dir__, __all__ = front_door(
             "effect",
             "explained",
             "importance",
+        ),
+        "federated_systems": (
+            "SystemScores",
+            "compare_systems",
         ),
         "study": ("compare",),
     },

@@ -82,17 +82,18 @@ def grow_forest(
     twice while a level is split, and about 15 MB of temporaries; see `split_nodes`.
     """
     check_growth(n_trees, _SMALLER)
-    records = Records.of(domain, codes, labels, centres, _nominal_mask(domain, nominal))
-    blocks = _blocks(n_trees, records.n_records)
+    records = Records.of(domain, codes, labels, centres, nominal_mask(domain, nominal))
+    blocks = tree_blocks(n_trees, records.n_records)
     generators = np.random.default_rng(random_state).spawn(len(blocks))
     parts = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(_grow_block)(records, growth, size, generator)
         for size, generator in zip(blocks, generators, strict=True)
     )
-    return _assemble(domain, records, growth, _side_by_side(parts))
+    return assemble(domain, records, growth, _side_by_side(parts))
 
 
-def _nominal_mask(domain: Domain, nominal: Sequence[str | int]) -> NDArray[np.bool_] | None:
+def nominal_mask(domain: Domain, nominal: Sequence[str | int]) -> NDArray[np.bool_] | None:
+    """Return which attributes have no order; None where all have."""
     if not len(nominal):
         return None
     mask = np.zeros(domain.n_attributes, dtype=np.bool_)
@@ -108,7 +109,7 @@ def _patterns(domain: Domain, records: Records, splits: Splits, start: int) -> I
     return np.where(is_nominal, one_code, ordered).astype(np.int32)
 
 
-def _blocks(n_trees: int, n_records: int) -> list[int]:
+def tree_blocks(n_trees: int, n_records: int) -> list[int]:
     """Return the sizes of blocks of trees; they depend on the data's size alone."""
     most = max(1, min(n_trees, MOST_POINTS // n_records))
     n_blocks = -(-n_trees // most)
@@ -116,7 +117,7 @@ def _blocks(n_trees: int, n_records: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Level:
+class Level:
     """Splits of a level's nodes (attribute -1: a leaf) and their estimation points by class."""
 
     tree: Ints
@@ -126,19 +127,43 @@ class _Level:
 
 def _grow_block(
     records: Records, growth: Growth, n_trees: int, generator: np.random.Generator
-) -> list[_Level]:
-    structure, estimation = _first_points(records, growth, n_trees, generator)
-    tree = np.arange(n_trees, dtype=np.int32)
-    levels: list[_Level] = []
-    n_nodes = total = n_trees
+) -> list[Level]:
+    structure, estimation = first_points(records, growth, n_trees, generator)
+    above = np.zeros(n_trees, dtype=np.int32)
+    return grow_levels(records, growth, structure, estimation, above, generator)
+
+
+def grow_levels(
+    records: Records,
+    growth: Growth,
+    structure: Points,
+    estimation: Points | None,
+    above: Ints,
+    generator: np.random.Generator,
+) -> list[Level]:
+    """Grow from roots whose points are given.
+
+    Parameters
+    ----------
+    records : Records
+    growth : Growth
+    structure, estimation : Points
+        By root, sorted as `Points` says; None where all points serve both purposes.
+    above : ndarray of int, shape (roots,)
+        Splits above each root, which count towards the depth of its tree.
+    generator : Generator
+    """
+    tree = np.arange(len(above), dtype=np.int32)
+    levels: list[Level] = []
+    n_nodes = total = len(above)
     while n_nodes:
         counts = (estimation or structure).counts(records.labels, n_nodes, records.n_classes)
-        is_open = _open_nodes(records, structure, counts, growth, len(levels))
+        is_open = _open_nodes(records, structure, counts, growth, above[tree] + len(levels))
         splits = Splits(np.full(n_nodes, -1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64))
         structure, estimation = _descend(
             records, structure, estimation, is_open, growth, generator, splits
         )
-        levels.append(_Level(tree, splits, counts))
+        levels.append(Level(tree, splits, counts))
         inner = splits.attribute >= 0
         tree = np.repeat(tree[inner], 2)
         n_nodes = len(tree)
@@ -147,7 +172,7 @@ def _grow_block(
     return levels
 
 
-def _first_points(
+def first_points(
     records: Records, growth: Growth, n_trees: int, generator: np.random.Generator
 ) -> tuple[Points, Points | None]:
     """Put the points at the roots; None for estimation points that are the structure points."""
@@ -159,15 +184,14 @@ def _first_points(
 
 
 def _open_nodes(
-    records: Records, structure: Points, counts: Longs, growth: Growth, depth: int
+    records: Records, structure: Points, counts: Longs, growth: Growth, depth: Ints
 ) -> NDArray[np.bool_]:
-    """Return which nodes may be split."""
+    """Return which nodes, at these depths, may be split."""
     rule = growth.stopping
-    if rule.max_depth is not None and depth >= rule.max_depth:
-        return np.zeros(len(counts), dtype=np.bool_)
-    n_points = counts.sum(axis=1)
     least = rule.min_points + 1 if rule.rule == "node" else 2 * rule.min_points
-    enough = n_points >= least
+    enough = counts.sum(axis=1) >= least
+    if rule.max_depth is not None:
+        enough &= depth < rule.max_depth
     if rule.split_pure:
         return np.asarray(enough)
     of_class = (
@@ -213,7 +237,7 @@ def _sides(
     return points, records.goes_right(attribute, threshold, points.node, points.record)
 
 
-def _side_by_side(blocks: list[list[_Level]]) -> list[_Level]:
+def _side_by_side(blocks: list[list[Level]]) -> list[Level]:
     """Put blocks of trees next to each other, level by level."""
     first_tree = np.cumsum([0, *(len(block[0].tree) for block in blocks)])
     levels = []
@@ -228,11 +252,11 @@ def _side_by_side(blocks: list[list[_Level]]) -> list[_Level]:
             np.concatenate([level.splits.threshold for _, level in rows]),
         )
         tree = np.concatenate([level.tree + np.int32(first) for first, level in rows])
-        levels.append(_Level(tree, splits, np.concatenate([level.counts for _, level in rows])))
+        levels.append(Level(tree, splits, np.concatenate([level.counts for _, level in rows])))
     return levels
 
 
-def _assemble(domain: Domain, records: Records, growth: Growth, levels: list[_Level]) -> Grown:
+def assemble(domain: Domain, records: Records, growth: Growth, levels: list[Level]) -> Grown:
     """Make the forest, and carry counts to its leaves."""
     pool, start = code_pool(domain.sizes)
     forest = forest_from_levels(

@@ -55,3 +55,27 @@ def test_bad_input_ends_in_one_line(options, told):
     done = simulated(*options)
     assert done.exit_code == 1
     assert told in done.output
+
+
+def compared(*options):
+    quick = ["--n-trees", "8", "--n-splits", "2", *options]
+    return CliRunner().invoke(main, ["federate", "forests", "monks_1", *quick])
+
+
+def test_the_published_forests_are_compared_and_called_not_private():
+    done = compared("--clients", "3", "--chunks", "2")
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.output.split())
+    assert "centralised" in told
+    assert "NOT A PRIVATE RELEASE" in told
+    assert "NOT private" in " ".join(compared("--help").output.split())
+
+
+def test_forests_of_given_parties_as_json():
+    done = compared("--by", "a5", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["claim"].startswith("NOT A PRIVATE RELEASE")
+    assert [len(row["accuracies"]) for row in report["systems"]] == [2] * 6
+    assert all(0 <= a <= 1 for row in report["systems"] for a in row["accuracies"])
+    assert "expected an attribute" in compared("--by", "colour").output

@@ -33,6 +33,7 @@ from mrf_matrix.estimators import (
     BernoulliForestClassifier,
     BreimanForestClassifier,
     DenilForestClassifier,
+    FederatedForestClassifier,
     ForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
@@ -85,6 +86,7 @@ MADE = {
     "Breiman": lambda: BreimanForestClassifier(DOMAIN, **GROWN),
     "Denil": lambda: DenilForestClassifier(DOMAIN, **GROWN),
     "Bernoulli": lambda: BernoulliForestClassifier(DOMAIN, **GROWN),
+    "federated": lambda: FederatedForestClassifier(DOMAIN, n_clients=2, **GROWN),
 }
 NO_CLAIM = {"ComparisonForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""

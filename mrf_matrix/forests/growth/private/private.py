@@ -150,8 +150,11 @@ def private_levels(
     n_trees: int,
     growth: PrivateGrowth,
     bits: Bits,
+    boxes: Boxes | None = None,
 ) -> list[Level]:
     """Grow trees from the structure points, given as sorted (tree, record) pairs.
+
+    Their roots are whole domains, or the boxes given.
 
     Every level of a tree spends ``attribute + cut`` once, for its nodes hold different records.
     Memory: about 40 bytes a point, 16 bytes a node and attribute, and tables of `TABLE` numbers.
@@ -162,7 +165,7 @@ def private_levels(
         As `forest_from_levels` takes them: each level's nodes in the order of their parents.
     """
     candidates = Candidates.of(domain.sizes)
-    boxes = Boxes.whole(domain.sizes, n_trees)
+    boxes = boxes or Boxes.whole(domain.sizes, n_trees)
     node = np.asarray(tree, dtype=np.int64)
     levels: list[Level] = []
     for _ in range(growth.max_depth if len(candidates.cut) else 0):

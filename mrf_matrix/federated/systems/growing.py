@@ -1,0 +1,162 @@
+"""Trees of several parties: grown by all of them in turn, or by each alone. Not private."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest, concatenate
+from mrf_matrix.forests.growth.further import bare_roots, grow_further
+from mrf_matrix.forests.growth.grow import grow_forest
+from mrf_matrix.forests.learned.grown_trees import GrownTrees
+from mrf_matrix.forests.parameters import check_integer
+from mrf_matrix.forests.sources.source import RandomState
+
+Part = tuple[NDArray[Any], NDArray[Any]]
+"""One party's records: codes (n, d) and class codes (n,)."""
+
+Centres = Sequence[NDArray[Any] | None] | None
+
+
+def grow_collaboratively(
+    domain: Domain,
+    parts: Sequence[Part],
+    trees: GrownTrees,
+    *,
+    n_passes: int = 1,
+    centres: Centres = None,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Forest:
+    """Grow every tree at every party in turn.
+
+    The m trees are cut into k subsets. In round r party i grows subset ``(i + r) mod k`` further:
+    it draws a bootstrap of its records for each tree, sends them down, and splits the leaves that
+    they reach. After k rounds every party has grown every tree once. What travels are splits. A
+    single party grows the centralised forest.
+
+    Parameters
+    ----------
+    domain : Domain
+        With a target.
+    parts : sequence of (codes, labels)
+        A party without records passes trees on as they are.
+    trees : GrownTrees
+        The law of growing and the number m of trees, for instance
+        ``BreimanTrees(100, "entropy", min_points=1)``.
+    n_passes : int, default=1
+        How often every party grows every tree.
+    centres : sequence of (ndarray or None), optional
+        Raw values of the codes.
+    random_state : int, Generator or None
+        Equal seeds give equal forests, whatever `n_jobs`.
+    n_jobs : int, optional
+        Threads, each following subsets of trees from party to party.
+
+    Returns
+    -------
+    Forest
+        Without counts in its leaves, see `adjusted_leaves`. **Not private**: every split was
+        chosen from one party's raw records.
+
+    Raises
+    ------
+    ValueError
+        If no party has a record.
+    """
+    check_integer("n_passes", n_passes, 1)
+    _check_parts(parts)
+    k = len(parts)
+    subsets = [len(part) for part in np.array_split(np.arange(trees.n_trees), k)]
+    generators = np.random.default_rng(random_state).spawn(k)
+
+    def grown(subset: int) -> Forest:
+        forest = bare_roots(domain, subsets[subset], f"{trees.growth.source} of {k} parties")
+        for turn in range(n_passes * k):
+            codes, labels = parts[(subset - turn) % k]
+            if len(codes):
+                forest = grow_further(
+                    forest,
+                    codes,
+                    labels,
+                    trees.growth,
+                    centres=centres,
+                    nominal=trees.nominal,
+                    random_state=generators[subset],
+                )
+        return forest
+
+    filled = [subset for subset in range(k) if subsets[subset]]
+    return concatenate(Parallel(n_jobs=n_jobs, prefer="threads")(map(delayed(grown), filled)))
+
+
+def grow_separately(
+    domain: Domain,
+    parts: Sequence[Part],
+    trees: GrownTrees,
+    *,
+    trees_per_party: int | None = None,
+    centres: Centres = None,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> tuple[Forest, Array]:
+    """Grow each party's own trees of its own records, and put all of them together.
+
+    Parameters
+    ----------
+    domain, parts, trees, centres, random_state, n_jobs
+        As in `grow_collaboratively`. A single part is the centralised forest.
+    trees_per_party : int, optional
+        Trees of each party; by default the m trees are divided among those that have records.
+
+    Returns
+    -------
+    forest : Forest
+    shares : ndarray of shape (o, c)
+        Each leaf's share of every class among the points that its tree was grown of; classes that
+        a party lacks have 0. **Not private.**
+
+    Raises
+    ------
+    ValueError
+        If no party has a record.
+    """
+    _check_parts(parts)
+    present = [part for part in parts if len(part[0])]
+    if trees_per_party is None:
+        numbers = [len(part) for part in np.array_split(np.arange(trees.n_trees), len(present))]
+    else:
+        check_integer("trees_per_party", trees_per_party, 1)
+        numbers = [trees_per_party] * len(present)
+    generators = np.random.default_rng(random_state).spawn(len(present))
+    grown = [
+        grow_forest(
+            domain,
+            codes,
+            labels,
+            trees.growth,
+            number,
+            centres=centres,
+            nominal=trees.nominal,
+            random_state=generator,
+            n_jobs=n_jobs,
+        )
+        for (codes, labels), number, generator in zip(present, numbers, generators, strict=True)
+        if number
+    ]
+    counts = np.concatenate([one.parent_counts for one in grown])
+    return concatenate([one.forest for one in grown]), class_shares(counts)
+
+
+def class_shares(counts: Longs) -> Array:
+    """Return rows of counts divided by their sums; rows without a count stay 0."""
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+
+
+def _check_parts(parts: Sequence[Part]) -> None:
+    if not any(len(codes) for codes, _ in parts):
+        raise ValueError("parts holds no record: expected at least one party with records.")

@@ -1,0 +1,174 @@
+"""Trees that several parties grow privately: each chooses splits of its own records only.
+
+Parties hold different records, so what they spend composes in parallel: a record pays for the
+choices of its own party, whatever the others choose. Choices are made where the records are, so
+nobody else is trusted with anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.federated.systems.growing import Part
+from mrf_matrix.forests import Forest, PrivateMultinomialTrees, concatenate, forest_from_levels
+from mrf_matrix.forests.boxes import leaf_masks
+from mrf_matrix.forests.combine import hang
+from mrf_matrix.forests.growth.further import bare_roots
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.private import Boxes, private_levels
+from mrf_matrix.forests.growth.records import Records
+from mrf_matrix.mechanisms import PrivacyLedger, PureDP
+
+
+def grow_privately(
+    domain: Domain,
+    parts: Sequence[Part],
+    trees: PrivateMultinomialTrees,
+    *,
+    collaborative: bool = True,
+    noise: str = "exact",
+    noise_state: Any = None,
+    ledgers: Sequence[PrivacyLedger] | None = None,
+) -> Forest:
+    """Grow trees whose splits are ε-differentially private for the records of every party.
+
+    The m trees are cut into k subsets. Level l of subset s is split by party ``(s - l) mod k``, or
+    all of it by party s. Every node takes its attribute and its cut by exponential mechanisms
+    on the party's records. With L the most (tree, level) pairs that one party splits, each pair
+    spends ``ε/L``: nodes of one level hold different records, the pairs of one party add up, and
+    parties compose in parallel.
+
+    Parameters
+    ----------
+    domain : Domain
+        **Public**, with a target.
+    parts : sequence of (codes, labels)
+        Each party's records; none will do.
+    trees : PrivateMultinomialTrees
+        ε, the number m of trees, their depth and the score. `structure_share` and `disjoint` are
+        of a single party and must stand at their defaults.
+    collaborative : bool, default=True
+        Whether levels of a tree are split by different parties.
+    noise, noise_state
+        As in `PrivateMultinomialTrees.grow`.
+    ledgers : sequence of PrivacyLedger, optional
+        One for each party, charged ε before its records are looked at.
+
+    Returns
+    -------
+    Forest
+        With `budget_spent`: ε. What leaves spend afterwards adds to it.
+
+    Raises
+    ------
+    BudgetError
+        If a ledger does not cover ε.
+    ValueError
+        If a parameter does not fit, or the trees could outgrow the limit on nodes.
+
+    Notes
+    -----
+    Neighbours differ in a record of one party; with ``neighboring="replace_one"`` the record that
+    comes belongs to the same party. A record that moves to another party is removed at the one
+    and added at the other, which costs up to 2 ε of "add_remove".
+    The largest arrays are the leaves of one subset times the codes of all attributes, in bytes,
+    and 24 bytes for each record of a party and tree of a subset.
+
+    Examples
+    --------
+    >>> domain = Domain.from_sizes([4, 4], 2)
+    >>> codes = np.array([[0, 1], [3, 2]])
+    >>> parts = [(codes, np.array([0, 1])), (codes[:0], np.empty(0, int))]
+    >>> forest = grow_privately(domain, parts, PrivateMultinomialTrees(1, n_trees=4, max_depth=2))
+    >>> forest.n_leaves, forest.budget_spent
+    (16, PureDP(epsilon=1))
+    """
+    k = len(parts)
+    _check_arguments(trees, k, ledgers)
+    trees.sizes(domain).check()
+    for codes, labels in parts:
+        if len(codes):
+            Records.of(domain, codes, labels)  # refuses what does not fit, before anything is spent
+    bits = Bits.of(noise, noise_state)
+    subsets = [len(part) for part in np.array_split(np.arange(trees.n_trees), k)]
+    turns = [
+        [(subset - level) % k if collaborative else subset for level in range(trees.max_depth)]
+        for subset in range(k)
+    ]
+    step = replace(trees, n_trees=most_splits(subsets, turns), max_depth=1)
+    kind = "none" if PureDP(trees.epsilon).is_infinite else noise
+    for ledger in ledgers or ():
+        ledger.charge(PureDP(trees.epsilon), "splits of trees", trees.neighboring, noise=kind)
+    grown = []
+    for n_trees, turn in zip(subsets, turns, strict=True):
+        if not n_trees:
+            continue
+        forest = bare_roots(domain, n_trees, f"private trees of {k} parties{bits.remark}")
+        for party in turn:
+            forest = _split_leaves(forest, parts[party], step, bits)
+        grown.append(forest)
+    return replace(concatenate(grown), data_dependent=True, budget_spent=PureDP(trees.epsilon))
+
+
+def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:
+    """Return the most (tree, level) pairs that one party splits; 1 where there are none.
+
+    Parameters
+    ----------
+    subsets : sequence of int
+        Trees of each subset.
+    turns : sequence of sequences of int
+        The party of each level of each subset.
+    """
+    split = np.zeros(len(subsets), dtype=np.int64)
+    for n_trees, turn in zip(subsets, turns, strict=True):
+        np.add.at(split, np.asarray(turn, dtype=np.int64), n_trees)
+    return max(1, int(split.max()))
+
+
+def _split_leaves(forest: Forest, part: Part, step: PrivateMultinomialTrees, bits: Bits) -> Forest:
+    """Split every leaf that can be, by one party's records."""
+    codes, labels = np.asarray(part[0]), np.asarray(part[1])
+    leaf = forest.apply(codes)
+    order = np.argsort(leaf, axis=None, kind="stable")
+    node: Longs = leaf.ravel()[order].astype(np.int64)
+    levels = private_levels(
+        forest.domain,
+        codes,
+        labels,
+        node,
+        order // forest.n_trees,
+        forest.n_leaves,
+        step.growth,
+        bits,
+        _leaf_boxes(forest),
+    )
+    attributes, patterns = zip(*levels, strict=True)
+    below = forest_from_levels(forest.domain, attributes, patterns, forest.branches)
+    return hang(forest, below)
+
+
+def _leaf_boxes(forest: Forest) -> Boxes:
+    """Return the codes that remain in each leaf of thresholds."""
+    masks = leaf_masks(forest)
+    low = np.stack([mask.argmax(axis=1) for mask in masks], axis=1).astype(np.int32)
+    held = np.stack([mask.sum(axis=1) for mask in masks], axis=1).astype(np.int32)
+    return Boxes(low, low + held)
+
+
+def _check_arguments(
+    trees: PrivateMultinomialTrees, n_parties: int, ledgers: Sequence[PrivacyLedger] | None
+) -> None:
+    if not n_parties:
+        raise ValueError("parts is empty: expected at least one party.")
+    if trees.disjoint or trees.structure_share != 1:
+        raise ValueError(
+            f"trees has disjoint={trees.disjoint}, structure_share={trees.structure_share}: "
+            f"expected False and 1; parties split trees by all of their records."
+        )
+    if ledgers is not None and len(ledgers) != n_parties:
+        raise ValueError(f"ledgers has {len(ledgers)}: expected {n_parties}, one for each party.")
