@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from scipy.special import expit
@@ -28,6 +28,15 @@ Explained = Callable[[int, Budget], Array]
 @cache
 def _prior(n_attributes: int) -> CorrelatedEffects:
     return CorrelatedEffects.of(n_attributes)
+
+
+@lru_cache(maxsize=32)
+def _chosen_blocks(
+    sizes: tuple[int, ...], n_classes: int, budget: Budget, n_records: int, factor: float
+) -> BlockDesign:
+    """Return the design that a posterior forest would take, up to which attributes go together."""
+    structure = np.random.default_rng(0)
+    return choose_blocks(sizes, n_classes, budget, n_records, structure, squared_factor=factor)
 
 
 @dataclass(frozen=True)
@@ -138,14 +147,8 @@ class Scale:
         )
 
     def _design(self, sizes: Sequence[int], n_records: int, budget: Budget) -> BlockDesign:
-        return choose_blocks(
-            sizes,
-            self.domain.n_classes,
-            budget,
-            n_records,
-            np.random.default_rng(0),
-            squared_factor=self._factor(budget),
-        )
+        classes, factor = self.domain.n_classes, self._factor(budget)
+        return _chosen_blocks(tuple(sizes), classes, budget, n_records, factor)
 
     def _factor(self, budget: Budget) -> float:
         return squared_factor(self.neighboring, budget.norm, nonnegative=True)
