@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 
 from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.private.held_records import HeldRecords, held
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import screened
 from mrf_matrix.estimators.private.votes import PrivateVotes
-from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
+from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier, gaussian_budget
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
 from mrf_matrix.estimators.shared.given_data import PrivateData
@@ -27,7 +28,7 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
@@ -50,9 +51,6 @@ FITTED = (
 """What a fit leaves."""
 
 Forest = PosteriorForestClassifier | ResidualForestClassifier
-
-_gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
 
 
 @parameters
@@ -133,14 +131,15 @@ class PrivateForestClassifier(
 
     def _budgets(self) -> list[Budget]:
         """Return the budgets of which each makes the claim."""
-        if self.delta == 0 and not isinstance(self.delta, bool | str):
+        if isinstance(self.delta, Real) and self.delta == 0:
             return [self._budget]
         if self.rho is not None:
             raise BudgetError(
-                f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
+                f"delta={shown(self.delta)} and rho={shown(self.rho)}: expected delta= "
+                f"beside epsilon= only."
             )
         epsilon = epsilon_or_default(self.epsilon, self.rho)
-        pure, gaussian = PureDP(epsilon), _gaussian_budget(epsilon, float(self.delta))
+        pure, gaussian = PureDP(epsilon), gaussian_budget(epsilon, self.delta)
         return [pure] if pure.is_infinite else [pure, gaussian]
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:

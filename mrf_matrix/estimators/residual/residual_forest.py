@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache, partial
 from numbers import Real
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,8 +52,11 @@ FITTED = (
 )
 """What a fit leaves."""
 
-_gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
+
+@lru_cache
+def gaussian_budget(epsilon: Amount, delta: Amount) -> ZCDP:
+    """Return the zCDP budget that implies (ε, δ); the conversion searches a third of a second."""
+    return ZCDP.for_approximate_dp(cast("float", epsilon), cast("float", delta))
 
 
 @parameters
@@ -148,7 +152,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             )
         epsilon = epsilon_or_default(self.epsilon, self.rho)
         pure = PureDP(epsilon)
-        gaussian = _gaussian_budget(epsilon, float(self.delta))
+        gaussian = gaussian_budget(epsilon, self.delta)
         return residual_budget(pure, gaussian, n_attributes, self._public_records())
 
     def _is_pure(self) -> bool:
