@@ -174,7 +174,8 @@ class PrivateForestClassifier(
 
     def _check_all_attributes(self) -> None:
         """Refuse a forest of all attributes that could not be fitted, before anything is spent."""
-        forest, plan = self._forest(None, None, None), self.plan_
+        plan = self.plan_
+        forest = self._forest(None, None, None).set_params(domain=plan.domain)
         if isinstance(forest, ResidualForestClassifier):
             forest.plan()
             return
@@ -203,6 +204,7 @@ class PrivateForestClassifier(
             if PAID in vars(self.forest_):
                 keep_if_fit_fails(self)
         self.domain_, self.classes_ = self.forest_.domain_, self.forest_.classes_
+        self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
         self.posterior_ = self.forest_.posterior_
         screening = self.plan_.chosen.screening
         report = self.forest_.privacy_report_
@@ -231,7 +233,7 @@ class PrivateForestClassifier(
         """Return the forest of the plan, not yet fitted."""
         plan, budget = self.plan_, self.plan_.rest
         common: dict[str, Any] = {
-            "domain": self.domain if plan.chosen.screening is None else plan.domain,
+            "domain": self.domain,
             budget.parameter: budget.amount,
             "n_records": self.n_records,
             "neighboring": self.neighboring,

@@ -222,6 +222,17 @@ def test_several_classes_have_odds_against_all_others():
     np.testing.assert_allclose(1 / (1 + np.exp(-odds)), shares, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_domain_read_off_the_records_is_never_claimed(kind):
+    n, d, k, epsilon = KINDS[kind]
+    codes, labels = records(n, d, k)
+    model = PrivateForestClassifier("from_data", epsilon=epsilon, n_records=n, random_state=0)
+    report = model.fit(codes, labels).privacy_report_
+    assert report.statement.startswith("NOT A PRIVATE RELEASE")
+    assert model.predict_or_abstain(codes).shape == (n,)
+
+
 def test_residuals_need_a_public_number_and_two_classes():
     for n, k in ((None, 2), (10**6, 3)):
         plan = private_plan(domain_of(6, k), [PureDP(1)], n_records=n)
