@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.choosing.choose_forest import choose_forest as choose_forest
-    from mrf_matrix.choosing.forest_choice import ForestChoice as ForestChoice
     from mrf_matrix.compilation.path_matrix import path_matrix as path_matrix
     from mrf_matrix.compilation.path_matrix import path_matrix_from_codes as path_matrix_from_codes
     from mrf_matrix.compilation.queries import query_matrix as query_matrix
@@ -78,7 +76,7 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.sources.sklearn_import import from_sklearn as from_sklearn
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
-    from mrf_matrix.mechanisms.counts.merging import merge_counts as merge_counts
+    from mrf_matrix.mechanisms.counts.counting import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
@@ -97,19 +95,11 @@ __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "choosing.choose_forest": ("choose_forest",),
-        "choosing.forest_choice": ("ForestChoice",),
-        "compilation.path_matrix": (
-            "path_matrix",
-            "path_matrix_from_codes",
-        ),
+        "compilation.path_matrix": ("path_matrix", "path_matrix_from_codes"),
         "compilation.queries": ("query_matrix",),
         "compilation.workloads": ("prediction_workload",),
         "datasets.dataset": ("Dataset",),
-        "datasets.registry": (
-            "list_datasets",
-            "load_dataset",
-        ),
+        "datasets.registry": ("list_datasets", "load_dataset"),
         "domain.attribute": ("Attribute",),
         "domain.domain": ("Domain",),
         "domain.errors": ("PrivacyLeakWarning",),
@@ -132,10 +122,7 @@ __getattr__, __dir__, __all__ = front_door(
         "estimators.training.posterior_forest": ("PosteriorForestClassifier",),
         "files.models.load": ("load_model",),
         "files.models.save": ("save_model",),
-        "files.release_files": (
-            "load_release",
-            "save_release",
-        ),
+        "files.release_files": ("load_release", "save_release"),
         "forests.forest": ("Forest",),
         "forests.learned.multinomial": ("MultinomialTrees",),
         "forests.learned.private_multinomial": ("PrivateMultinomialTrees",),
@@ -143,11 +130,8 @@ __getattr__, __dir__, __all__ = front_door(
         "forests.sources.pure": ("PureTrees",),
         "forests.sources.random_trees": ("RandomTrees",),
         "forests.sources.sklearn_import": ("from_sklearn",),
-        "mechanisms.budgets.budget": (
-            "PureDP",
-            "ZCDP",
-        ),
-        "mechanisms.counts.merging": ("merge_counts",),
+        "mechanisms.budgets.budget": ("PureDP", "ZCDP"),
+        "mechanisms.counts.counting": ("merge_counts",),
         "mechanisms.ledger.ledger": ("PrivacyLedger",),
         "mechanisms.measurement.measure": ("measure",),
         "mechanisms.measurement.reconstruct": ("reconstruct",),
@@ -155,12 +139,7 @@ __getattr__, __dir__, __all__ = front_door(
         "planning.plans.plan": ("Plan",),
         "planning.plans.planner": ("plan",),
         "planning.search.design_search": ("tune",),
-        "streams": (
-            "count_dask",
-            "count_leaves",
-            "count_stream",
-            "partial_counts",
-        ),
+        "streams": ("count_dask", "count_leaves", "count_stream", "partial_counts"),
         "study.study": ("compare",),
     },
 )

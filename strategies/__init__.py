@@ -11,6 +11,9 @@ nothing of records or budgets.
 10.0
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from strategies import examples
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import families
@@ -23,7 +26,12 @@ from strategies.search.progress import Progress
 from strategies.search.select import select
 from strategies.search.smallest_budget import SmallestBudget, smallest_budget
 
+if TYPE_CHECKING:
+    from strategies.allocation.allocate import Allocation as Allocation
+    from strategies.allocation.allocate import allocate as allocate
+
 __all__ = [
+    "Allocation",
     "Candidate",
     "Family",
     "Gram",
@@ -36,6 +44,7 @@ __all__ = [
     "Search",
     "SmallestBudget",
     "Strategy",
+    "allocate",
     "evaluate",
     "examples",
     "families",
@@ -44,3 +53,10 @@ __all__ = [
     "select",
     "smallest_budget",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load the conic room when it is first used."""
+    if name not in ("Allocation", "allocate"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("strategies.allocation.allocate"), name)

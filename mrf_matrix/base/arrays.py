@@ -1,5 +1,7 @@
 """Arrays by what they hold: one name for each, everywhere."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,3 +19,12 @@ Codes = NDArray[np.int32]
 
 Bools = NDArray[np.bool_]
 """Masks."""
+
+AnyInts = NDArray[np.integer]
+"""Integers of any width, as somebody gave them."""
+
+Values = NDArray[Any]
+"""Of a type that is known only when it runs: what records hold, numbers as somebody gave them."""
+
+Words = NDArray[np.uint64]
+"""Uniform random bits, 64 at a time."""

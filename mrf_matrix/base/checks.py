@@ -1,19 +1,40 @@
-"""Counts that a user states: trees, ensembles, blocks, records."""
+"""Numbers that a user states: trees, records, levels, shares; and seeds."""
 
+from collections.abc import Sequence
 from numbers import Integral
+from typing import TypeVar
+
+import numpy as np
 
 from mrf_matrix.base.shown import shown
+
+Word = TypeVar("Word", bound=str)
+
+Seed = int | np.random.Generator | None
+"""What NumPy makes a generator of."""
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
     """Return a whole number of at least ``least``, or refuse by name.
 
-    Raises
-    ------
-    ValueError
-        Naming the parameter, what was got and what was expected.
+    Raises ValueError naming the parameter, what was got and what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
         raise ValueError(f"{name}={shown(value)}: expected {kind}.")
     return int(value)
+
+
+def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
+    """Return one of a few words, or refuse by name."""
+    for word in allowed:
+        if isinstance(value, str) and value == word:
+            return word
+    raise ValueError(f"{name}={shown(value)}: expected one of {', '.join(map(repr, allowed))}.")
+
+
+def checked_level(level: object) -> float:
+    """Return a level between 0 and 1, or refuse by name."""
+    if isinstance(level, float | np.floating) and 0 < level < 1:
+        return float(level)
+    raise ValueError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95.")

@@ -15,14 +15,9 @@ def front_door(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562).
 
-    Parameters
-    ----------
-    package : str
-        The package's ``__name__``.
-    homes : mapping of str to sequence of str
-        Modules, named from the package on, and the public names that live there. A name that is
-        also a module of the package itself cannot stand in a door: importing the module would
-        hide it.
+    `package`: the package's ``__name__``; `homes`: modules, named from the package on, and the
+    public names that live there. A name that is also a module of the package itself cannot stand in
+    a door: importing the module would hide it.
 
     Examples
     --------

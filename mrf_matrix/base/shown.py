@@ -30,10 +30,7 @@ def shown(value: object) -> str:
     Frames, arrays and other objects that may hold records are shown by their type. A repr that
     raises is too.
 
-    Parameters
-    ----------
-    value : object
-        A parameter that somebody gave; never a record's value.
+    `value`: A parameter that somebody gave; never a record's value.
 
     Examples
     --------

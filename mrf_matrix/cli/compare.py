@@ -11,6 +11,7 @@ from mrf_matrix.cli.compare_tables import accuracy_table, notes, strategy_table
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     comma_floats,
+    comma_words,
     n_trees_option,
     neighboring_option,
     random_state_option,
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
     default="0.1,0.5,1,2",
     show_default=True,
     help="Privacy budgets, separated by commas.",
+)
+@click.option(
+    "--methods",
+    callback=comma_words,
+    help="Methods by key, separated by commas; uniform_levels, geometric_levels and "
+    "optimal_levels are known besides. [default: all others]",
 )
 @click.option(
     "--n-splits", default=3, show_default=True, help="Train/test splits; each has its own forest."

@@ -2,17 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import numpy as np
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit import domain_of
+from mrf_matrix.cli.fit import domain_of, refuse_given
 from mrf_matrix.cli.options import (
     budget_options,
+    mode_option,
     n_trees_option,
     neighboring_option,
+    party_options,
     random_state_option,
     splits_option,
     strategy_option,
@@ -23,10 +25,13 @@ from mrf_matrix.cli.screen import console, progress_bar, table
 
 if TYPE_CHECKING:
     from mrf_matrix.datasets import Dataset
-    from mrf_matrix.federated import FederatedDesign, Network
-    from mrf_matrix.federated.runner import Federation
+    from mrf_matrix.domain import Domain
+    from mrf_matrix.federated import Federation, Network
     from mrf_matrix.mechanisms import CellCounts
-    from strategies.operators import Operator
+    from mrf_matrix.planning import FederatedPlan
+
+OF_TREES = ("n_trees", "max_depth", "splits", "strategy", "time_limit")
+"""Options that tables of blocks have no use for."""
 
 SIMULATED = (
     "Simulated in one process, which sees every party's records: the release is private, the "
@@ -49,10 +54,9 @@ def command() -> None:
 )
 @click.option("--target", help="Column of the classes, if the domain file does not say it.")
 @click.option("--by", required=True, help="Attribute whose every category is a party's records.")
-@click.option("--dropouts", default=0, show_default=True, help="Parties that may vanish.")
-@click.option("--colluders", default=0, show_default=True, help="Parties that may collude.")
 @click.option("--vanish", default=0, show_default=True, help="Parties that do vanish, at random.")
-@click.option("--remove-excess", is_flag=True, help="Take noise that nobody needs off again.")
+@party_options()
+@mode_option("What is released.", ("training", "posterior", "naive_bayes"))
 @budget_options()
 @n_trees_option()
 @click.option("--max-depth", default=3, show_default=True, help="Depth of a tree.")
@@ -84,20 +88,20 @@ def simulate(
     protocol is played: keys, shares, masks, drop-outs. The noise is exact.
     """
     from mrf_matrix.datasets import load_dataset
-    from mrf_matrix.federated.runner import run_federation
+    from mrf_matrix.federated import run_federation
     from mrf_matrix.files import save_release
 
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
     parts, names = split_by(records, by)
-    design, workload = design_of(records, len(parts), settings)
+    made = plan_for(records.domain, len(parts), settings)
     found = run_federation(
-        design, parts, network=network_of(len(parts), settings), domain=records.domain
+        made.designs[0], parts, network=network_of(len(parts), settings), domain=records.domain
     )
     if output is not None:
         save_release(found.release, output)
-    report = report_of(design, found, workload)
+    report = report_of(made, found)
     if as_json:
         click.echo(json.dumps(report | {"parties": names}, indent=2))
         return
@@ -133,38 +137,16 @@ def split_by(records: "Dataset", by: str) -> "tuple[list[CellCounts], list[str]]
     return parts, [f"{by}={label}" for label in domain.attributes[place].labels]
 
 
-def design_of(
-    records: "Dataset", parties: int, settings: dict[str, Any]
-) -> "tuple[FederatedDesign, Any]":
-    """Return the design of the options, and what it answers: every path of a random forest."""
-    from mrf_matrix.compilation import path_matrix
-    from mrf_matrix.federated import federate
-    from mrf_matrix.forests import RandomTrees
-    from mrf_matrix.mechanisms.budgets.budget import budget_or_default
-    from strategies import select
+def plan_for(domain: "Domain", parties: int, settings: dict[str, Any]) -> "FederatedPlan":
+    """Return the plan of the options."""
+    from mrf_matrix.planning import plan
 
-    budget = budget_or_default(epsilon=settings["epsilon"], rho=settings["rho"])
-    source = RandomTrees(settings["n_trees"], settings["max_depth"], splits=settings["splits"])
-    workload = path_matrix(source.grow(records.domain, random_state=settings["random_state"]))
-    strategy = select(
-        workload,
-        budget.norm,
-        settings["strategy"],
-        settings["random_state"],
-        time_limit=settings["time_limit"],
-    )
-    design = federate(
-        strategy,
-        budget,
-        parties=parties,
-        dropouts=settings["dropouts"],
-        colluders=settings["colluders"],
-        n_classes=records.domain.n_classes,
-        neighboring=settings["neighboring"],
-        workload=workload,
-        remove_excess=settings["remove_excess"],
-    )
-    return design, workload
+    asked = {name: value for name, value in settings.items() if name != "vanish"}
+    if asked["mode"] != "training":
+        refuse_given(OF_TREES, f"--mode {asked['mode']}")
+        asked = {name: value for name, value in asked.items() if name not in OF_TREES}
+    made = plan(domain, parties=parties, **asked)
+    return cast("FederatedPlan", made)
 
 
 def network_of(parties: int, settings: dict[str, Any]) -> "Network":
@@ -178,19 +160,16 @@ def network_of(parties: int, settings: dict[str, Any]) -> "Network":
     return Network(dict.fromkeys(gone, "masked"))
 
 
-def report_of(
-    design: "FederatedDesign", found: "Federation", workload: "Operator"
-) -> dict[str, Any]:
+def report_of(made: "FederatedPlan", found: "Federation") -> dict[str, Any]:
     """Return what is public of a run: no count, and nothing of one party."""
-    rows = workload.shape[0] * design.n_classes
-    planned = design.expected_error(workload, len(found.contributors))
+    (design,) = made.designs
     return {
         "claim": found.release.statement,
-        "strategy": found.release.method,
+        "strategy": made.parts[0].method,
         "loss_of_coarse_integers": round(design.ratio, 4),
         "contributors": len(found.contributors),
         "excess_noise_taken_off_of": len(found.revealing),
-        "expected_rms_error_of_a_leaf": round(float(np.sqrt(planned / rows)), 4),
+        "expected_rms_error_of_a_leaf": round(made.measured([found.release]).rms_per_leaf, 4),
         "bytes_sent_by_a_party": sum(found.bytes_up.values()),
         "bytes_sent_to_a_party": sum(found.bytes_down.values()),
         "seconds": round(found.seconds, 3),

@@ -1,6 +1,7 @@
 """`mrf-matrix fit`: one private release from a file of records, as a model file."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,19 +11,17 @@ import click
 
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.fit_options import OF_MATRIX, check_options, method_of
 from mrf_matrix.cli.options import (
     SHRINKAGES,
     VOTINGS,
     budget_options,
-    depth_or_auto,
     n_trees_option,
     neighboring_option,
     splits_option,
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.paid_release import check_output, keep_release, report_table
+from mrf_matrix.cli.paid_release import check_output, keep_release
 from mrf_matrix.cli.screen import console, progress_bar
 
 if TYPE_CHECKING:
@@ -39,6 +38,21 @@ A domain file says which records exist at all, and is public:
 }
 See docs/domain.md for all of it, and docs/command_line.md for an example.
 """
+
+
+OF_MATRIX = (
+    "n_trees",
+    "max_depth",
+    "splits",
+    "n_ensembles",
+    "max_features",
+    "strategy",
+    "voting",
+    "shrinkage",
+    "time_limit",
+)
+OF_POSTERIOR = ("n_blocks",)
+"""Options of one method only."""
 
 
 @click.command(name="fit", epilog=DOMAIN_FILE)
@@ -67,7 +81,7 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
-    help="Public number of records: auto, posterior and --max-depth auto weigh noise against it.",
+    help="Public number of records: auto and posterior weigh noise against it.",
 )
 @click.option(
     "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
@@ -75,18 +89,10 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 @n_trees_option()
 @click.option(
     "--max-depth",
-    default="4",
+    type=int,
+    default=4,
     show_default=True,
-    callback=depth_or_auto,
-    help="Depth of a tree. auto: cells are measured, and depth, voting and shrinkage chosen from "
-    "the release alone; or one-way tables are, where cells would drown in noise.",
-)
-@click.option(
-    "--class-share",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.1,
-    show_default=True,
-    help="Share of the budget that --max-depth auto spends on the class totals.",
+    help="Depth of a tree.",
 )
 @splits_option()
 @click.option(
@@ -146,8 +152,8 @@ def command(
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
-    settings["method"] = method_of(settings)
-    check_options(settings["method"], settings["max_depth"])
+    settings["method"] = method_of(settings["method"])
+    check_options(settings["method"])
     check_output(
         output,
         overwrite=overwrite,
@@ -167,7 +173,7 @@ def command(
         click.echo(json.dumps(written | {"ledger": ledger and ledger.to_dict()}, indent=2))
         return
     screen = console()
-    screen.print(report_table(model.privacy_report_))
+    screen.print(model.privacy_report_)
     if ledger is not None:
         screen.print(ledger)
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)
@@ -227,3 +233,34 @@ def domain_of(file: Path | None, target: str | None) -> "Domain | None":
     others = [name for name in domain.names if name != target]
     attribute = next(one for one in domain.attributes if one.name == target)
     return replace(domain.select(others), target=attribute)
+
+
+def method_of(named: str) -> str:
+    """Return the method: that of the options that were given, where none was named."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    if context.get_parameter_source("method") is default:
+        for method, options in (("matrix", OF_MATRIX), ("posterior", OF_POSTERIOR)):
+            if any(context.get_parameter_source(name) is not default for name in options):
+                return method
+    return named
+
+
+def check_options(method: str) -> None:
+    """Refuse options that will not be used, before anything is read or spent."""
+    strange = {
+        "auto": OF_MATRIX + OF_POSTERIOR,
+        "posterior": OF_MATRIX,
+        "matrix": (*OF_POSTERIOR, "n_records"),
+    }
+    refuse_given(strange[method], f"--method {method}")
+
+
+def refuse_given(strange: Sequence[str], of: str) -> None:
+    """Refuse options that were given though something has no use for them."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    given = [name for name in strange if context.get_parameter_source(name) is not default]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise click.ClickException(f"{options}: no option of {of}. Leave it out.")

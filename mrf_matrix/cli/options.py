@@ -28,6 +28,11 @@ def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list
         ) from error
 
 
+def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Parse words separated by commas."""
+    return None if value is None else [word.strip() for word in value.split(",")]
+
+
 def exact_number(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> Fraction | float | None:
@@ -41,16 +46,6 @@ def exact_number(
     if not 0 < number < float("inf"):
         raise click.BadParameter(f"{value!r}: expected a positive, finite number")
     return number
-
-
-def depth_or_auto(ctx: click.Context, param: click.Parameter, value: str) -> int | str:
-    """Parse a depth: a whole number, or "auto"."""
-    if value == "auto":
-        return value
-    try:
-        return int(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r}: expected a whole number, or auto") from error
 
 
 def together(*options: Decorator) -> Decorator:
@@ -128,6 +123,18 @@ def random_state_option(help: str = "Seed of the public structure.") -> Decorato
 def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:
     """Add --time-limit of the search for a strategy."""
     return click.option("--time-limit", default=seconds, show_default=True, help=help)
+
+
+def party_options(*more: Decorator) -> Decorator:
+    """Add --dropouts, --colluders and --remove-excess of a federation, after other options."""
+    return together(
+        *more,
+        click.option("--dropouts", default=0, show_default=True, help="Parties that may vanish."),
+        click.option("--colluders", default=0, show_default=True, help="Parties that may collude."),
+        click.option(
+            "--remove-excess", is_flag=True, help="Parties take noise that nobody needs off again."
+        ),
+    )
 
 
 def result_options(

@@ -14,6 +14,7 @@ from mrf_matrix.cli.options import (
     n_records_option,
     n_trees_option,
     neighboring_option,
+    party_options,
     random_state_option,
     result_options,
     splits_option,
@@ -26,6 +27,13 @@ from mrf_matrix.planning.public_domain import public_domain, public_records
 
 if TYPE_CHECKING:
     from mrf_matrix.planning import Plan
+
+
+ALLOCATIONS = (
+    "matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", "optimal_levels",
+    "per_query",
+)  # fmt: skip
+"""As in `mrf_matrix.planning.kinds`, which is not imported for a list of words."""
 
 
 @click.command(name="plan")
@@ -43,8 +51,18 @@ if TYPE_CHECKING:
 )
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
 @strategy_option("Strategy family, or auto.")
+@click.option(
+    "--allocation",
+    type=click.Choice(ALLOCATIONS),
+    default="matrix",
+    show_default=True,
+    help="matrix, or a baseline of training (subsample: per_query).",
+)
 @click.option("--voting", type=click.Choice(["hard", "weight"]), help="[default: as the mode]")
 @neighboring_option()
+@party_options(
+    click.option("--parties", type=int, help="Parties who do not trust each other share the noise.")
+)
 @random_state_option()
 @time_limit_option(8.0)
 @result_options("DOMAIN")

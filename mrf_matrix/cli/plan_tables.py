@@ -57,8 +57,30 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
             (f"flips, {margin}", f"{value:.3f}")
             for margin, value in figures["mean_flip_probability"].items()
         ]
+    lines += party_lines(figures.get("parties", {}))
     lines += [("note", note) for note in figures.get("notes", ())]
     lines.append(("time expected", f"{figures['seconds']:.3g} s with the strategy search"))
+    return lines
+
+
+def party_lines(parties: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """List what a plan says of the parties who share its noise; nothing of one party."""
+    if not parties:
+        return []
+    fewest, sums = parties["parties"] - parties["dropouts"], len(parties["rounds"])
+    lines = [
+        ("parties", f"{parties['parties']}, of whom {parties['dropouts']} may vanish and "
+         f"{parties['colluders']} collude"),
+        (f"rms if {fewest} contribute",
+         f"{parties['rms_if_fewest_contribute_over_if_all_do']:.4g} times that if all do"),
+        ("a party sends",
+         f"{parties['bytes_from_a_party']:,} bytes in {sums} secure sum{'s' * (sums > 1)}"),
+        ("a party receives", f"{parties['bytes_to_a_party']:,} bytes"),
+    ]  # fmt: skip
+    if parties["loss_of_coarse_integers"] > 1:
+        lines.append(
+            ("coarse integers", f"{parties['loss_of_coarse_integers']:.4g} times the loss")
+        )
     return lines
 
 

@@ -69,13 +69,15 @@ def table(title: str, *columns: str, words: int = 1) -> Table:
 def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
     """Show a progress bar on standard error; give the callable that moves it."""
     screen = console(stderr=True)
+    if quiet or not screen.is_terminal:  # in a log a bar would leave an empty line
+        yield lambda what, done, total: None
+        return
     bar = Progress(
         TextColumn("{task.description:<42}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=screen,
-        disable=quiet or not screen.is_terminal,  # in a log it would leave an empty line
         transient=True,
     )
     with bar:

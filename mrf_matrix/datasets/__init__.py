@@ -11,15 +11,5 @@ if TYPE_CHECKING:
     from mrf_matrix.datasets.registry import load_dataset as load_dataset
 
 __getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "dataset": (
-            "Dataset",
-            "DatasetInfo",
-        ),
-        "registry": (
-            "list_datasets",
-            "load_dataset",
-        ),
-    },
+    __name__, {"dataset": ("Dataset", "DatasetInfo"), "registry": ("list_datasets", "load_dataset")}
 )

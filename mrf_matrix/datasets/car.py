@@ -8,8 +8,8 @@ labels: two combinations share a value exactly when no car tells them apart.
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.datasets.rules import RuleSet, label_all_cells
 from mrf_matrix.domain import Attribute, Domain
 
@@ -57,15 +57,9 @@ CAR = np.array([
 # fmt: on
 
 
-def car_class(
-    buying: NDArray[np.int32],
-    maint: NDArray[np.int32],
-    doors: NDArray[np.int32],
-    persons: NDArray[np.int32],
-    lug_boot: NDArray[np.int32],
-    safety: NDArray[np.int32],
-) -> NDArray[np.integer]:
-    """Return the class code of cars given by their codes."""
+def car_class(*codes: Codes) -> AnyInts:
+    """Return the class code of cars given by the codes of the attributes, in their order."""
+    buying, maint, doors, persons, lug_boot, safety = codes
     tech = TECH[COMFORT[doors, persons, lug_boot], safety]
     return np.asarray(CAR[PRICE[buying, maint], tech])
 

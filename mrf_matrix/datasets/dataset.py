@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.domain.readable import readable_count
 
@@ -32,7 +32,15 @@ class DatasetInfo(NamedTuple):
     source: str
     licence: str
 
-    def to_dict(self) -> dict[str, Any]:
+    @classmethod
+    def of(
+        cls, name: str, domain: Domain, n_records: int, source: str, licence: str
+    ) -> "DatasetInfo":
+        """Return the row of a set, loaded or not."""
+        sizes = (n_records, domain.n_attributes, domain.n_classes, domain.size)
+        return cls(name, *sizes, source, licence)
+
+    def to_dict(self) -> dict[str, object]:
         """Return the row as JSON-ready data."""
         return self._asdict()
 
@@ -63,10 +71,10 @@ class Dataset:
 
     name: str
     domain: Domain
-    columns: Mapping[str, NDArray[Any]]
-    y: NDArray[Any]
-    codes: NDArray[np.int32]
-    labels: NDArray[np.int32]
+    columns: Mapping[str, Values]
+    y: Values
+    codes: Codes
+    labels: Codes
     source: str
     licence: str
 
@@ -93,7 +101,7 @@ class Dataset:
         lists = {name: values.tolist() for name, values in self.columns.items()}
         return nw.from_dict(lists, backend=native).to_native()
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Values:
         """Return the records as an object array of shape (N, d)."""
         table = np.empty(self.codes.shape, dtype=object)
         for i, name in enumerate(self.domain.names):
@@ -103,15 +111,7 @@ class Dataset:
     @property
     def info(self) -> DatasetInfo:
         """The set in one row of a table."""
-        return DatasetInfo(
-            self.name,
-            self.n_records,
-            self.domain.n_attributes,
-            self.domain.n_classes,
-            self.domain.size,
-            self.source,
-            self.licence,
-        )
+        return DatasetInfo.of(self.name, self.domain, self.n_records, self.source, self.licence)
 
     def __repr__(self) -> str:
         """Write the sizes, not the records."""
@@ -123,12 +123,7 @@ class Dataset:
 
 
 def dataset_of_columns(
-    name: str,
-    domain: Domain,
-    columns: Mapping[str, NDArray[Any]],
-    y: NDArray[Any],
-    source: str,
-    licence: str,
+    name: str, domain: Domain, columns: Mapping[str, Values], y: Values, source: str, licence: str
 ) -> Dataset:
     """Encode columns by a domain and return the data set."""
     wanted = {attribute: columns[attribute] for attribute in domain.names}

@@ -9,18 +9,18 @@ from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Literal, cast
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.datasets.text import concatenated_parts, guessed_column, typed_column
 from mrf_matrix.domain import Domain, DomainError
 
 CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz"), (".parquet", ".pq")
 CHUNK = 20_000  # records of text in memory at a time
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, Values]
 FrameLibrary = Literal["polars", "pyarrow"]
 PARQUET_LIBRARIES: tuple[FrameLibrary, ...] = ("polars", "pyarrow")
 
@@ -78,15 +78,12 @@ def read_csv(path: Path, domain: Domain | None) -> Columns:
     Columns that the domain does not name come as text. In memory are one chunk of text and the
     finished columns (8 bytes a value; equal texts of a chunk are stored once).
 
-    Raises
-    ------
-    DomainError
-        If the file is no CSV in UTF-8, a record has too few or too many fields, or a number is
-        expected and not found.
+    Raises DomainError if the file is no CSV in UTF-8, a record has too few or too many fields, or a
+    number is expected and not found.
     """
     attributes = [*(domain.attributes if domain else ()), domain.target if domain else None]
     known = {attribute.name: attribute for attribute in attributes if attribute is not None}
-    parts: dict[str, list[NDArray[Any]]] = {}
+    parts: dict[str, list[Values]] = {}
     for columns in csv_chunks(path):
         for name, texts in columns.items():
             if domain is None:

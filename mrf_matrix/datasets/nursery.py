@@ -8,8 +8,8 @@ tables are the smallest that give the published labels.
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Codes
 from mrf_matrix.datasets.rules import RuleSet, label_all_cells
 from mrf_matrix.domain import Attribute, Domain
 
@@ -76,17 +76,9 @@ NURSERY_CLASS = np.array([
 # fmt: on
 
 
-def nursery_class(
-    parents: NDArray[np.int32],
-    has_nurs: NDArray[np.int32],
-    form: NDArray[np.int32],
-    children: NDArray[np.int32],
-    housing: NDArray[np.int32],
-    finance: NDArray[np.int32],
-    social: NDArray[np.int32],
-    health: NDArray[np.int32],
-) -> NDArray[np.integer]:
-    """Return the class code of applications given by their codes."""
+def nursery_class(*codes: Codes) -> AnyInts:
+    """Return the class code of applications given by the codes of the attributes, in order."""
+    parents, has_nurs, form, children, housing, finance, social, health = codes
     means = STRUCT_FINAN[STRUCTURE[form, children], housing, finance]
     soc_health = SOC_HEALTH[social, health]
     return np.asarray(NURSERY_CLASS[soc_health, EMPLOY[parents, has_nurs], means])

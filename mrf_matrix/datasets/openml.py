@@ -6,25 +6,19 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.domain import DomainError
 
 PREFIX = "openml:"
 
 
-def fetch_columns(name: str) -> tuple[dict[str, NDArray[Any]], str, str, str]:
+def fetch_columns(name: str) -> tuple[dict[str, Values], str, str, str]:
     """Return the columns of an OpenML set with its target's name, its source and its licence.
 
-    Parameters
-    ----------
-    name : str
-        ``openml:NAME``, ``openml:NAME@VERSION`` or ``openml:ID``.
+    `name`: ``openml:NAME``, ``openml:NAME@VERSION`` or ``openml:ID``.
 
-    Raises
-    ------
-    DomainError
-        If the name is empty, the set is sparse, or it has not exactly one target.
+    Raises DomainError if the name is empty, the set is sparse, or it has not exactly one target.
     """
     from sklearn.datasets import fetch_openml
 
@@ -43,7 +37,7 @@ def fetch_columns(name: str) -> tuple[dict[str, NDArray[Any]], str, str, str]:
     return columns, targets[0], source, str(details.get("licence", "not stated"))
 
 
-def openml_arguments(key: str) -> dict[str, Any]:
+def openml_arguments(key: str) -> dict[str, object]:
     """Read ``NAME``, ``NAME@VERSION`` or ``ID``."""
     name, _, version = key.partition("@")
     if not name:
@@ -55,7 +49,7 @@ def openml_arguments(key: str) -> dict[str, Any]:
     return {"name": name, "version": int(version) if version else "active"}
 
 
-def named_columns(bunch: Any) -> dict[str, NDArray[Any]]:
+def named_columns(bunch: Any) -> dict[str, Values]:
     """Return features and target by name, from a frame or from arrays."""
     if bunch.frame is not None:
         frame = nw.from_native(bunch.frame, eager_only=True)

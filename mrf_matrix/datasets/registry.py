@@ -3,17 +3,16 @@
 from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from mrf_matrix.datasets.balance_scale import BALANCE_SCALE
 from mrf_matrix.datasets.car import CAR_EVALUATION
 from mrf_matrix.datasets.dataset import Dataset, DatasetInfo
 from mrf_matrix.datasets.files import is_data_file, read_file
-from mrf_matrix.datasets.monks import MONKS
 from mrf_matrix.datasets.nursery import NURSERY
 from mrf_matrix.datasets.openml import PREFIX, fetch_columns
 from mrf_matrix.datasets.rules import RuleSet
 from mrf_matrix.datasets.scikit import SCIKIT_SETS, ScikitSet
+from mrf_matrix.datasets.small_rules import BALANCE_SCALE, MONKS
 from mrf_matrix.datasets.tables import Table, resolve_domain, table_of
 from mrf_matrix.datasets.tic_tac_toe import TIC_TAC_TOE
 from mrf_matrix.domain import Domain, DomainError
@@ -37,7 +36,7 @@ def list_datasets() -> list[DatasetInfo]:
 
 
 def load_dataset(
-    name: "str | PathLike[str] | Any",
+    name: object,
     domain: "Domain | str | PathLike[str] | None" = None,
     *,
     target: str | None = None,
@@ -62,10 +61,6 @@ def load_dataset(
         What happens to columns that the domain does not name.
     drop_missing : bool
         Drop records with a missing value that the domain has no code for.
-
-    Returns
-    -------
-    Dataset
 
     Raises
     ------

@@ -73,32 +73,22 @@ CANCER_EDGES: Edges = {  # of the mean over cells, its standard error, and the w
 
 @dataclass(frozen=True)
 class ScikitSet:
-    """A data set that scikit-learn ships.
-
-    Attributes
-    ----------
-    name : str
-        Name of the set, and of ``sklearn.datasets.load_<name>``.
-    domain : Domain
-        Attributes in scikit-learn's column order, and target.
-    n_records : int
-        Number of records.
-    source : str
-        Who published the set.
-    """
+    """A data set that scikit-learn ships."""
 
     name: str
+    """Name of the set, and of ``sklearn.datasets.load_<name>``."""
     domain: Domain
+    """Attributes in scikit-learn's column order, and target."""
     n_records: int
+    """Number of records."""
     source: str
+    """Who published the set."""
     licence: str = "in scikit-learn (BSD-3); UCI: CC BY 4.0"
 
     @property
     def info(self) -> DatasetInfo:
         """The set in one row of a table, without loading it."""
-        domain = self.domain
-        sizes = (self.n_records, domain.n_attributes, domain.n_classes, domain.size)
-        return DatasetInfo(self.name, *sizes, self.source, self.licence)
+        return DatasetInfo.of(self.name, self.domain, self.n_records, self.source, self.licence)
 
     def load(self) -> Dataset:
         """Read the set from the installed scikit-learn."""

@@ -3,18 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.datasets.dataset import Dataset, dataset_of_columns
 from mrf_matrix.domain import Domain, DomainError
-from mrf_matrix.domain.columns import as_frame
-from mrf_matrix.domain.errors import name_some
+from mrf_matrix.domain.columns import as_frame, check_columns
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +57,7 @@ class Table:
 def table_of(records: object) -> Table:
     """Return the table of a frame or a mapping of columns, the classes among them.
 
-    Raises
-    ------
-    TypeError
-        If the records have no names of columns.
+    Raises TypeError if the records have no names of columns.
     """
     if isinstance(records, Mapping):
         columns = {str(name): np.asarray(values) for name, values in records.items()}
@@ -80,10 +75,7 @@ def table_of(records: object) -> Table:
 def resolve_domain(domain: "Domain | str | PathLike[str] | None", what: str) -> Domain | None:
     """Return the domain given or read from a file; None where it is to be taken from the data.
 
-    Raises
-    ------
-    DomainError
-        If no domain is given: it is never taken from records silently.
+    Raises DomainError if no domain is given: it is never taken from records silently.
     """
     if isinstance(domain, Domain):
         return domain
@@ -120,21 +112,7 @@ def check_names(domain: Domain, got: Sequence[str], extra: str, where: str) -> N
     """Refuse columns that are not those of the domain and its target."""
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
-    wanted = [*domain.names, domain.required_target().name]
-    absent = [name for name in wanted if name not in got]
-    if absent:
-        raise DomainError(
-            f"{where} lacks the columns {name_some(absent)}. Those that it has are in the error's "
-            "attribute values: in a file without a header, names are a record.",
-            values=[name for name in got if name not in wanted],
-        )
-    unwanted = [name for name in got if name not in wanted]
-    if unwanted and extra == "error":
-        raise DomainError(
-            f"{where} has columns that are not in the domain, named in the error's attribute "
-            "values. Add them to it, or give extra='ignore'.",
-            values=unwanted,
-        )
+    check_columns(got, [*domain.names, domain.required_target().name], extra, where)
 
 
 def without_missing(domain: Domain, columns: Columns) -> Columns:
@@ -147,7 +125,7 @@ def without_missing(domain: Domain, columns: Columns) -> Columns:
     return {a.name: columns[a.name][kept] for a in attributes}
 
 
-def is_absent(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_absent(values: Values) -> Bools:
     """Mark None and NaN."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))

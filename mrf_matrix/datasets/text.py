@@ -4,27 +4,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Longs, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Attribute, DomainError
+from mrf_matrix.domain.encoding import value_array
 from mrf_matrix.domain.errors import SEE_VALUES
 
 MISSING_MARKS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 BOOLEANS = {"true": True, "false": False}
 
 
-def typed_column(attribute: Attribute, texts: Sequence[str], where: str) -> NDArray[Any]:
+def typed_column(attribute: Attribute, texts: Sequence[str], where: str) -> Values:
     """Return the values of a text column in the types of an attribute, missing ones None or NaN.
 
     Surrounding blanks are dropped. A text that is a category stays that category, even if it looks
     like a number or a mark of missing values; texts without a meaning stay as they are, so that
     encoding judges them.
 
-    Raises
-    ------
-    DomainError
-        If a bin edge attribute meets a text that is no number.
+    Raises DomainError if a bin edge attribute meets a text that is no number.
     """
     if attribute.is_numeric:
         try:
@@ -35,24 +33,14 @@ def typed_column(attribute: Attribute, texts: Sequence[str], where: str) -> NDAr
     values = [typed_value(attribute, text, where) for text in distinct]
     if attribute.is_numeric:
         return np.array([np.nan if value is None else value for value in values])[positions]
-    return np.asarray(array_of(values)[positions])
+    return np.asarray(value_array(values)[positions])
 
 
-def positions_of(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
     """Return every text's position in the list of distinct texts, and that list."""
     distinct = list(dict.fromkeys(texts))
     place = {text: position for position, text in enumerate(distinct)}
     return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts)), distinct
-
-
-def array_of(values: Sequence[Any]) -> NDArray[Any]:
-    """Return values as an array of numbers or booleans if all are, else of objects."""
-    kinds = {type(value) for value in values}
-    if len(kinds) == 1 and kinds <= {int, float, bool}:
-        return np.array(values)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def typed_value(attribute: Attribute, text: str, where: str) -> Any:
@@ -99,7 +87,7 @@ def parsed_number(text: str) -> int | float | None:
     return int(number) if number.is_integer() else number
 
 
-def guessed_column(texts: Sequence[str]) -> NDArray[Any]:
+def guessed_column(texts: Sequence[str]) -> Values:
     """Return a column as numbers if every text is one, else as text: for a domain from data."""
     positions, distinct = positions_of(texts)
     present = [text.strip() for text in distinct]
@@ -108,10 +96,10 @@ def guessed_column(texts: Sequence[str]) -> NDArray[Any]:
     numeric = all(
         n is not None for n, text in zip(numbers, marked, strict=True) if text is not None
     )
-    return np.asarray(array_of(numbers if numeric else marked)[positions])
+    return np.asarray(value_array(numbers if numeric else marked)[positions])
 
 
-def concatenated_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
+def concatenated_parts(parts: list[Values]) -> Values:
     """Concatenate parts of one column; where their types differ, values keep their own."""
     if len({part.dtype.kind for part in parts}) > 1:
         parts = [part.astype(object) for part in parts]

@@ -1,9 +1,8 @@
 """Tic-Tac-Toe Endgame: all boards on which a game can end, x first; positive if x wins."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Bools, Codes
 from mrf_matrix.datasets.rules import RuleSet, all_cells
 from mrf_matrix.domain import Attribute, Domain
 
@@ -22,7 +21,7 @@ LINES = np.array([
 # fmt: on
 
 
-def has_line(boards: Codes, player: int) -> NDArray[np.bool_]:
+def has_line(boards: Codes, player: int) -> Bools:
     """Whether a player holds three squares in a row, for every board."""
     return np.asarray((boards[:, LINES] == player).all(axis=2).any(axis=1))
 
@@ -43,10 +42,4 @@ def end_boards() -> tuple[Codes, Codes]:
     return np.concatenate(found), labels.astype(np.int32)
 
 
-TIC_TAC_TOE = RuleSet(
-    "tic_tac_toe",
-    DOMAIN,
-    end_boards,
-    958,
-    "Aha 1991 (UCI, doi:10.24432/C5688J)",
-)
+TIC_TAC_TOE = RuleSet("tic_tac_toe", DOMAIN, end_boards, 958, "Aha 1991 (UCI, doi:10.24432/C5688J)")

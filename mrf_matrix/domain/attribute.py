@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from mrf_matrix.domain.attribute_checks import (
     Scalar,
@@ -72,8 +72,8 @@ class Attribute:
         self,
         name: str,
         size: int | None = None,
-        categories: Iterable[Any] | None = None,
-        edges: Iterable[Any] | None = None,
+        categories: Iterable[object] | None = None,
+        edges: Iterable[object] | None = None,
         *,
         unknown: Literal["error", "other"] = "error",
         outside: Literal["error", "open"] = "error",

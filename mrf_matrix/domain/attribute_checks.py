@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any
 
 from mrf_matrix.base import is_plain_line
 from mrf_matrix.domain.errors import DomainError, name_few
@@ -45,7 +44,7 @@ def checked_size(name: str, size: object) -> range:
     return range(int(size))
 
 
-def checked_categories(name: str, categories: Iterable[Any]) -> Sequence[Scalar]:
+def checked_categories(name: str, categories: Iterable[object]) -> Sequence[Scalar]:
     """Return categories as Python scalars; refuse none, repeated or unfit ones."""
     if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
         raise DomainError(
@@ -94,7 +93,7 @@ def plain(name: str, value: object) -> Scalar:
     )
 
 
-def checked_edges(name: str, edges: Iterable[Any], is_open: bool) -> tuple[int | float, ...]:
+def checked_edges(name: str, edges: Iterable[object], is_open: bool) -> tuple[int | float, ...]:
     """Return edges as Python numbers; refuse too few, non-finite or unordered ones."""
     if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
         raise DomainError(f"Attribute {name!r}: edges={edges!r}; expected a list of numbers.")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def checked_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]
     """Return attributes as a tuple; refuse none or other objects."""
     if isinstance(attributes, Attribute | str) or not isinstance(attributes, Iterable):
         raise DomainError(f"attributes={attributes!r}; expected a list of Attribute.")
-    listed: Sequence[Any] = tuple(attributes)
+    listed = tuple(attributes)
     if not listed:
         raise DomainError("attributes is empty; a domain needs at least one attribute.")
     for item in listed:

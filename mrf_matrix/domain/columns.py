@@ -8,39 +8,35 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
-from numpy.typing import NDArray
+from narwhals.typing import IntoDataFrame
+from numpy.typing import ArrayLike
 
+from mrf_matrix.base.arrays import Bools, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
 
-Values = NDArray[Any]
-Table = Mapping[Any, Any] | Values | nw.DataFrame[Any]
+Records = IntoDataFrame | ArrayLike
+"""Records as users hold them: a frame of any library, or an array."""
+
+Table = Mapping[str, object] | Values | nw.DataFrame[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values of one column, in the form that is cheapest to look up.
-
-    Attributes
-    ----------
-    name : str
-        Name of the attribute.
-    values : ndarray of shape (N,)
-        Numbers, booleans, fixed-width text or objects; with ``levels``, positions in them.
-    levels : tuple, optional
-        The distinct values of a factorised column.
-    missing : boolean ndarray of shape (N,), optional
-        Null entries, whose ``values`` mean nothing. NaN and None are found besides.
-    source : str
-        The column's type as its owner knows it, for messages.
-    """
+    """The values of one column, in the form that is cheapest to look up."""
 
     name: str
+    """Name of the attribute."""
     values: Values
-    levels: tuple[Any, ...] | None = None
-    missing: NDArray[np.bool_] | None = None
+    """Shape (N,): numbers, booleans, fixed-width text or objects; with ``levels``, positions in
+    them."""
+    levels: tuple[object, ...] | None = None
+    """The distinct values of a factorised column."""
+    missing: Bools | None = None
+    """Shape (N,): null entries, whose ``values`` mean nothing. NaN and None are found besides."""
     source: str = ""
+    """The column's type as its owner knows it, for messages."""
 
 
 def type_name(dtype: object) -> str:
@@ -98,19 +94,12 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
 def read_columns(records: object, names: Sequence[str], extra: str = "error") -> list[Column]:
     """Return the named columns of records, in that order.
 
-    Parameters
-    ----------
-    records : frame, mapping, structured array, 2-D array or list of rows
-        Frames, mappings and structured arrays are matched by name, the others by position.
-    names : sequence of str
-        Columns wanted.
-    extra : {"error", "ignore"}
-        What happens to columns that are not wanted.
+    `records`: frames, mappings and structured arrays are matched by name, the others by position;
+    `names`: columns wanted; `extra` {"error", "ignore"}: what happens to columns that are not
+    wanted.
 
-    Raises
-    ------
-    DomainError
-        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
+    shape.
     """
     table = checked_table(records, names, extra)
     if isinstance(table, Mapping):
@@ -127,10 +116,8 @@ def checked_table(records: object, names: Sequence[str], extra: str = "error") -
 
     No value is looked at.
 
-    Raises
-    ------
-    DomainError
-        If a column is missing, repeated, or not wanted, or the records have no table shape.
+    Raises DomainError if a column is missing, repeated, or not wanted, or the records have no table
+    shape.
     """
     if extra not in ("error", "ignore"):
         raise DomainError(f"extra={shown(extra)}; expected 'error' or 'ignore'.")
@@ -143,7 +130,7 @@ def checked_table(records: object, names: Sequence[str], extra: str = "error") -
     return table
 
 
-def names_of(table: Table) -> list[Any] | None:
+def names_of(table: Table) -> list[object] | None:
     """Return the names of a table's columns; None for an array without names."""
     if isinstance(table, np.ndarray):
         named = table.dtype.names is not None and table.ndim == 1
@@ -154,10 +141,7 @@ def names_of(table: Table) -> list[Any] | None:
 def as_table(records: object) -> Table:
     """Return records as a mapping, an array or a frame, whichever they are.
 
-    Raises
-    ------
-    DomainError
-        If they are none of these.
+    Raises DomainError if they are none of these.
     """
     if isinstance(records, Mapping | np.ndarray):
         return records
@@ -208,7 +192,7 @@ def check_shape(array: Values, names: Sequence[str]) -> None:
         )
 
 
-def rows_as_array(rows: Sequence[Any]) -> Values:
+def rows_as_array(rows: Sequence[object]) -> Values:
     """Return a list of rows as an object array, which keeps numbers and strings apart."""
     if not rows:
         raise DomainError("Records are an empty list; expected rows, or an array of shape (0, d).")
@@ -229,24 +213,30 @@ def rows_as_array(rows: Sequence[Any]) -> Values:
     return array
 
 
-def check_columns(got: Sequence[Any], names: Sequence[str], extra: str) -> None:
-    """Refuse missing, repeated and unwanted column names."""
+def check_columns(
+    got: Sequence[object], names: Sequence[str], extra: str, where: str = "Records"
+) -> None:
+    """Refuse missing, repeated and unwanted column names, none of which a message shows.
+
+    In a file without a header, names are a record.
+    """
+    lack, have = ("lack", "have") if where == "Records" else ("lacks", "has")
     repeated = [name for name, count in Counter(got).items() if count > 1]
     if repeated:
-        raise DomainError("Records repeat column names; rename them.", values=repeated)
+        raise DomainError(f"{where} {have} repeated column names; rename them.", values=repeated)
     there, wanted = set(got), set(names)
+    unwanted = [name for name in got if name not in wanted]
     absent = [name for name in names if name not in there]
     if absent:
         raise DomainError(
-            f"Records lack the columns {name_some(absent)}. Frames are matched by column name: "
-            "rename the columns, or pass a NumPy array, matched by position. What they have is in "
-            "the error's attribute values: in a file without a header, names are a record.",
-            values=[name for name in got if name not in wanted],
+            f"{where} {lack} the columns {name_some(absent)}. Frames are matched by column name: "
+            "rename the columns, or pass a NumPy array, matched by position. Other names that are "
+            "there stand in the error's attribute values.",
+            values=unwanted,
         )
-    unwanted = [name for name in got if name not in wanted]
     if unwanted and extra == "error":
         raise DomainError(
-            "Records have columns that are not in the domain, named in the error's attribute "
+            f"{where} {have} columns that are not in the domain, named in the error's attribute "
             "values. Drop them (the target is passed apart), or give extra='ignore'.",
             values=unwanted,
         )

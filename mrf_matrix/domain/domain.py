@@ -7,9 +7,10 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, Literal
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Values
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -18,12 +19,7 @@ from mrf_matrix.domain.attribute_lists import (
     checked_attributes,
     chosen_attributes,
 )
-from mrf_matrix.domain.encoding import (
-    decode_labels,
-    decode_records,
-    encode_labels,
-    encode_records,
-)
+from mrf_matrix.domain.encoding import decode_labels, decode_records, encode_labels, encode_records
 from mrf_matrix.domain.errors import DomainError
 from mrf_matrix.domain.from_data import attributes_from_data
 from mrf_matrix.domain.readable import domain_html, readable_count
@@ -199,7 +195,7 @@ class Domain:
         """
         return decode_records(self.attributes, codes, numeric, native)
 
-    def decode_target(self, labels: ArrayLike) -> NDArray[Any]:
+    def decode_target(self, labels: ArrayLike) -> Values:
         """Return the class of every class code, shape (N,)."""
         return decode_labels(self.required_target(), labels)
 
@@ -222,10 +218,8 @@ class Domain:
             As for :meth:`encode`; columns of an array are called ``x0, x1, ...``.
         labels : array, series or list, optional
             Classes; their distinct values become the categories of a target called ``class``.
-        max_bins : int
-            Most bins of a column of numbers.
-        max_categories : int
-            Most distinct values of a column of text.
+        max_bins, max_categories : int
+            Most bins of a column of numbers, and distinct values of a column of text.
 
         Raises
         ------
@@ -239,7 +233,7 @@ class Domain:
         """
         return cls(*attributes_from_data(records, labels, max_bins, max_categories))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the domain as JSON-ready data."""
         return domain_to_dict(self.attributes, self.target)
 

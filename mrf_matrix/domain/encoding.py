@@ -1,27 +1,28 @@
 """From records to codes and back, every attribute by its own rule."""
 
 from collections.abc import Sequence
-from typing import Any
+from math import inf
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Array, Bools, Codes, Longs, Values
+from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.columns import as_any_column, read_columns
-from mrf_matrix.domain.decoding import checked_codes, decode_column, value_array
-from mrf_matrix.domain.errors import DomainError
-from mrf_matrix.domain.lookup import encode_column
+from mrf_matrix.domain.attribute_checks import Scalar
+from mrf_matrix.domain.columns import Column, as_any_column, read_columns
+from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
+from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories, is_missing
+
+FEW_EDGES = 32  # up to here counting edges below a value beats a binary search
 
 
 def encode_records(attributes: Sequence[Attribute], records: object, extra: str) -> Codes:
     """Return the codes of records, shape (N, d), C-contiguous.
 
-    Raises
-    ------
-    DomainError
-        As `encode_columns`.
+    Raises DomainError as `encode_columns`.
     """
     columns = encode_columns(attributes, records, extra)
     codes = np.empty((len(attributes), len(columns[0])), dtype=np.int32)
@@ -30,14 +31,11 @@ def encode_records(attributes: Sequence[Attribute], records: object, extra: str)
     return np.ascontiguousarray(codes.T)
 
 
-def encode_columns(attributes: Sequence[Attribute], records: Any, extra: str) -> list[Codes]:
+def encode_columns(attributes: Sequence[Attribute], records: object, extra: str) -> list[Codes]:
     """Return the codes of records, one array of shape (N,) for each attribute.
 
-    Raises
-    ------
-    DomainError
-        If columns are missing, repeated or unwanted, their lengths differ, or a value has no
-        code.
+    Raises DomainError if columns are missing, repeated or unwanted, their lengths differ, or a
+    value has no code.
     """
     columns = read_columns(records, tuple(attribute.name for attribute in attributes), extra)
     lengths = {len(column.values) for column in columns}
@@ -54,15 +52,118 @@ def encode_labels(target: Attribute, labels: object) -> Codes:
     return encode_column(target, as_any_column(target.name, labels))
 
 
+def encode_column(attribute: Attribute, column: Column) -> Codes:
+    """Return the codes of a column, shape (N,).
+
+    Raises DomainError if a value is missing, unknown or outside and the attribute has no code for
+    it.
+    """
+    codes = (
+        find_bins(attribute, column) if attribute.is_numeric else find_categories(attribute, column)
+    )
+    if column.missing is not None:
+        codes[column.missing] = ABSENT
+    if codes.size == 0 or codes.min() >= 0:
+        return codes
+    absent, unlisted = codes == ABSENT, codes == UNLISTED
+    if attribute.missing_code is not None:
+        codes[absent] = attribute.missing_code
+    elif absent.any():
+        raise DomainError(
+            f"Column {shown(attribute.name)} has missing values. Drop or fill them, or declare the "
+            "attribute with missing='category'."
+        )
+    if attribute.other_code is not None:
+        codes[unlisted] = attribute.other_code
+    elif unlisted.any():
+        raise unlisted_values(attribute, column, unlisted)
+    return codes
+
+
+def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
+    """Return the error of values that have no code: what was expected, and what to do."""
+    picked = column.values[unlisted].tolist()
+    if column.levels is not None:
+        picked = [column.levels[i] for i in picked]
+    where = f"Column {shown(attribute.name)} ({column.source}) holds values"
+    if attribute.edges is not None:
+        low, high = attribute.edges[0], attribute.edges[-1]
+        return DomainError(
+            f"{where} outside [{low!r}, {high!r}]. Widen the public edges, clip the values, or "
+            f"declare outside='open'. {SEE_VALUES}",
+            values=picked,
+        )
+    expected = name_some(cast(Sequence[Scalar], attribute.categories))
+    return DomainError(
+        f"{where} that are not in the categories {expected}. Strings, numbers and booleans differ: "
+        f"convert the column, add the category, or declare unknown='other'. {SEE_VALUES}",
+        values=picked,
+    )
+
+
+def find_bins(attribute: Attribute, column: Column) -> Codes:
+    """Find the bin of every value by counting the edges at or below it."""
+    values = numbers(attribute, column)
+    edges = np.asarray(attribute.edges, dtype=np.float64)
+    inner = edges if attribute.outside == "open" else edges[1:-1]
+    if len(inner) <= FEW_EDGES:
+        below = np.zeros(len(values), dtype=np.int8)
+        for edge in inner:
+            below += values >= edge
+        codes = below.astype(np.int32)
+    else:
+        codes = np.searchsorted(inner, values, side="right").astype(np.int32)
+    if attribute.outside == "error":
+        codes[~((values >= edges[0]) & (values <= edges[-1]))] = UNLISTED
+    if values.dtype.kind == "f":
+        codes[np.isnan(values)] = ABSENT
+    return codes
+
+
+def numbers(attribute: Attribute, column: Column) -> Values:
+    """Return the values as numbers; refuse text and booleans."""
+    if column.levels is None and column.values.dtype.kind in "iuf":
+        return column.values
+    if column.levels is None and column.values.dtype == object:
+        return floats_of_objects(attribute, column.values)
+    if column.levels == ():  # a column of nulls has no type to complain about
+        return np.full(len(column.values), np.nan)
+    raise not_numbers(attribute, column.source, column.levels or column.values[:5].tolist())
+
+
+def not_numbers(attribute: Attribute, source: str, values: Sequence[object]) -> DomainError:
+    """Say that a numeric attribute met something else."""
+    return DomainError(
+        f"Column {shown(attribute.name)} ({source}) holds values where numbers are expected (edges "
+        f"{name_some(attribute.edges or ())}) that are none. Convert the column to numbers. "
+        f"{SEE_VALUES}",
+        values=values,
+    )
+
+
+def floats_of_objects(attribute: Attribute, values: Values) -> Values:
+    """Convert objects to floats, missing ones to NaN."""
+    listed = values.tolist()
+    kinds = set(map(type, listed))
+    wrong = {kind for kind in kinds if issubclass(kind, str | bytes | bool | np.bool_)}
+    if not wrong:
+        try:
+            floats = np.array([np.nan if is_missing(v) else v for v in listed], dtype=np.float64)
+            if floats.ndim == 1:  # it is not for lists of one length
+                return floats
+        except (TypeError, ValueError, OverflowError):  # whose texts quote values
+            pass
+        wrong = kinds - {int, float} or kinds
+    raise not_numbers(attribute, "object", [v for v in listed if type(v) in wrong])
+
+
 def decode_records(
     attributes: Sequence[Attribute], codes: ArrayLike, numeric: str, native: Any
 ) -> Any:
     """Return what codes of shape (N, d) stand for: a dict of columns, or a frame of a library.
 
-    Raises
-    ------
-    DomainError
-        If the codes are not integers of this shape, each among its attribute's codes.
+    Raises DomainError if the codes are not integers of this shape, each among its attribute's
+    codes.
     """
     sizes = tuple(attribute.size for attribute in attributes)
     names = tuple(attribute.name for attribute in attributes)
@@ -77,8 +178,64 @@ def decode_records(
     return nw.from_dict(lists, backend=native).to_native()
 
 
-def decode_labels(target: Attribute, codes: ArrayLike) -> NDArray[Any]:
+def decode_labels(target: Attribute, codes: ArrayLike) -> Values:
     """Return the class of every class code, shape (N,)."""
     column = np.asarray(codes).reshape(-1, 1)
     checked = checked_codes(column, [target.size], [target.name])
     return np.asarray(value_array(target.labels)[checked[:, 0]])
+
+
+def checked_codes(codes: ArrayLike, sizes: Sequence[int], names: Sequence[str]) -> Values:
+    """Return codes as an integer array (N, d) with every entry in ``0 .. size-1``."""
+    array = np.asarray(codes)
+    if array.ndim != 2 or array.shape[1] != len(sizes):
+        raise DomainError(
+            f"codes of {array.ndim} dimensions or of the wrong width; expected (records, "
+            f"{len(sizes)})."
+        )
+    if array.dtype.kind not in "iu":
+        raise DomainError(f"codes of type {array.dtype}; expected integers.")
+    for i, size in enumerate(sizes):
+        wrong = (array[:, i] < 0) | (array[:, i] >= size)
+        if wrong.any():
+            raise DomainError(
+                f"codes of {shown(names[i])} are out of range; expected 0 .. {size - 1}.",
+                values=array[wrong, i].tolist(),
+            )
+    return array
+
+
+def decode_column(attribute: Attribute, codes: Values, numeric: str) -> Values:
+    """Return what the codes of one attribute stand for, shape (N,)."""
+    if numeric not in ("interval", "midpoint"):
+        raise DomainError(f"numeric={numeric!r}; expected 'interval' or 'midpoint'.")
+    if attribute.is_numeric and numeric == "midpoint":
+        middles = np.append(midpoints(attribute), np.nan)  # the appended one is the missing code
+        return np.asarray(middles[codes])
+    if isinstance(attribute.categories, range) and attribute.size == attribute.n_known:
+        integers: Longs = codes.astype(np.int64) + attribute.categories.start
+        return integers
+    values: list[object] = list(attribute.labels)
+    if attribute.missing_code is not None:
+        values[-1] = None
+    return np.asarray(value_array(values)[codes])
+
+
+def midpoints(attribute: Attribute) -> Array:
+    """Return a number inside every bin: its middle; an open bin counts as wide as its neighbour."""
+    edges = np.asarray(attribute.edges, dtype=np.float64)
+    bins = np.array(attribute.bins)
+    widths = np.diff(edges) if len(edges) > 1 else np.ones(1)
+    low = np.where(bins[:, 0] == -inf, edges[0] - widths[0], bins[:, 0])
+    high = np.where(bins[:, 1] == inf, edges[-1] + widths[-1], bins[:, 1])
+    return low + (high - low) / 2
+
+
+def value_array(values: Sequence[object]) -> Values:
+    """Return values as an array of their own type; mixed ones stay objects."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, float, bool}:
+        return np.array(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

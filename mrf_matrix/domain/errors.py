@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
 
 from mrf_matrix.base.shown import shown
 
@@ -34,9 +33,9 @@ class DomainError(ValueError):
     False ('x',)
     """
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
-    def __init__(self, message: str, *, values: Iterable[Any] = ()) -> None:
+    def __init__(self, message: str, *, values: Iterable[object] = ()) -> None:
         super().__init__(message)
         self.values = few_values(values)
 
@@ -48,7 +47,7 @@ class PrivacyLeakWarning(UserWarning):
     """Something public was taken from private records, so no privacy guarantee holds."""
 
 
-def few_values(values: Iterable[Any]) -> tuple[Any, ...]:
+def few_values(values: Iterable[object]) -> tuple[object, ...]:
     """Return the first few distinct values, in their order."""
     listed = list(values)
     try:

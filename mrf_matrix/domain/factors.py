@@ -9,9 +9,10 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
-Factors = tuple[NDArray[Any], tuple[Any, ...]]
+from mrf_matrix.base.arrays import Values
+
+Factors = tuple[Values, tuple[object, ...]]
 
 
 def factorise(series: "nw.Series[Any]") -> Factors | None:

@@ -1,14 +1,14 @@
 """A domain taken from records: for non-private work only."""
 
 import warnings
-from typing import Any
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns, rows_as_array
+from mrf_matrix.domain.columns import Column, as_any_column, as_frame, as_table, read_columns
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
 from mrf_matrix.domain.matching import is_missing
 
@@ -21,24 +21,7 @@ REMEDY = (
 def attributes_from_data(
     records: object, labels: object = None, max_bins: int = 8, max_categories: int = 64
 ) -> tuple[list[Attribute], Attribute | None]:
-    """Return attributes and target that fit given records, and warn that this is not private.
-
-    Parameters
-    ----------
-    records : frame, mapping or array
-        As for :meth:`Domain.encode`.
-    labels : array, series or list, optional
-        Classes; their distinct values become the target's categories.
-    max_bins : int
-        Quantile bins of a numeric column with more distinct values than this.
-    max_categories : int
-        Most distinct values of a column of text.
-
-    Raises
-    ------
-    DomainError
-        If a column is empty or has more categories than allowed.
-    """
+    """Return attributes and target that fit given records, and warn; see `Domain.from_data`."""
     for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise DomainError(f"{option}={shown(value)}; expected a positive integer.")
@@ -52,7 +35,7 @@ def attributes_from_data(
     return attributes, Attribute(name, categories=classes)
 
 
-def column_names(records: Any) -> list[str]:
+def column_names(records: object) -> list[str]:
     """Return the column names of records; arrays get ``x0, x1, ...``."""
     if isinstance(records, dict):
         return list(records)
@@ -63,10 +46,10 @@ def column_names(records: Any) -> list[str]:
     frame = as_frame(records)
     if frame is not None:
         return list(frame.columns)
-    return column_names(rows_as_array(records))
+    return column_names(as_table(records))
 
 
-def distinct_values(column: Column) -> list[Any]:
+def distinct_values(column: Column) -> list[object]:
     """Return the distinct values that are not missing, sorted by type and value."""
     present = column.values if column.missing is None else column.values[~column.missing]
     if column.levels is not None:
@@ -94,7 +77,7 @@ def attribute_from_column(column: Column, max_bins: int, max_categories: int) ->
     values = distinct_values(column)
     if not values:
         raise DomainError(f"Column {shown(column.name)} has no values to take a domain from.")
-    missing: Any = "category" if has_missing(column) else "error"
+    missing: Literal["category", "error"] = "category" if has_missing(column) else "error"
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         edges = inner_edges(column, values, max_bins)
         return Attribute(column.name, edges=edges, outside="open", missing=missing)
@@ -106,12 +89,12 @@ def attribute_from_column(column: Column, max_bins: int, max_categories: int) ->
     return Attribute(column.name, categories=values, missing=missing)
 
 
-def inner_edges(column: Column, distinct: list[Any], max_bins: int) -> list[float]:
+def inner_edges(column: Column, distinct: list[object], max_bins: int) -> list[float]:
     """Return edges between the values where there are few, else the inner quantiles.
 
     Outer bins are open, so that numbers seen later have a code.
     """
-    few: NDArray[np.float64] = np.asarray(distinct, dtype=np.float64)
+    few: Array = np.asarray(distinct, dtype=np.float64)
     few = few[np.isfinite(few)]
     if not len(few):
         raise DomainError(
@@ -126,6 +109,6 @@ def inner_edges(column: Column, distinct: list[Any], max_bins: int) -> list[floa
     return [float(edge) for edge in np.unique(quantiles)]
 
 
-def present_values(column: Column) -> NDArray[Any]:
+def present_values(column: Column) -> Values:
     """Return the entries that are not null."""
     return column.values if column.missing is None else column.values[~column.missing]

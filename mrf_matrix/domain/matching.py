@@ -1,16 +1,15 @@
 """Values of a column among the categories of an attribute, by the cheapest exact route."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Values, Words
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar, match_key
-from mrf_matrix.domain.columns import Column, Values
+from mrf_matrix.domain.columns import Column
 from mrf_matrix.domain.errors import DomainError, name_some
 
 UNLISTED, ABSENT = -1, -2  # marks of a value that has no code yet
@@ -51,7 +50,7 @@ def find_categories(attribute: Attribute, column: Column) -> Codes:
         ) from None
 
 
-class CodeTable(dict[Any, int]):
+class CodeTable(dict[object, int]):
     """Codes of known values; anything else is unlisted."""
 
     def __missing__(self, key: object) -> int:
@@ -59,7 +58,7 @@ class CodeTable(dict[Any, int]):
         return UNLISTED
 
 
-def plainly_comparable(categories: Sequence[Scalar], values: Sequence[Any]) -> bool:
+def plainly_comparable(categories: Sequence[Scalar], values: Sequence[object]) -> bool:
     """Whether Python's own equality is right: it is not where True and 1 can meet."""
     if all(isinstance(value, str) for value in categories):
         return True
@@ -67,21 +66,23 @@ def plainly_comparable(categories: Sequence[Scalar], values: Sequence[Any]) -> b
     return booleans.isdisjoint(map(type, categories)) and booleans.isdisjoint(map(type, values))
 
 
-def match_objects(categories: Sequence[Scalar], values: Sequence[Any]) -> Codes:
+def match_objects(categories: Sequence[Scalar], values: Sequence[object]) -> Codes:
     """Look objects up in a dictionary."""
     if plainly_comparable(categories, values):
         table = CodeTable({value: code for code, value in enumerate(categories)})
         codes = np.fromiter(map(table.__getitem__, values), np.int32, len(values))
     else:
         keyed = CodeTable({match_key(value): code for code, value in enumerate(categories)})
-        codes = np.fromiter((keyed[key_of(value)] for value in values), np.int32, len(values))
+        codes = np.fromiter(
+            (keyed[key_of(cast(Scalar, value))] for value in values), np.int32, len(values)
+        )
     for row in np.flatnonzero(codes < 0).tolist():
         if is_missing(values[row]):
             codes[row] = ABSENT
     return codes
 
 
-def key_of(value: Any) -> tuple[str, Any]:
+def key_of(value: Scalar | np.bool_) -> tuple[str, object]:
     """Return the matching key of a value from records."""
     return match_key(bool(value) if isinstance(value, np.bool_) else value)
 
@@ -158,7 +159,7 @@ def match_text(categories: Sequence[Scalar], values: Values) -> Codes:
     return np.where(known[order][found] == values, codes[found], np.int32(UNLISTED))
 
 
-def character_hash(texts: Values, width: int) -> NDArray[np.uint64]:
+def character_hash(texts: Values, width: int) -> Words:
     """Hash fixed-width text by a polynomial in its characters, modulo 2**64."""
     characters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), width)
     result = np.zeros(len(texts), dtype=np.uint64)

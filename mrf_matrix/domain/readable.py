@@ -1,9 +1,9 @@
 """A domain for people: its cells counted in words a reader can take in, and an HTML table."""
 
 from collections.abc import Sequence
-from html import escape
 from math import floor, log10
 
+from mrf_matrix.base.display import html_table
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import SHOWN
 
@@ -33,24 +33,16 @@ def readable_count(n: int) -> str:
 def domain_html(attributes: Sequence[Attribute], target: Attribute | None, size: int) -> str:
     """Return a domain as an HTML table: its attributes, their number of codes, first labels."""
     rows = [attribute_row(attribute) for attribute in attributes[:MOST_ROWS]]
-    hidden = len(attributes) - len(rows)
-    if hidden:
-        rows.append(f"<tr><td colspan=3>{hidden} more</td></tr>")
+    if len(attributes) > len(rows):
+        rows.append((f"{len(attributes) - len(rows)} more", "", ""))
     if target is not None:
         rows.append(attribute_row(target, " (target)"))
-    cells = readable_count(size)
-    return (
-        f"<table><caption>{len(attributes)} attributes, {cells} cells</caption>"
-        "<thead><tr><th>attribute</th><th>codes</th><th>labels</th></tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    )
+    caption = f"{len(attributes)} attributes, {readable_count(size)} cells"
+    return html_table(caption, rows, ("attribute", "codes", "labels"))
 
 
-def attribute_row(attribute: Attribute, note: str = "") -> str:
-    """Return one attribute as a table row."""
+def attribute_row(attribute: Attribute, note: str = "") -> tuple[str, str, str]:
+    """Return an attribute's name, number of codes and first labels."""
     shown = [str(label) for label in attribute.labels[: 2 * SHOWN]]
     text = " · ".join(shown) + (" · ..." if attribute.size > len(shown) else "")
-    return (
-        f"<tr><td>{escape(attribute.name)}{note}</td><td>{attribute.size}</td>"
-        f"<td>{escape(text)}</td></tr>"
-    )
+    return f"{attribute.name}{note}", str(attribute.size), text

@@ -3,9 +3,4 @@
 from mrf_matrix.error.expected_error import ExpectedError, direct_error, expected_error
 from mrf_matrix.error.release_budget import smallest_release_budget
 
-__all__ = [
-    "ExpectedError",
-    "direct_error",
-    "expected_error",
-    "smallest_release_budget",
-]
+__all__ = ["ExpectedError", "direct_error", "expected_error", "smallest_release_budget"]

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
 from strategies.operators import (
     Grouping,
@@ -20,8 +21,6 @@ from strategies.operators import (
 from strategies.operators.base.qr import triangular
 from strategies.operators.base.recovery import coordinates, estimate, is_explicit
 
-Array = NDArray[np.float64]
-
 UNIT_ENTRIES = 2**22
 """Entries of the unit answers that are estimated from at a time."""
 
@@ -31,13 +30,8 @@ def answer_coefficients(
 ) -> Array | None:
     """Return rows of ``W Ã⁺``: the weight of every noise draw in an answer.
 
-    Parameters
-    ----------
-    workload : Operator of shape (q, n)
-    matrix : Operator of shape (m, n)
-        What answers are recovered with, see `RoundedStrategy.recovery`.
-    rows : ndarray of int, shape (r,)
-        Which answers.
+    `workload` (q, n); `matrix` (m, n): what answers are recovered with, see
+    `RoundedStrategy.recovery`; `rows` (r,): which answers.
 
     Returns
     -------

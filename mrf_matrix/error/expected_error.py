@@ -6,22 +6,20 @@ integers that will be measured, and v the exact variance of the discrete noise.
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from numbers import Integral
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.mechanisms import Mechanism, NoiseLaw, as_budget, calibrate
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.mechanism import OfMechanism
 from strategies import Strategy
 from strategies.operators import Gram, as_operator
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedError:
+class ExpectedError(OfMechanism):
     """Expected squared error of a workload's answers, known without data.
 
     Attributes
@@ -40,26 +38,6 @@ class ExpectedError:
     n_classes: int
     square: float
     row_squares: Array | None
-
-    @property
-    def budget(self) -> PureDP | ZCDP:
-        """The budget that would be spent."""
-        return self.mechanism.budget
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation."""
-        return self.mechanism.neighboring
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one record moves what is measured, in the units of the selected strategy."""
-        return self.mechanism.sensitivity
-
-    @property
-    def noise_scale(self) -> Fraction:
-        """Scale of each noise draw, in units of the integer answers."""
-        return self.mechanism.law.scale
 
     @property
     def noise_variance(self) -> float:
@@ -150,10 +128,6 @@ def expected_error(
     law : subclass of NoiseLaw, optional
         Noise of your own, see `calibrate`.
 
-    Returns
-    -------
-    ExpectedError
-
     Raises
     ------
     RowSpaceError
@@ -171,7 +145,7 @@ add_remove neighbours, discrete Laplace noise of scale 1)
     3
     """
     budget = as_budget(epsilon=epsilon, rho=rho)
-    classes = _checked_classes(n_classes)
+    classes = whole_number("n_classes", n_classes)
     mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
     if workload is not None:
         queries = as_operator(workload, "workload")
@@ -210,14 +184,8 @@ def direct_error(
     >>> round(direct_error(np.ones((3, 2)), epsilon=1.0).rms_per_row, 4)  # noise of scale 3
     4.2231
     """
-    classes = _checked_classes(n_classes)
+    classes = whole_number("n_classes", n_classes)
     budget = as_budget(epsilon=epsilon, rho=rho)
     mechanism = calibrate(matrix, budget, neighboring=neighboring)
     rows = np.full(mechanism.rounded.matrix.shape[0], 1 / float(mechanism.rounded.scale) ** 2)
     return ExpectedError(mechanism, classes, float(rows.sum()), rows)
-
-
-def _checked_classes(n_classes: object) -> int:
-    if isinstance(n_classes, bool) or not isinstance(n_classes, Integral) or n_classes < 1:
-        raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")
-    return int(n_classes)

@@ -24,12 +24,10 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.error.normal_flips import edgeworth_tail
 from mrf_matrix.mechanisms import NoiseLaw
-
-Array = NDArray[np.float64]
 
 GRID = 4096
 """Points of the grid where the exact lattice is not needed, or does not fit."""
@@ -64,19 +62,12 @@ REACH = 24.0
 
 @dataclass(frozen=True, eq=False)
 class NoiseTerm:
-    """Coefficients and the law of the draws that they weigh.
-
-    Attributes
-    ----------
-    weights : ndarray
-        Distinct absolute coefficients, positive.
-    repeats : ndarray
-        How often each occurs.
-    law : NoiseLaw
-    """
+    """Coefficients and the law of the draws that they weigh."""
 
     weights: Array
+    """Distinct absolute coefficients, positive."""
     repeats: Array
+    """How often each occurs."""
     law: NoiseLaw
 
     @classmethod
@@ -112,12 +103,8 @@ class NoiseTerm:
     def heavy(self, largest: float, fourth: float) -> "NoiseTerm":
         """Return the draws that cannot be taken as normal: all but a share of light ones.
 
-        Parameters
-        ----------
-        largest : float
-            No draw of a larger coefficient is light.
-        fourth : float
-            Fourth cumulant that the light draws may have together.
+        `largest`: no draw of a larger coefficient is light; `fourth`: fourth cumulant that the
+        light draws may have together.
         """
         cumulants = self.law.fourth_cumulant * np.cumsum(self.repeats * self.weights**4)
         keep = (np.abs(cumulants) > fourth) | (self.weights > largest)
@@ -152,12 +139,8 @@ class NoiseSum:
     def flip_probability(self, margin: float, rivals: int = 1) -> float:
         """Return the probability that the leading class loses its label.
 
-        Parameters
-        ----------
-        margin : float
-            By how much it is ahead of each rival; 0 for a tie, which is broken uniformly.
-        rivals : int, default=1
-            Number of other classes, all behind by the margin.
+        `margin`: by how much it is ahead of each rival; 0 for a tie, which is broken uniformly;
+        `rivals`: number of other classes, all behind by the margin.
         """
         return float(self.flip_probabilities([margin], rivals)[0])
 

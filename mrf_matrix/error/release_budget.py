@@ -7,12 +7,12 @@ found by bisection and rounded up, so that the targets hold for what is really r
 
 from fractions import Fraction
 from math import ceil, floor, log10
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from mrf_matrix.error.expected_error import ExpectedError, expected_error
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.error.expected_error import expected_error
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
 DIGITS = 6
@@ -20,9 +20,9 @@ DIGITS = 6
 
 
 def smallest_release_budget(
-    strategy: Any,
-    workload: Any,
-    targets: Any,
+    strategy: object,
+    workload: object,
+    targets: ArrayLike,
     *,
     norm: str = "l1",
     neighboring: str = "add_remove",
@@ -59,14 +59,13 @@ def smallest_release_budget(
     """
     if norm not in ("l1", "l2"):
         raise ValueError(f"norm={norm!r}: expected 'l1' (epsilon) or 'l2' (rho).")
-    name = "epsilon" if norm == "l1" else "rho"
-    first: Any = {name: 1}
-    error = expected_error(strategy, workload, neighboring=neighboring, **first)
+    kind = PureDP if norm == "l1" else ZCDP
+    name = kind.parameter
+    error = expected_error(strategy, workload, neighboring=neighboring, **{name: 1})  # type: ignore[arg-type]
     limits = checked_targets(targets, len(error.row_rms))
 
     def holds(amount: Fraction) -> bool:
-        repriced: Any = {name: amount}
-        return meets(error.at(**repriced), limits)
+        return bool((error.at(**{name: amount}).row_rms <= limits).all())
 
     low = high = 1.0
     while not holds(Fraction(high)):
@@ -76,13 +75,7 @@ def smallest_release_budget(
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(Fraction(middle)) else (middle, high)
-    amount = rounded_up(high)
-    return PureDP(amount) if norm == "l1" else ZCDP(amount)
-
-
-def meets(error: ExpectedError, limits: NDArray[np.float64]) -> bool:
-    """Tell whether every row's expected error is within its limit."""
-    return bool((error.row_rms <= limits).all())
+    return kind(rounded_up(high))
 
 
 def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
@@ -97,7 +90,7 @@ def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
     return ceil(Fraction(value) / unit) * unit
 
 
-def checked_targets(targets: Any, rows: int) -> NDArray[np.float64]:
+def checked_targets(targets: ArrayLike, rows: int) -> Array:
     """Return a positive target for every row, or refuse by name."""
     limits = np.asarray(targets, dtype=np.float64)
     if limits.ndim == 0:

@@ -42,10 +42,7 @@ HARD_SQUARED = {
 def with_hard_votes(mechanism: Mechanism) -> Mechanism:
     """Return the mechanism with the noise that a table of hard votes needs.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Calibrated to a table of counts.
+    `mechanism`: calibrated to a table of counts.
     """
     squared = HARD_SQUARED[mechanism.neighboring, mechanism.rounded.norm]
     return mechanism.with_factor(squared)
@@ -54,12 +51,8 @@ def with_hard_votes(mechanism: Mechanism) -> Mechanism:
 def one_query_at_a_time(mechanism: Mechanism, *, hard: bool) -> Mechanism:
     """Return the mechanism with the noise of one release a query, composed sequentially.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Of the 0/1 workload over leaves itself, one row a query.
-    hard : bool
-        Whether the table holds hard votes.
+    `mechanism`: of the 0/1 workload over leaves itself, one row a query; `hard`: whether the table
+    holds hard votes.
     """
     rounded = replace(mechanism.rounded, column_sum=mechanism.rounded.matrix.shape[0])
     squared = mechanism.squared_factor

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         DenilForestClassifier as DenilForestClassifier,
     )
     from mrf_matrix.estimators.grown.named_forests import (
+        ObliqueForestClassifier as ObliqueForestClassifier,
+    )
+    from mrf_matrix.estimators.grown.named_forests import (
         PureForestClassifier as PureForestClassifier,
     )
     from mrf_matrix.estimators.grown.named_forests import (
@@ -83,6 +86,7 @@ __getattr__, __dir__, __all__ = front_door(
             "BreimanForestClassifier",
             "ComparisonForestClassifier",
             "DenilForestClassifier",
+            "ObliqueForestClassifier",
             "PureForestClassifier",
             "SimplifiedBreimanForestClassifier",
         ),

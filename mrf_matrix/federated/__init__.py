@@ -4,39 +4,50 @@ Each party adds a share of the noise to its own exact answers and sends the sum 
 server opens nothing but the total, which is a `Release` like any other. See docs/federated.md.
 """
 
-from mrf_matrix.federated.coarse import CoarseStrategyError
-from mrf_matrix.federated.contribution import CapacityError, Contribution, contribution
-from mrf_matrix.federated.design import FederatedDesign, federate
-from mrf_matrix.federated.message_bytes import RoundBytes, message_bytes
-from mrf_matrix.federated.messages import (
-    AlteredMessageError,
-    BelowThresholdError,
-    Message,
-    OutOfOrderError,
-    ProtocolError,
-    ReplayedMessageError,
-)
-from mrf_matrix.federated.network import Network
-from mrf_matrix.federated.opening import release_of, session_of
-from mrf_matrix.federated.session import Session
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AlteredMessageError",
-    "BelowThresholdError",
-    "CapacityError",
-    "CoarseStrategyError",
-    "Contribution",
-    "FederatedDesign",
-    "Message",
-    "Network",
-    "OutOfOrderError",
-    "ProtocolError",
-    "ReplayedMessageError",
-    "RoundBytes",
-    "Session",
-    "contribution",
-    "federate",
-    "message_bytes",
-    "release_of",
-    "session_of",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.federated.network import Network as Network
+    from mrf_matrix.federated.noisy_answers import CapacityError as CapacityError
+    from mrf_matrix.federated.noisy_answers import Contribution as Contribution
+    from mrf_matrix.federated.noisy_answers import contribution as contribution
+    from mrf_matrix.federated.opening import release_of as release_of
+    from mrf_matrix.federated.opening import session_of as session_of
+    from mrf_matrix.federated.runner import Federation as Federation
+    from mrf_matrix.federated.runner import run_federation as run_federation
+    from mrf_matrix.federated.shares.coarse import CoarseStrategyError as CoarseStrategyError
+    from mrf_matrix.federated.shares.design import FederatedDesign as FederatedDesign
+    from mrf_matrix.federated.shares.design import federate as federate
+    from mrf_matrix.federated.sums.message_bytes import RoundBytes as RoundBytes
+    from mrf_matrix.federated.sums.message_bytes import message_bytes as message_bytes
+    from mrf_matrix.federated.sums.messages import AlteredMessageError as AlteredMessageError
+    from mrf_matrix.federated.sums.messages import BelowThresholdError as BelowThresholdError
+    from mrf_matrix.federated.sums.messages import Message as Message
+    from mrf_matrix.federated.sums.messages import OutOfOrderError as OutOfOrderError
+    from mrf_matrix.federated.sums.messages import ProtocolError as ProtocolError
+    from mrf_matrix.federated.sums.messages import ReplayedMessageError as ReplayedMessageError
+    from mrf_matrix.federated.sums.session import Session as Session
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "noisy_answers": ("CapacityError", "Contribution", "contribution"),
+        "network": ("Network",),
+        "opening": ("release_of", "session_of"),
+        "runner": ("Federation", "run_federation"),
+        "shares.coarse": ("CoarseStrategyError",),
+        "shares.design": ("FederatedDesign", "federate"),
+        "sums.message_bytes": ("RoundBytes", "message_bytes"),
+        "sums.messages": (
+            "AlteredMessageError",
+            "BelowThresholdError",
+            "Message",
+            "OutOfOrderError",
+            "ProtocolError",
+            "ReplayedMessageError",
+        ),
+        "sums.session": ("Session",),
+    },
+)

@@ -7,21 +7,30 @@ rounds. Whoever fails to answer in time, or answers with an error, counts as van
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
-from mrf_matrix.federated.contribution import contribution
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import ROUNDS, Message, ProtocolError
-from mrf_matrix.federated.opening import release_of
-from mrf_matrix.federated.party import PartyState, check_request, party_step, supplied
-from mrf_matrix.federated.party_record import packed_state, unpacked_state
-from mrf_matrix.federated.server import ServerState, opened_sum, server_next, server_receive
-from mrf_matrix.federated.session import Session
-from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, Release
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
+from mrf_matrix.federated.opening import excess_session, release_of
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import (
+    ROUNDS,
+    BelowThresholdError,
+    Message,
+    ProtocolError,
+)
+from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
+from mrf_matrix.federated.sums.session import Session
+from mrf_matrix.mechanisms import PrivacyLedger, Release
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from flwr.app import ConfigRecord, Context
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 
@@ -29,28 +38,9 @@ NAME = "secure_sum"
 RECORD = "message"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LocalParty:
-    """What one party has on its own machine, and never sends.
-
-    Attributes
-    ----------
-    number : int
-        Its place among the identities of the session.
-    identity : Ed25519PrivateKey
-    counts : CellCounts
-        Of its records.
-    ledger : PrivacyLedger or None
-        Best one of a file, `PrivacyLedger.open`: it is charged before the masked vector leaves.
-    """
-
-    number: int
-    identity: "Ed25519PrivateKey"
-    counts: CellCounts
-    ledger: PrivacyLedger | None = None
-
-
-def client_app(design: FederatedDesign, session: Session, load: Callable[[Any], LocalParty]) -> Any:
+def client_app(
+    design: FederatedDesign, session: Session, load: "Callable[[Context], LocalParty]"
+) -> "ClientApp":
     """Return the ClientApp of a party.
 
     Parameters
@@ -65,7 +55,7 @@ def client_app(design: FederatedDesign, session: Session, load: Callable[[Any], 
     Raises
     ------
     ProtocolError
-        If the session is of another design, or the design wants a second sum.
+        If the session is of another design.
     """
     from flwr.app import ConfigRecord, RecordDict
     from flwr.app import Message as Envelope
@@ -74,25 +64,15 @@ def client_app(design: FederatedDesign, session: Session, load: Callable[[Any], 
     _check(design, session)
     app = ClientApp()
 
-    def number(message: object, context: object) -> Any:
+    def number(message: Envelope, context: "Context") -> Envelope:
         record = ConfigRecord({"number": load(context).number})
         return Envelope(RecordDict({RECORD: record}), reply_to=message)
 
-    def step(message: Any, context: Any) -> Any:
-        local, request = load(context), _message_of(message.content[RECORD])
-        place = session.digest.hex()
-        kept = context.state.get(place)
-        state = (
-            PartyState(session, local.number, local.identity)
-            if kept is None
-            else unpacked_state(kept["state"], session, local.number, local.identity)
-        )
-        check_request(state, request)
-        if request.round == "masked":
-            made = contribution(design, local.counts, ledger=local.ledger, what=session.label)
-            state = supplied(state, made.values)
-        state, reply = party_step(state, request)
-        context.state[place] = ConfigRecord({"state": packed_state(state)})
+    def step(message: Envelope, context: "Context") -> Envelope:
+        request, place = _message_of(message.content[RECORD]), session.digest.hex()
+        kept = Kept(**context.state.get(place, {}))
+        kept, reply = party_answer(design, session, load(context), kept, request)
+        context.state[place] = ConfigRecord(dict(vars(kept)))
         return Envelope(RecordDict({RECORD: ConfigRecord(_fields(reply))}), reply_to=message)
 
     app.query(NAME)(number)
@@ -109,9 +89,9 @@ def server_app(
     *,
     ledger: PrivacyLedger | None = None,
     seconds: float = 600.0,
-    domain: object = None,
-) -> Any:
-    """Return the ServerApp: four rounds, then ``keep(release)``.
+    domain: PublicDomain | None = None,
+) -> "ServerApp":
+    """Return the ServerApp: four rounds, four more to take excess noise off, ``keep(release)``.
 
     Parameters
     ----------
@@ -135,33 +115,55 @@ def server_app(
     _check(design, session)
     app = ServerApp()
 
-    def main(grid: object, context: object) -> None:
+    def main(grid: "Grid", context: "Context") -> None:
         nodes = party_nodes(grid, session, seconds)
-        state = ServerState(session, load_identity())
-        for _ in ROUNDS:
-            state, asked = server_next(state)
-            if state.now == "masked" and ledger is not None:
-                mechanism = design.mechanism
-                ledger.charge(
-                    mechanism.budget, session.label, mechanism.neighboring, noise="shares"
-                )
-            for reply in exchange_messages(grid, nodes, asked, seconds):
-                try:
-                    state = server_receive(state, reply)
-                except ProtocolError as error:  # the party counts as vanished
-                    print(error)
-        total = opened_sum(state)
+        identity = load_identity()
+        charge = partial(_charge, design, session, ledger)
+        total, survivors = _summed(grid, nodes, ServerState(session, identity), seconds, charge)
+        excess: Longs | None = None
+        revealing: tuple[int, ...] = ()
+        if design.takes_off(len(survivors)):
+            second = ServerState(excess_session(session, survivors), identity)
+            with suppress(BelowThresholdError):  # then it stays in, and the law says so
+                excess, revealing = _summed(grid, nodes, second, seconds)
         keep(
             release_of(
-                design, total, tuple(sizes), contributors=len(state.survivors), domain=domain
+                design, total, tuple(sizes), contributors=len(survivors), excess=excess,
+                revealing=len(revealing), domain=domain,
             )
-        )
+        )  # fmt: skip
 
     app.main()(main)
     return app
 
 
-def party_nodes(grid: Any, session: Session, seconds: float) -> dict[int, int]:
+def _summed(
+    grid: "Grid",
+    nodes: Mapping[int, int],
+    state: ServerState,
+    seconds: float,
+    charge: Callable[[], None] = lambda: None,
+) -> tuple[Longs, tuple[int, ...]]:
+    """Run one secure sum; return it, and who is in it. Charged before vectors are asked for."""
+    for _ in ROUNDS:
+        state, asked = server_next(state)
+        if state.now == "masked":
+            charge()
+        for reply in exchange_messages(grid, nodes, asked, seconds):
+            try:
+                state = server_receive(state, reply)
+            except ProtocolError as error:  # the party counts as vanished
+                print(error)
+    return opened_sum(state), state.survivors
+
+
+def _charge(design: FederatedDesign, session: Session, ledger: PrivacyLedger | None) -> None:
+    if ledger is not None:
+        made = design.mechanism
+        ledger.charge(made.budget, session.label, made.neighboring, noise="shares")
+
+
+def party_nodes(grid: "Grid", session: Session, seconds: float) -> dict[int, int]:
     """Return which node is which party, once all have come or time is up."""
     from flwr.app import Message as Envelope
     from flwr.app import RecordDict
@@ -183,7 +185,7 @@ def party_nodes(grid: Any, session: Session, seconds: float) -> dict[int, int]:
 
 
 def exchange_messages(
-    grid: Any, nodes: Mapping[int, int], asked: Mapping[int, Message], seconds: float
+    grid: "Grid", nodes: Mapping[int, int], asked: Mapping[int, Message], seconds: float
 ) -> list[Message]:
     """Send one round's messages, and return the answers that came in time."""
     from flwr.app import ConfigRecord, RecordDict
@@ -208,16 +210,11 @@ def _check(design: FederatedDesign, session: Session) -> None:
             "session: it is of another design. Expected the strategy, budget, parties and classes "
             "that everyone agreed on."
         )
-    if design.removes_excess:
-        raise ProtocolError(
-            "design: the second sum that takes excess noise off runs in one process only. "
-            "Expected remove_excess=False."
-        )
 
 
-def _fields(message: Message) -> dict[str, Any]:
+def _fields(message: Message) -> dict[str, object]:
     return dict(vars(message))
 
 
-def _message_of(record: Mapping[str, Any]) -> Message:
+def _message_of(record: "ConfigRecord") -> Message:
     return Message(**{name: record[name] for name in Message.__dataclass_fields__})

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.federated.messages import ROUNDS
+from mrf_matrix.federated.sums.messages import ROUNDS
+
+RandomState = int | np.random.Generator | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Network:
 
     @classmethod
     def random(
-        cls, parties: int, rate: float, random_state: Any, mean_delay: float = 0.0
+        cls, parties: int, rate: float, random_state: RandomState, mean_delay: float = 0.0
     ) -> "Network":
         """Return a network where each party vanishes with a probability, in a random round.
 

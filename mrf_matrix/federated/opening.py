@@ -1,28 +1,28 @@
 """From an opened sum to a `Release`, like any other but for its law and on whom it rests."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.federated.contribution import noise_kind
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import ProtocolError
-from mrf_matrix.federated.session import Session
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.noisy_answers import noise_kind
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import ProtocolError
+from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import Provenance, Release
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 
 
 def release_of(
     design: FederatedDesign,
-    total: NDArray[np.int64],
+    total: Longs,
     sizes: Sequence[int],
     *,
     contributors: int,
-    excess: NDArray[np.int64] | None = None,
+    excess: Longs | None = None,
     revealing: int = 0,
     noise: str = "exact",
-    domain: Any = None,
+    domain: PublicDomain | None = None,
 ) -> Release:
     """Return the release of an opened sum.
 
@@ -109,9 +109,7 @@ def excess_session(session: Session, survivors: Sequence[int]) -> Session:
     )
 
 
-def revealed_sum(
-    design: FederatedDesign, layers: NDArray[np.int64], contributors: int
-) -> NDArray[np.int64]:
+def revealed_sum(design: FederatedDesign, layers: Longs, contributors: int) -> Longs:
     """Return the sum of a party's layers that are taken off when so many contributed."""
     part = design.revealed_layers(contributors)
     return np.asarray(layers[part.start - 1 :].sum(axis=0, dtype=np.int64))

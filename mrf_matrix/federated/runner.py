@@ -4,30 +4,31 @@ The protocol is the deployed one, keys, masks and signatures included. What is m
 and the mistrust: one process sees everything, so nothing here protects anybody.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from mrf_matrix.federated.contribution import Contribution, contribution, noise_kind
-from mrf_matrix.federated.design import FederatedDesign
-from mrf_matrix.federated.messages import (
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
+from mrf_matrix.federated.network import Network, RandomState
+from mrf_matrix.federated.noisy_answers import noise_kind
+from mrf_matrix.federated.opening import excess_session, release_of, session_of
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import (
     ROUNDS,
     BelowThresholdError,
     Message,
     ProtocolError,
     ReplayedMessageError,
 )
-from mrf_matrix.federated.network import Network
-from mrf_matrix.federated.opening import excess_session, release_of, revealed_sum, session_of
-from mrf_matrix.federated.party import PartyState, party_step, supplied
-from mrf_matrix.federated.server import ServerState, opened_sum, server_next, server_receive
-from mrf_matrix.federated.session import Session
-from mrf_matrix.mechanisms import CellCounts, PrivacyLedger, Release
+from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger, Release
+from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,56 +60,53 @@ class Federation:
 
 @dataclass(eq=False)
 class _Run:
-    """One sum under way: the states of all, and what was sent."""
+    """What all parties keep, and what was sent in the sum under way."""
 
-    server: ServerState
-    parties: dict[int, PartyState]
-    network: Network
+    answer: Callable[[int, Kept, Message], tuple[Kept, Message]]
+    kept: dict[int, Kept]
     up: dict[str, int] = field(default_factory=dict)
     down: dict[str, int] = field(default_factory=dict)
-    waiting: list[Message] = field(default_factory=list)
     late: int = 0
 
-    def round(self, stage: str) -> None:
-        """Play one round."""
-        self.collect(stage, self.ask())
-
-    def ask(self) -> dict[int, Message]:
-        """Close the round before, and return what is asked of whom; nothing is sent yet."""
-        self.server, asked = server_next(self.server)
-        return asked
-
-    def collect(self, stage: str, asked: Mapping[int, Message]) -> None:
-        """Have parties answer, and count their answers in."""
-        for message in self.waiting:  # answers of the round before come now, and are refused
-            try:
-                self.server = server_receive(self.server, message)
-            except ReplayedMessageError:
-                self.late += 1
-        self.waiting = []
-        for number, message in asked.items():
-            if not self.network.answers(number, stage):
-                continue
-            self.parties[number], reply = party_step(self.parties[number], message)
-            self.down[stage] = max(self.down.get(stage, 0), message.size)
-            self.up[stage] = max(self.up.get(stage, 0), reply.size)
-            if self.network.is_late(number, stage):
-                self.waiting.append(reply)
-            else:
-                self.server = server_receive(self.server, reply)
+    def summed(
+        self, server: ServerState, network: Network, charge: Callable[[], None] = lambda: None
+    ) -> tuple[Longs, tuple[int, ...]]:
+        """Run one secure sum; return it, and who is in it. Charged before vectors are sent."""
+        waiting: list[Message] = []
+        for stage in ROUNDS:
+            server, asked = server_next(server)
+            if stage == "masked":
+                charge()
+            for message in waiting:  # answers of the round before come now, and are refused
+                try:
+                    server = server_receive(server, message)
+                except ReplayedMessageError:
+                    self.late += 1
+            waiting = []
+            for number, message in asked.items():
+                if not network.answers(number, stage):
+                    continue
+                self.kept[number], reply = self.answer(number, self.kept[number], message)
+                self.down[stage] = max(self.down.get(stage, 0), message.size)
+                self.up[stage] = max(self.up.get(stage, 0), reply.size)
+                if network.is_late(number, stage):
+                    waiting.append(reply)
+                else:
+                    server = server_receive(server, reply)
+        return opened_sum(server), server.survivors
 
 
 def run_federation(
     design: FederatedDesign,
-    parts: Sequence[CellCounts],
+    parts: Sequence[CellCounts | LeafCounts],
     *,
     network: Network | None = None,
     noise: str = "exact",
-    random_state: Any = None,
+    random_state: RandomState = None,
     ledgers: Sequence[PrivacyLedger] | None = None,
     server_ledger: PrivacyLedger | None = None,
     label: str = "a federated release",
-    domain: Any = None,
+    domain: PublicDomain | None = None,
 ) -> Federation:
     """Run the whole protocol in this process, and return the release.
 
@@ -116,7 +114,7 @@ def run_federation(
     ----------
     design : FederatedDesign
         From `federate`.
-    parts : sequence of CellCounts
+    parts : sequence of CellCounts or LeafCounts
         Each party's records, over one domain.
     network : Network, optional
         Nobody vanishes by default.
@@ -157,37 +155,34 @@ def run_federation(
             f"parts has {len(parts)} tables: expected {design.quorum.parties}, one for each party."
         )
     net = network or Network()
-    keys = _new_identities(design.quorum.parties + 1)
+    keys = [Ed25519PrivateKey.generate() for _ in range(design.quorum.parties + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]
     session = session_of(design, f"{label} {uuid4().hex}", publics[:-1], publics[-1])
     generator = np.random.default_rng(random_state) if noise == "research" else None
-    run = _started(session, keys, net)
-    run.round("keys")
-    run.round("shares")
-    asked = run.ask()
-    if server_ledger is not None:
-        mechanism = design.mechanism
-        kind = noise_kind(design, noise)
-        server_ledger.charge(mechanism.budget, label, mechanism.neighboring, noise=kind)
-    kept: dict[int, NDArray[np.int64]] = {}
-    for number in asked:
-        if net.answers(number, "masked"):
-            ledger = None if ledgers is None else ledgers[number]
-            made: Contribution = contribution(
-                design,
-                parts[number],
-                ledger=ledger,
-                what=label,
-                noise=noise,
-                generator=generator,
-            )
-            run.parties[number] = supplied(run.parties[number], made.values)
-            kept[number] = made.layers
-    run.collect("masked", asked)
-    run.round("unmask")
-    total = opened_sum(run.server)
-    survivors = run.server.survivors
-    excess, revealing = _excess(design, session, keys, net, survivors, kept)
+    held: Sequence[PrivacyLedger | None] = ledgers or [None] * len(parts)
+    local = [
+        LocalParty(number, keys[number], *each)
+        for number, each in enumerate(zip(parts, held, strict=True))
+    ]
+
+    def answer(number: int, kept: Kept, message: Message) -> tuple[Kept, Message]:
+        return party_answer(design, session, local[number], kept, message, generator)
+
+    def charge() -> None:
+        if server_ledger is not None:
+            made, kind = design.mechanism, noise_kind(design, noise)
+            server_ledger.charge(made.budget, label, made.neighboring, noise=kind)
+
+    run = _Run(answer, dict.fromkeys(session.members, Kept()))
+    total, survivors = run.summed(ServerState(session, keys[-1]), net, charge)
+    up, down = dict(run.up), dict(run.down)
+    excess: Longs | None = None
+    revealing: tuple[int, ...] = ()
+    if design.takes_off(len(survivors)):
+        gone = {number: "keys" for number in survivors if not net.answers(number, "excess")}
+        second = ServerState(excess_session(session, survivors), keys[-1])
+        with suppress(BelowThresholdError):  # then it stays in, and the law says so
+            excess, revealing = run.summed(second, replace(net, absent=gone))
     release = release_of(
         design,
         total,
@@ -199,41 +194,4 @@ def run_federation(
         domain=domain,
     )
     seconds = perf_counter() - started
-    return Federation(release, survivors, revealing, run.up, run.down, run.late, seconds)
-
-
-def _excess(
-    design: FederatedDesign,
-    session: Session,
-    keys: Sequence[Any],
-    network: Network,
-    survivors: tuple[int, ...],
-    kept: Mapping[int, NDArray[np.int64]],
-) -> tuple[NDArray[np.int64] | None, tuple[int, ...]]:
-    """Run the second sum, of noise that nobody needs; what it does not reach stays in."""
-    part = design.revealed_layers(len(survivors))
-    if part.start >= part.stop:
-        return None, ()
-    second = excess_session(session, survivors)
-    gone = {number: "keys" for number in survivors if not network.answers(number, "excess")}
-    run = _started(second, keys, replace(network, absent=gone))
-    for number in survivors:
-        values = revealed_sum(design, kept[number], len(survivors))
-        run.parties[number] = supplied(run.parties[number], values)
-    try:
-        for stage in ROUNDS:
-            run.round(stage)
-        return opened_sum(run.server), run.server.survivors
-    except BelowThresholdError:
-        return None, ()
-
-
-def _started(session: Session, keys: Sequence[Any], network: Network) -> _Run:
-    parties = {number: PartyState(session, number, keys[number]) for number in session.members}
-    return _Run(ServerState(session, keys[-1]), parties, network)
-
-
-def _new_identities(count: int) -> list[Any]:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    return [Ed25519PrivateKey.generate() for _ in range(count)]
+    return Federation(release, survivors, revealing, up, down, run.late, seconds)

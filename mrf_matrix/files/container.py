@@ -14,12 +14,13 @@ from copy import copy
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.fields import JsonObject, one_line, parsed
 from mrf_matrix.files.npy import HEADER_BYTES, array_of, bytes_of
 
 MAX_JSON = 8 * 1024**2
@@ -50,9 +51,15 @@ class ContainerError(ValueError):
     """A file that is not what it should be, is damaged, or is larger than it may be."""
 
 
-def write_container(
-    path: Path, kind: str, data: Mapping[str, Any], arrays: Mapping[str, Any]
-) -> None:
+class ReleaseFileError(ContainerError):
+    """A file that is no release, is damaged, too large, or claims what cannot be."""
+
+
+class ModelFileError(ContainerError):
+    """A file that is no model, is damaged, too large, or claims what cannot be."""
+
+
+def write_container(path: Path, kind: str, data: JsonObject, arrays: Mapping[str, Values]) -> None:
     """Write JSON and arrays whole or not at all; ``kind`` names the JSON member."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     content = text.encode("utf-8")
@@ -73,7 +80,6 @@ class Container:
 
     Parameters
     ----------
-    file : binary file
     kind : str
         What the file should be, "model" say; its JSON member is ``model.json``.
     max_bytes : int
@@ -91,7 +97,7 @@ class Container:
             check_directory(file)
             self._zip = zipfile.ZipFile(file)
             self._infos = self._checked_members(max_bytes)
-            self.data = parse(self._content(self._json))
+            self.data: object = parsed(self._content(self._json))
         except ContainerError:
             raise
         except (*_BROKEN, RecursionError) as error:
@@ -125,7 +131,7 @@ class Container:
                 raise ContainerError(f"member {name!r} is not as long as it declares.")
         return content
 
-    def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Values:
         """Return an array that must have this name, type and shape.
 
         Raises
@@ -148,7 +154,7 @@ class Container:
         except _BROKEN as error:
             raise ContainerError(f"array {name!r} is damaged: {one_line(error)}") from error
 
-    def under(self, data: dict[str, Any]) -> "Container":
+    def under(self, data: object) -> "Container":
         """Return the same arrays under a part of the JSON, a file within the file."""
         part = copy(self)
         part.data = data
@@ -177,30 +183,3 @@ def check_directory(file: BinaryIO) -> None:
             f"it lists {members} members in {directory} bytes: expected at most {MAX_MEMBERS} in "
             f"{MAX_DIRECTORY}."
         )
-
-
-def parse(content: bytes) -> dict[str, Any]:
-    """Return the JSON object of a file; refuse repeated keys, NaN and infinities."""
-    data = json.loads(
-        content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_constant
-    )
-    if not isinstance(data, dict):
-        raise ContainerError(f"its JSON is {type(data).__name__}: expected an object.")
-    return data
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error as one short line of printable text."""
-    text = str(error) or type(error).__name__
-    return "".join(c if c.isprintable() else " " for c in text)[:300]
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        raise ValueError("a key occurs twice in an object")
-    return data
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")

@@ -4,10 +4,9 @@ The type and shape of an array are known before it is read, and with them its wh
 header is compared byte for byte, and no parser ever sees what a stranger wrote.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from mrf_matrix.base.arrays import Values
 
 HEADER_BYTES = 128
 
@@ -28,19 +27,16 @@ def header_of(dtype: str, shape: tuple[int, ...]) -> bytes:
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.encode("latin-1")
 
 
-def bytes_of(array: NDArray[Any]) -> bytes:
+def bytes_of(array: Values) -> bytes:
     """Return an array as a ``.npy`` file."""
     plain = np.ascontiguousarray(array)
     return header_of(plain.dtype.str, plain.shape) + plain.tobytes()
 
 
-def array_of(content: bytes, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+def array_of(content: bytes, dtype: str, shape: tuple[int, ...]) -> Values:
     """Return the array of a ``.npy`` file that must have this type and shape.
 
-    Raises
-    ------
-    ValueError
-        If header or length are not exactly what `bytes_of` writes for them.
+    Raises ValueError if header or length are not exactly what `bytes_of` writes for them.
 
     Examples
     --------

@@ -4,17 +4,18 @@ from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 
+from mrf_matrix.base.fields import FieldError, one_line
 from mrf_matrix.domain import Domain
 from mrf_matrix.files.container import (
     MAX_BYTES,
     Container,
     ContainerError,
-    one_line,
+    ReleaseFileError,
     write_container,
 )
-from mrf_matrix.files.release_claims import ReleaseFileError
 from mrf_matrix.files.release_record import content_of, release_of
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.measurement.release import checked_release
 from strategies.operator_files import OperatorFileError
 
 KIND = "release"
@@ -49,7 +50,7 @@ def save_release(
     Raises
     ------
     ReleaseFileError
-        If the release is not private and that was not allowed, if its strategy has a structure
+        If the release is not private and that was not allowed, or its strategy has a structure
         without a form in files, or is too large.
     TypeError, ValueError
         If it is no release, or the domain is not the one that was measured.
@@ -58,11 +59,8 @@ def save_release(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> import numpy as np
-    >>> from mrf_matrix import Domain
-    >>> from mrf_matrix.files.release_files import load_release, save_release
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.measurement.measure import measure
-    >>> from mrf_matrix.mechanisms import count_cells, reconstruct
+    >>> from mrf_matrix import Domain, PureDP, load_release, measure, reconstruct, save_release
+    >>> from mrf_matrix.mechanisms import count_cells
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(np.eye(3), counts, PureDP(1))
     >>> with TemporaryDirectory() as folder:
@@ -73,10 +71,7 @@ def save_release(
     >>> loaded.domain.sizes
     (3,)
     """
-    if not isinstance(release, Release):
-        raise TypeError(
-            f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
-        )
+    checked_release(release)
     if domain is not None:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain is of type {type(domain).__name__}: expected a Domain.")
@@ -94,7 +89,7 @@ def save_release(
     try:
         data, arrays = content_of(release)
         write_container(Path(path), KIND, data, arrays)
-    except (ContainerError, OperatorFileError) as error:
+    except (ContainerError, FieldError, OperatorFileError) as error:
         raise ReleaseFileError(f"the release cannot be written: {error}") from error
 
 

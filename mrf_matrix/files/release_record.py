@@ -2,81 +2,67 @@
 
 from dataclasses import replace
 from datetime import date
-from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.files.container import Container
-from mrf_matrix.files.fields import (
-    checked_object,
-    checked_version,
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    check_version,
+    flag_of,
     fraction_of,
+    integer_of,
     line_of_text,
-    one_of,
+    object_of,
+    whole_numbers,
     whole_of,
 )
-from mrf_matrix.files.release_claims import Claims, ReleaseFileError, verified_mechanism
+from mrf_matrix.files.container import Container
+from mrf_matrix.files.release_claims import Claims, verified_mechanism
 from mrf_matrix.files.release_shares import shares_content, shares_of
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, budget_of
 from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING
 from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import check_columns
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
-from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise, Release
+from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Release
 from strategies.operator_files import decode, encode
 
 FORMAT = "mrf_matrix.release"
 SCHEMA_VERSION = 1
-MAX_ATTRIBUTES = 100_000
-MAX_CLASSES = 2**31
 
-BUDGETS: dict[str, type[PureDP] | type[ZCDP]] = {"epsilon": PureDP, "rho": ZCDP}
 STRATEGY_KEYS = {"method", "matrix", "recovery", "scale", "sensitivity", "is_lossy"}
 KEYS = {
-    "format",
-    "schema_version",
-    "is_private",
-    "noise",
-    "noise_scale",
-    "budget",
-    "neighboring",
-    "sizes",
-    "n_classes",
-    "strategy",
-    "provenance",
-    "domain",
-}
+    "format", "schema_version", "is_private", "noise", "noise_scale", "budget", "neighboring",
+    "sizes", "n_classes", "strategy", "provenance", "domain",
+}  # fmt: skip
 READ_OFF_KEY = "domain_read_off"
-"""True where the domain was read off the records; missing elsewhere."""
+"""True where the domain was read off the records; missing elsewhere. As "shares" is, which only
+releases have whose noise several parties shared."""
 
 
-SHARES = {"shares"}
-"""The key of releases whose noise several parties shared; no other has it."""
-
-
-def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a release.
 
-    Raises
-    ------
-    strategies.operator_files.OperatorFileError
-        If a structure of the strategy has no form in files.
+    Raises strategies.operator_files.OperatorFileError if a structure of the strategy has no form in
+    files.
     """
-    rounded, budget = release.mechanism.rounded, release.budget
+    rounded = release.mechanism.rounded
     matrix, arrays = encode(rounded.matrix, "strategy/")
     recovery = None
     if not rounded.is_unbiased:
         recovery, more = encode(rounded.recovery, "recovery/")
         arrays |= more
     known, domain = release.provenance, release.domain
-    data = {
+    data: JsonObject = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "is_private": release.is_private,
         "noise": release.noise,
         "noise_scale": str(release.noise_scale),
-        "budget": {budget.parameter: str(budget.amount)},
+        "budget": release.budget.to_dict(),
         "neighboring": release.neighboring,
         "sizes": list(release.sizes),
         "n_classes": release.n_classes,
@@ -103,108 +89,74 @@ def content_of(release: Release) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     return data, arrays | {"answers": release.answers.astype("<i8", copy=False)}
 
 
-def release_of(container: Container) -> tuple[Release, Any]:
+def release_of(container: Container) -> tuple[Release, object]:
     """Return the release of a file, and its domain as plain values, which are not yet checked.
 
     Raises
     ------
-    ReleaseFileError
+    FieldError
         If the file claims more privacy than its noise gives.
     ValueError, TypeError, KeyError, ArithmeticError
         If something is missing, of another type, too large, or does not agree.
     """
-    keys = _keys(container.data) | SHARES.intersection(container.data)
-    data = checked_object(container.data, keys, "release.json")
+    data = object_of(container.data, "release.json", KEYS, (READ_OFF_KEY, "shares"))
     if data.get(READ_OFF_KEY, True) is not True:
-        raise ReleaseFileError(f"{READ_OFF_KEY}: expected true, or nothing.")
-    checked_version(data, FORMAT, SCHEMA_VERSION)
-    noise = cast(Noise, one_of(data["noise"], NOISE_KINDS, "noise"))
+        raise FieldError(f"{READ_OFF_KEY}: expected true, or nothing.")
+    check_version(data, FORMAT, SCHEMA_VERSION)
+    noise = one_word("noise", data["noise"], NOISE_KINDS)
     budget = budget_of(data["budget"])
     read_off = READ_OFF_KEY in data
     private = noise in PRIVATE_NOISE and not read_off
     if budget.is_infinite != (noise == "none") or data["is_private"] is not private:
-        raise ReleaseFileError(
+        raise FieldError(
             f"noise={noise!r}, {budget!r}, is_private={str(data['is_private'])[:10]}: expected an "
             f"infinite budget with noise 'none' only, and a private release with 'exact' or "
             f"'shares' only, over a domain that was not read off the records."
         )
-    strategy = checked_object(data["strategy"], STRATEGY_KEYS, "strategy")
+    strategy = object_of(data["strategy"], "strategy", STRATEGY_KEYS)
     matrix, names = decode(strategy["matrix"], container.array, "strategy/")
     recovery = None
     if strategy["recovery"] is not None:
         recovery, more = decode(strategy["recovery"], container.array, "recovery/")
         names |= more
     if container.names != names | {"answers"}:
-        raise ReleaseFileError("it has members that are no arrays of its release, or lacks some.")
-    sizes = _sizes(data["sizes"])
+        raise FieldError("it has members that are no arrays of its release, or lacks some.")
+    sizes = checked_sizes(whole_numbers(data["sizes"], "sizes", least=1))
     check_columns(matrix, sizes)
-    answers = container.array("answers", "<i8", (matrix.shape[0], _classes(data["n_classes"])))
+    classes = integer_of(data["n_classes"], "n_classes", least=1)
+    answers = container.array("answers", "<i8", (matrix.shape[0], classes))
     claims, quorum = _claims(data, strategy, budget), None
     if "shares" in data:
         quorum, law = shares_of(data["shares"], budget, claims.noise_scale)
         claims = replace(claims, shares=(quorum, law))
     mechanism = verified_mechanism(matrix, recovery, claims)
-    native = answers.astype(np.int64)
+    known = _provenance(data["provenance"])
     release = Release(
-        mechanism,
-        native,
-        noise,
-        sizes,
-        _provenance(data["provenance"]),
-        domain_read_off=read_off,
-        quorum=quorum,
-    )
+        mechanism, answers.astype(np.int64), noise, sizes, known,
+        domain_read_off=read_off, quorum=quorum,
+    )  # fmt: skip
     return release, data["domain"]
 
 
-def _keys(data: object) -> set[str]:
-    """Return the keys that are expected: one of them only where it denies something."""
-    denies = isinstance(data, dict) and READ_OFF_KEY in data
-    return KEYS | {READ_OFF_KEY} if denies else KEYS
-
-
-def budget_of(data: object) -> PureDP | ZCDP:
-    """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``."""
-    if not isinstance(data, dict) or len(data) != 1 or not set(data) <= set(BUDGETS):
-        raise ReleaseFileError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
-    name, text = next(iter(data.items()))
-    return BUDGETS[name](float("inf") if text == "inf" else fraction_of(text, name))
-
-
-def _claims(data: dict[str, Any], strategy: dict[str, Any], budget: PureDP | ZCDP) -> Claims:
+def _claims(data: JsonObject, strategy: JsonObject, budget: PureDP | ZCDP) -> Claims:
     scale = fraction_of(strategy["scale"], "scale")
     if not (scale and 0 < float(scale) < float("inf")):
-        raise ReleaseFileError("scale: expected a positive number that a double can hold.")
-    if type(strategy["is_lossy"]) is not bool:
-        raise ReleaseFileError("is_lossy: expected true or false.")
+        raise FieldError("scale: expected a positive number that a double can hold.")
     return Claims(
         budget=budget,
-        neighboring=one_of(data["neighboring"], NEIGHBORING, "neighboring"),
+        neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
         column_sum=whole_of(strategy["sensitivity"], "sensitivity"),
         noise_scale=fraction_of(data["noise_scale"], "noise_scale"),
         scale=scale,
-        is_lossy=strategy["is_lossy"],
+        is_lossy=flag_of(strategy["is_lossy"], "is_lossy"),
         method=line_of_text(strategy["method"], "method", 1000),
     )
-
-
-def _sizes(data: object) -> tuple[int, ...]:
-    if not isinstance(data, list) or len(data) > MAX_ATTRIBUTES:
-        raise ReleaseFileError(f"sizes: expected a list of at most {MAX_ATTRIBUTES}.")
-    if any(type(size) is not int or size >= 2**31 for size in data):
-        raise ReleaseFileError("sizes: expected whole numbers below 2**31.")
-    return checked_sizes(data)
-
-
-def _classes(data: object) -> int:
-    if type(data) is not int or not 0 < data < MAX_CLASSES:
-        raise ReleaseFileError("n_classes: expected a positive whole number below 2**31.")
-    return data
 
 
 def _provenance(data: object) -> Provenance | None:
     if data is None:
         return None
-    known = checked_object(data, {"version", "measured_on", "sampler"}, "provenance")
+    known = object_of(data, "provenance", ("version", "measured_on", "sampler"))
     day = date.fromisoformat(line_of_text(known["measured_on"], "measured_on", 10))
-    return Provenance(known["version"], day, known["sampler"])
+    version, sampler = (line_of_text(known[name], name) for name in ("version", "sampler"))
+    return Provenance(version, day, sampler)

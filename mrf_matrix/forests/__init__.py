@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.learned.simplified_breiman import (
         SimplifiedBreimanTrees as SimplifiedBreimanTrees,
     )
+    from mrf_matrix.forests.oblique.oblique_forest import ObliqueForest as ObliqueForest
+    from mrf_matrix.forests.oblique.oblique_trees import ObliqueTrees as ObliqueTrees
     from mrf_matrix.forests.privacy import LearnedStructureError as LearnedStructureError
     from mrf_matrix.forests.privacy import check_structure_is_public as check_structure_is_public
     from mrf_matrix.forests.sources.block_trees import BlockTrees as BlockTrees
@@ -98,6 +100,8 @@ __getattr__, __dir__, __all__ = front_door(
             "PrivateMultinomialTrees",
         ),
         "learned.simplified_breiman": ("SimplifiedBreimanTrees",),
+        "oblique.oblique_forest": ("ObliqueForest",),
+        "oblique.oblique_trees": ("ObliqueTrees",),
         "privacy": (
             "LearnedStructureError",
             "check_structure_is_public",

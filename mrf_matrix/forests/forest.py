@@ -12,10 +12,9 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import checks
 from mrf_matrix.forests.boxes import decision_paths
 from mrf_matrix.forests.checks import ForestError
-from mrf_matrix.forests.codes import checked_codes
+from mrf_matrix.forests.codes import Router, checked_codes
 from mrf_matrix.forests.nodes import ARRAYS, Nodes
 from mrf_matrix.forests.reach import check_every_branch_is_reached
-from mrf_matrix.forests.routing import Router
 from mrf_matrix.forests.text import export_text
 
 

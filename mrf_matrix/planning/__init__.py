@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.accuracy.cluster_prior import ClusterPrior as ClusterPrior
     from mrf_matrix.planning.accuracy.target_prior import TargetPrior as TargetPrior
     from mrf_matrix.planning.plans.part import PlanPart as PlanPart
+    from mrf_matrix.planning.plans.parties import FederatedPlan as FederatedPlan
     from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.planner import plan as plan
     from mrf_matrix.planning.private.private_plan import Forecast as Forecast
@@ -39,6 +40,7 @@ __getattr__, __dir__, __all__ = front_door(
         "accuracy.cluster_prior": ("ClusterPrior",),
         "accuracy.target_prior": ("TargetPrior",),
         "plans.part": ("PlanPart",),
+        "plans.parties": ("FederatedPlan",),
         "plans.plan": ("Plan",),
         "plans.planner": ("plan",),
         "private.private_plan": (

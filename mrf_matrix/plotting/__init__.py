@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.matrices import MatrixDisplay as MatrixDisplay
     from mrf_matrix.plotting.pareto import ParetoDisplay as ParetoDisplay
     from mrf_matrix.plotting.reliability import ReliabilityDisplay as ReliabilityDisplay
-    from mrf_matrix.plotting.strategy_bounds import StrategyBoundDisplay as StrategyBoundDisplay
+    from mrf_matrix.plotting.row_errors import RowErrorDisplay as RowErrorDisplay
+    from mrf_matrix.plotting.strategy_error import StrategyBoundDisplay as StrategyBoundDisplay
     from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay as StrategyErrorDisplay
 
 __getattr__, __dir__, __all__ = front_door(
@@ -29,7 +30,7 @@ __getattr__, __dir__, __all__ = front_door(
         "matrices": ("MatrixDisplay",),
         "pareto": ("ParetoDisplay",),
         "reliability": ("ReliabilityDisplay",),
-        "strategy_bounds": ("StrategyBoundDisplay",),
-        "strategy_error": ("StrategyErrorDisplay",),
+        "row_errors": ("RowErrorDisplay",),
+        "strategy_error": ("StrategyBoundDisplay", "StrategyErrorDisplay"),
     },
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, tidy
 from mrf_matrix.study import Comparison
 
 if TYPE_CHECKING:
@@ -14,19 +14,16 @@ if TYPE_CHECKING:
 LINE_STYLES = ("--", "-.", ":")
 
 
-class AccuracyDisplay:
+class AccuracyDisplay(Display):
     """Test accuracy of every method against the budget ε.
 
     Parameters
     ----------
     comparison : Comparison
         The study to draw.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
     """
+
+    figsize = (7.6, 4.4)
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
@@ -41,14 +38,11 @@ class AccuracyDisplay:
         ----------
         comparison : Comparison
             What `compare` returned.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         """
         return cls(comparison).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "AccuracyDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw methods that spend budget as curves, the others as horizontal lines."""
-        ax = new_axes(ax, figsize=(7.6, 4.4))
         study = self.comparison
         private = [method for method in study.methods if method.spends]
         looks = zip(private, cycle(COLOURS), cycle(MARKERS), strict=False)  # as long as private
@@ -68,8 +62,6 @@ class AccuracyDisplay:
             mean = study.summary(method.key, None).mean
             ax.axhline(mean, color=GREY, linestyle=style, label=f"{method.label} ({mean:.2f})")
         self._label(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _label(self, ax: "Axes") -> None:
         study = self.comparison

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrf_matrix.planning import Plan
-from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, Display, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MOST_CELLS = 100_000
 
 
-class CellSensitivityDisplay:
+class CellSensitivityDisplay(Display):
     """Column norms of each ensemble's strategy, sorted: where the noise budget is used fully.
 
     Noise pays for the largest column norm, so cells below it are protected more than asked. The
@@ -22,42 +22,32 @@ class CellSensitivityDisplay:
     Parameters
     ----------
     plan : Plan
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
     """
+
+    figsize = (6.8, 4.0)
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        cells = max(part.mechanism.rounded.matrix.shape[1] for part in plan.parts)
+        if cells > MOST_CELLS:
+            raise ValueError(
+                f"an ensemble of the plan has {cells} cells: expected at most {MOST_CELLS} for a "
+                f"picture of each; plan fewer attributes or coarser ones."
+            )
 
     @classmethod
     def from_plan(cls, plan: Plan, *, ax: "Axes | None" = None) -> "CellSensitivityDisplay":
-        """Draw a plan's sensitivities.
-
-        Parameters
-        ----------
-        plan : Plan
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        """
+        """Draw a plan's sensitivities."""
         return cls(plan).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "CellSensitivityDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw each ensemble's column norms in descending order, beside the sensitivity."""
-        ax = new_axes(ax, figsize=(6.8, 4.0))
         top = 0.0
         for number, (part, colour) in enumerate(
             zip(self.plan.parts, _colours(len(self.plan.parts)), strict=True), start=1
         ):
             rounded = part.mechanism.rounded
             cells = rounded.matrix.shape[1]
-            if cells > MOST_CELLS:
-                raise ValueError(
-                    f"ensemble {number} has {cells} cells: expected at most {MOST_CELLS} for a "
-                    f"picture of each; plan fewer attributes or coarser ones."
-                )
             norm = rounded.matrix.column_norms(rounded.norm) / float(rounded.scale)
             order = np.sort(np.asarray(norm))[::-1]
             order = order * (part.sensitivity / order[0])  # the neighbouring factor, in records
@@ -84,8 +74,6 @@ class CellSensitivityDisplay:
         ax.set_title("how much one record moves the measurement", fontsize=10)
         ax.legend(frameon=False, fontsize=9, loc="lower left")
         tidy(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _colours(count: int) -> list[str]:

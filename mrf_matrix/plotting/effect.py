@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrf_matrix.plotting.style import COLOURS, DIVERGING, GREY, colour_bar, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, DIVERGING, GREY, Display, colour_bar, tidy
 from mrf_matrix.study.effects import Effect, effect
 
 if TYPE_CHECKING:
@@ -14,18 +14,13 @@ if TYPE_CHECKING:
 MOST_TICKS = 24
 
 
-class EffectDisplay:
+class EffectDisplay(Display):
     """The effect of one attribute with its noise band, or of a pair as a map.
 
     Parameters
     ----------
     effect : Effect
         Of one attribute or two.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
     """
 
     def __init__(self, effect: Effect) -> None:
@@ -54,9 +49,8 @@ class EffectDisplay:
         """
         return cls(effect(estimator, attributes, classes=classes, level=level)).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "EffectDisplay":
-        """Draw the effect."""
-        ax = new_axes(ax)
+    def _draw(self, ax: "Axes") -> None:
+        """Draw a curve with its band, or a map."""
         shown = self.effect
         for axis, labels in zip("xy", shown.labels, strict=False):
             places = np.unique(np.linspace(0, len(labels) - 1, MOST_TICKS).round()).astype(int)
@@ -69,8 +63,6 @@ class EffectDisplay:
         else:
             self._map(ax)
         ax.set_xlabel(shown.names[0])
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     @property
     def _label(self) -> str:

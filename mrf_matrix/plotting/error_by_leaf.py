@@ -1,12 +1,14 @@
 """Expected error of every leaf over the tree's partition of two attributes, or leaf by leaf."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrf_matrix.forests import leaf_masks
+from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.domain import Attribute
+from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.planning import Plan
-from mrf_matrix.plotting.style import COLOURS, HEAT, colour_bar, new_axes, text_colour, tidy
+from mrf_matrix.plotting.style import COLOURS, HEAT, Display, colour_bar, text_colour, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +17,7 @@ MOST_CELLS = 60
 """Codes of an attribute up to which a partition is drawn as a map."""
 
 
-class LeafErrorDisplay:
+class LeafErrorDisplay(Display):
     """Error by leaf of one tree: a map of its partition, or bars where more attributes are split.
 
     Parameters
@@ -25,12 +27,9 @@ class LeafErrorDisplay:
     tree : int, default=0
         Which tree of the ensemble.
     ensemble : int, default=0
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
     """
+
+    figsize = (6.8, 4.4)
 
     def __init__(self, plan: Plan, tree: int = 0, ensemble: int = 0) -> None:
         self.plan = plan
@@ -52,27 +51,18 @@ class LeafErrorDisplay:
                 raise ValueError(f"{name}={value}: expected 0 to {most - 1}.")
 
     @property
-    def _forest(self) -> Any:
+    def _forest(self) -> Forest:
         return self.plan.parts[min(self.ensemble, len(self.plan.parts) - 1)].ensemble.forest
 
     @classmethod
     def from_plan(
         cls, plan: Plan, *, tree: int = 0, ensemble: int = 0, ax: "Axes | None" = None
     ) -> "LeafErrorDisplay":
-        """Draw one tree of a plan.
-
-        Parameters
-        ----------
-        plan : Plan
-        tree, ensemble : int, default=0
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        """
+        """Draw one tree of a plan."""
         return cls(plan, tree, ensemble).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "LeafErrorDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw the root-mean-square error of each leaf, in records per class."""
-        ax = new_axes(ax, figsize=(6.8, 4.4))
         forest = self._forest
         mine = np.flatnonzero(forest.leaf_tree == self.tree)
         errors = np.sqrt(self.plan.parts[self.ensemble].row_variances[mine])
@@ -85,10 +75,8 @@ class LeafErrorDisplay:
         ax.set_title(
             f"tree {self.tree}: expected error of a leaf, {self.plan.budget!r}", fontsize=10
         )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
-    def _map(self, ax: "Axes", masks: list[Any], errors: Any, split: list[int]) -> None:
+    def _map(self, ax: "Axes", masks: list[Bools], errors: Array, split: list[int]) -> None:
         domain = self._forest.domain
         across = split[0] if split else 0
         down = split[1] if len(split) > 1 else None
@@ -113,14 +101,14 @@ class LeafErrorDisplay:
             _code_ticks(ax, "y", domain.attributes[down])
         colour_bar(image, ax, "rms error (records per class)")
 
-    def _bars(self, ax: "Axes", errors: Any) -> None:
+    def _bars(self, ax: "Axes", errors: Array) -> None:
         ax.bar(np.arange(len(errors)), errors, width=0.9, color=COLOURS[0])
         ax.set_xlabel("leaf, left to right")
         ax.set_ylabel("rms error (records per class)")
         tidy(ax)
 
 
-def _borders(ax: "Axes", owner: Any) -> None:
+def _borders(ax: "Axes", owner: Longs) -> None:
     """Draw lines between cells of different leaves."""
     for y, x in np.argwhere(owner[:, 1:] != owner[:, :-1]):
         ax.plot([x + 0.5] * 2, [y - 0.5, y + 0.5], color="white", linewidth=2.5)
@@ -128,7 +116,7 @@ def _borders(ax: "Axes", owner: Any) -> None:
         ax.plot([x - 0.5, x + 0.5], [y + 0.5] * 2, color="white", linewidth=2.5)
 
 
-def _code_ticks(ax: "Axes", axis: str, attribute: Any) -> None:
+def _code_ticks(ax: "Axes", axis: str, attribute: Attribute) -> None:
     labels = [str(label) for label in attribute.labels]
     step = max(1, len(labels) // 12)
     places = range(0, len(labels), step)

@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import Plan
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 AMOUNTS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
-class ErrorCurveDisplay:
+class ErrorCurveDisplay(Display):
     """Root-mean-square error of leaves or votes against the budget.
 
     Parameters
@@ -24,12 +24,9 @@ class ErrorCurveDisplay:
         One plan, or several by the name to show, of one mode and kind of budget.
     amounts : sequence of float, default=(0.1, 0.2, 0.5, 1, 2, 5)
         Values of ε or ρ.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
     """
+
+    figsize = (6.8, 4.2)
 
     def __init__(
         self, plans: Plan | Mapping[str, Plan], amounts: Sequence[float] = AMOUNTS
@@ -55,17 +52,13 @@ class ErrorCurveDisplay:
 
         Parameters
         ----------
-        plan : Plan, or mapping of str to Plan
         amounts : sequence of float
             Values of ε or ρ.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         """
         return cls(plan, amounts).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "ErrorCurveDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw one curve for each plan on logarithmic axes."""
-        ax = new_axes(ax, figsize=(6.8, 4.2))
         first = next(iter(self.plans.values()))
         pure = isinstance(first.budget, PureDP)
         for number, (name, plan) in enumerate(self.plans.items()):
@@ -96,8 +89,6 @@ class ErrorCurveDisplay:
         if len(self.plans) > 1 or first.n_records is not None:
             ax.legend(frameon=False, fontsize=9)
         tidy(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _mark_records(self, ax: "Axes", plan: Plan) -> None:
         median = float(np.median(plan.expected_records))

@@ -46,11 +46,7 @@ class MatrixDisplay:
         scale = float(part.mechanism.rounded.scale)
         strategy = matrix.to_dense() / scale
         workload = part.workload.to_dense() if part.workload.shape[1] == n else strategy
-        self.matrices = {
-            "T": workload,
-            "A": strategy,
-            "A+": np.linalg.pinv(strategy),
-        }
+        self.matrices = {"T": workload, "A": strategy, "A+": np.linalg.pinv(strategy)}
 
     @classmethod
     def from_plan(
@@ -60,8 +56,6 @@ class MatrixDisplay:
 
         Parameters
         ----------
-        plan : Plan
-        ensemble : int, default=0
         ax : sequence of three matplotlib Axes, optional
             Where to draw; a new figure by default.
         """

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrf_matrix.planning import Tuning
-from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, Display, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ FIGURES = {
 }
 
 
-class ParetoDisplay:
+class ParetoDisplay(Display):
     """Objective of every design against another figure, with the front that none beats.
 
     Parameters
@@ -28,19 +28,27 @@ class ParetoDisplay:
     against : {"measurements", "leaves", "nbytes", "seconds", "rms_per_vote"}, \
 default="measurements"
 
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
+    Raises
+    ------
+    ValueError
+        If no design has the figure.
     """
+
+    figsize = (7.0, 4.4)
 
     def __init__(self, tuning: Tuning, against: str = "measurements") -> None:
         if against not in FIGURES:
             raise ValueError(
                 f"against={against!r}: expected one of {', '.join(map(repr, FIGURES))}."
             )
-        self.tuning = tuning
-        self.against = against
+        self.tuning, self.against = tuning, against
+        trials = [trial for trial in tuning.trials if np.isfinite(trial.value)]
+        self.found = [trial for trial in trials if np.isfinite(getattr(trial, against))]
+        if not self.found:
+            raise ValueError(
+                f"against={against!r}: no design of the search has this figure. Expected "
+                f"'measurements' or another one."
+            )
 
     @classmethod
     def from_tuning(
@@ -50,35 +58,19 @@ default="measurements"
 
         Parameters
         ----------
-        tuning : Tuning
         against : str, default="measurements"
             The figure across.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         """
         return cls(tuning, against).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "ParetoDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw every feasible design as a point, the front as a staircase, the best named.
 
         A best design without the figure across (products have no rms error) is a dashed line.
-
-        Raises
-        ------
-        ValueError
-            If no design has the figure.
         """
-        trials = [trial for trial in self.tuning.trials if np.isfinite(trial.value)]
-        found = [trial for trial in trials if np.isfinite(getattr(trial, self.against))]
-        if not found:
-            raise ValueError(
-                f"against={self.against!r}: no design of the search has this figure. Expected "
-                f"'measurements' or another one."
-            )
-        ax = new_axes(ax, figsize=(7.0, 4.4))
         ax.scatter(
-            [getattr(trial, self.against) for trial in found],
-            [trial.value for trial in found],
+            [getattr(trial, self.against) for trial in self.found],
+            [trial.value for trial in self.found],
             color=GREY,
             alpha=0.6,
             s=28,
@@ -96,7 +88,7 @@ default="measurements"
             label="Pareto front",
         )
         self._plot_best(ax)
-        sizes = [getattr(trial, self.against) for trial in found]
+        sizes = [getattr(trial, self.against) for trial in self.found]
         if max(sizes) > 10 * min(sizes) > 0:
             ax.set_xscale("log")
         ax.set_xlabel(FIGURES[self.against])
@@ -106,8 +98,6 @@ default="measurements"
             frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1
         )
         tidy(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _plot_best(self, ax: "Axes") -> None:
         best = self.tuning.best

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, new_axes, tidy
+from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, tidy
 from mrf_matrix.study.calibration import Reliability, reliability
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ SMALLEST, LARGEST = 12.0, 220.0
 """Areas of markers, in square points: of a bin with hardly any record, and with all of them."""
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """Share of right labels against predicted probability, bin by bin, of one or more classifiers.
 
     A classifier that knows how sure it is lies on the diagonal; below it, it is too sure of itself.
@@ -24,12 +24,9 @@ class ReliabilityDisplay:
     ----------
     curves : mapping of str to Reliability
         By the name to show.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
     """
+
+    figsize = (7.6, 4.4)
 
     def __init__(self, curves: Mapping[str, Reliability]) -> None:
         if not curves:
@@ -59,8 +56,6 @@ class ReliabilityDisplay:
             Equal bins of probability.
         name : str, optional
             Name of a single classifier; that of its class by default.
-        ax : matplotlib Axes, optional
-            Where to draw, also beside other curves; a new figure by default.
         """
         models = _named(estimator, name or type(estimator).__name__)
         curves = {
@@ -98,11 +93,10 @@ class ReliabilityDisplay:
         }
         return cls(curves).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "ReliabilityDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw one curve for each classifier, beside those that the axes hold already."""
         from matplotlib.collections import PathCollection
 
-        ax = new_axes(ax, figsize=(7.6, 4.4))
         before = sum(line.get_gid() == CURVE for line in ax.lines)
         if not before:
             ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="calibrated")
@@ -129,8 +123,6 @@ class ReliabilityDisplay:
             if isinstance(handle, PathCollection):
                 handle.set_sizes([40.0])  # areas mean something in the axes only
         tidy(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _named(given: object, name: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mrf_matrix.plotting.style import COLOURS, GREY, new_axes, tidy
+from mrf_matrix.planning import Plan
+from mrf_matrix.plotting.style import COLOURS, GREY, UNITS, Display, tidy
 from mrf_matrix.study import Comparison
 from strategies import Strategy
 from strategies.operators import Norm
@@ -11,10 +12,8 @@ from strategies.operators import Norm
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-UNITS = {"l1": r"$2/\varepsilon^2$", "l2": r"$1/2\rho$"}
 
-
-class StrategyErrorDisplay:
+class StrategyErrorDisplay(Display):
     """Loss of each strategy for one workload, beside the certified lower bound.
 
     Parameters
@@ -26,15 +25,25 @@ class StrategyErrorDisplay:
     norm : {"l1", "l2"}
         Of Laplace or of Gaussian noise.
     title : str
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn, after `plot`.
+    chosen : str, optional
+        The one that is marked.
     """
 
-    def __init__(self, losses: Mapping[str, float], bound: float, norm: Norm, title: str) -> None:
+    def __init__(
+        self,
+        losses: Mapping[str, float],
+        bound: float,
+        norm: Norm,
+        title: str,
+        chosen: str | None = None,
+    ) -> None:
         self.losses, self.bound, self.norm, self.title = dict(losses), bound, norm, title
+        self.chosen = chosen
+
+    @property
+    def figsize(self) -> tuple[float, float]:  # type: ignore[override]
+        """Inches: a line for each strategy."""
+        return (7.6, 1.6 + 0.36 * len(self.losses))
 
     @classmethod
     def from_comparison(
@@ -46,8 +55,6 @@ class StrategyErrorDisplay:
         ----------
         comparison : Comparison
             What `compare` returned.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         """
         rows = [row for row in comparison.strategies if row.note is None]
         bound = max(row.lower_bound for row in rows)
@@ -68,44 +75,41 @@ class StrategyErrorDisplay:
         ----------
         strategies : mapping of str to Strategy
             By the names to draw them under, all of one norm.
-        title : str
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
 
         Raises
         ------
         ValueError
             If there is none, or they are of both norms: their losses are of different units.
         """
-        norms = sorted({one.norm for one in strategies.values()})
-        if len(norms) != 1:
-            raise ValueError(
-                f"strategies of the norms {norms}: expected at least one, all of one norm."
-            )
+        norm = common_norm(strategies)
         losses = {name: one.loss for name, one in strategies.items()}
         bound = max(one.lower_bound for one in strategies.values())
-        return cls(losses, bound, norms[0], title).plot(ax=ax)
+        return cls(losses, bound, norm, title).plot(ax=ax)
 
-    def plot(self, ax: "Axes | None" = None) -> "StrategyErrorDisplay":
+    def _draw(self, ax: "Axes") -> None:
         """Draw losses as points on a logarithmic axis, the bound as a line none can cross."""
-        ax = new_axes(ax, figsize=(7.6, 3.2))
-        losses, bound = list(self.losses.values()), self.bound
-        least = min(losses)
-        ax.scatter(losses, range(len(losses)), color=COLOURS[0], s=60, zorder=3)
-        for height, loss in enumerate(losses):
+        bound, least, most = self.bound, min(self.losses.values()), max(self.losses.values())
+        low, word = (bound, "bound") if bound > 0 else (least, "least")
+        ax.scatter(list(self.losses.values()), range(len(self.losses)), color=COLOURS[0], s=60)
+        for height, (name, loss) in enumerate(self.losses.items()):
+            if name == self.chosen:
+                ax.scatter(loss, height, color=COLOURS[1], marker="D", s=60, zorder=4)
             ax.annotate(
-                f"{loss:.3g} ({loss / least:,.3g} × least)",
-                (loss, height),
-                xytext=(9, -3),
-                textcoords="offset points",
-                fontsize=9,
-            )
+                f"{loss:.3g} ({loss / low:,.3g} × {word})", (loss, height), xytext=(9, -3),
+                textcoords="offset points", fontsize=9,
+            )  # fmt: skip
         if bound > 0:
-            self._mark_bound(ax, bound)
+            ax.axvline(bound, color=GREY, linestyle="--")
+            ax.annotate(
+                f"certified: no strategy is below {bound:.3g}", (bound, 1.0),
+                xycoords=("data", "axes fraction"), xytext=(3, 3), textcoords="offset points",
+                color=GREY, fontsize=9,
+            )  # fmt: skip
         ax.set_xscale("log")
-        ax.set_xlim((bound if bound > 0 else least) / 2, max(losses) * 40)
-        ax.set_yticks(range(len(losses)), list(self.losses))
-        ax.set_ylim(len(losses) - 0.5, -0.5)
+        ax.set_xlim(low / 1.6, most * max(4.0, (most / low) ** 0.45 * 1.8))
+        names = [f"{name} (chosen)" if name == self.chosen else name for name in self.losses]
+        ax.set_yticks(range(len(names)), names)
+        ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlabel(
             rf"loss $\|A\|_{self.norm[1]}^2\,\|WA^+\|_F^2$: squared error over all rows, "
             rf"in units of {UNITS[self.norm]} per class"
@@ -113,17 +117,54 @@ class StrategyErrorDisplay:
         ax.set_title(self.title, fontsize=10, pad=18)
         tidy(ax)
         ax.grid(axis="x", color="0.9", linewidth=0.8)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
-    def _mark_bound(self, ax: "Axes", bound: float) -> None:
-        ax.axvline(bound, color=GREY, linestyle="--")
-        ax.annotate(
-            f"certified: no strategy is below {bound:.3g}",
-            (bound, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(3, 3),
-            textcoords="offset points",
-            color=GREY,
-            fontsize=9,
+
+class StrategyBoundDisplay(StrategyErrorDisplay):
+    """Loss that every strategy family reached for one ensemble of a plan: what searching bought.
+
+    Parameters
+    ----------
+    plan : Plan
+        With allocation "matrix".
+    ensemble : int, default=0
+    """
+
+    def __init__(self, plan: Plan, ensemble: int = 0) -> None:
+        if not 0 <= ensemble < len(plan.parts):
+            raise ValueError(f"ensemble={ensemble}: expected 0 to {len(plan.parts) - 1}.")
+        strategy = plan.parts[ensemble].strategy
+        if strategy is None:
+            raise ValueError(
+                f"the plan (mode={plan.mode!r}, allocation={plan.allocation!r}) measures its "
+                f"answers by no strategy: expected another mode than 'posterior', and "
+                f"allocation='matrix'."
+            )
+        self.plan, self.strategy = plan, strategy
+        finite = {c.family: c.loss for c in strategy.candidates if c.loss < float("inf")}
+        finite[strategy.method] = min(strategy.loss, finite.get(strategy.method, strategy.loss))
+        losses = dict(sorted(finite.items(), key=lambda item: item[1]))
+        title = "strategies for the plan, before any data"
+        super().__init__(losses, strategy.lower_bound, strategy.norm, title, strategy.method)
+
+    @classmethod
+    def from_plan(
+        cls, plan: Plan, *, ensemble: int = 0, ax: "Axes | None" = None
+    ) -> "StrategyBoundDisplay":
+        """Draw one ensemble's strategies."""
+        return cls(plan, ensemble).plot(ax=ax)
+
+
+def common_norm(strategies: Mapping[str, Strategy]) -> Norm:
+    """Return the norm of all strategies.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they are of both norms: their errors are of different units.
+    """
+    norms = sorted({one.norm for one in strategies.values()})
+    if len(norms) != 1:
+        raise ValueError(
+            f"strategies of the norms {norms}: expected at least one, all of one norm."
         )
+    return norms[0]

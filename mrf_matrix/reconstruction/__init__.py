@@ -6,6 +6,9 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.reconstruction.additive import additive_model as additive_model
+    from mrf_matrix.reconstruction.constrained.least_squares import equal_to as equal_to
+    from mrf_matrix.reconstruction.constrained.least_squares import least_squares as least_squares
+    from mrf_matrix.reconstruction.constrained.least_squares import rising as rising
     from mrf_matrix.reconstruction.estimate import Estimate as Estimate
     from mrf_matrix.reconstruction.generalised import combine as combine
     from mrf_matrix.reconstruction.known_totals import with_known_totals as with_known_totals
@@ -24,21 +27,13 @@ __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "additive": ("additive_model",),
+        "constrained.least_squares": ("equal_to", "least_squares", "rising"),
         "estimate": ("Estimate",),
         "generalised": ("combine",),
         "known_totals": ("with_known_totals",),
-        "likelihood": (
-            "LikelihoodEstimate",
-            "maximum_likelihood",
-        ),
-        "nonnegative": (
-            "nearest_on_simplex",
-            "nonnegative_least_squares",
-        ),
-        "shrinkage": (
-            "ShrunkLeaves",
-            "shrink_leaves",
-        ),
+        "likelihood": ("LikelihoodEstimate", "maximum_likelihood"),
+        "nonnegative": ("nearest_on_simplex", "nonnegative_least_squares"),
+        "shrinkage": ("ShrunkLeaves", "shrink_leaves"),
         "simplex": ("project_to_simplex",),
         "noise_share": ("vote_noise_share",),
     },

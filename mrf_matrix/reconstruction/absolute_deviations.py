@@ -16,21 +16,13 @@ def least_absolute_deviations(matrix: Array, answers: Array, *, nonnegative: boo
     must not be negative), which has one constraint a coefficient; β are its multipliers. Where
     several β are optimal, one of them is returned.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (m, p)
-    answers : ndarray of shape (m, k)
-    nonnegative : bool, default=False
-        Require ``β >= 0``.
+    `matrix` (m, p); `answers` (m, k); `nonnegative`: require ``β >= 0``.
 
     Returns
     -------
     ndarray of shape (p, k)
 
-    Raises
-    ------
-    RuntimeError
-        If the solver fails, or primal and dual optimum differ.
+    Raises RuntimeError if the solver fails, or primal and dual optimum differ.
 
     Examples
     --------

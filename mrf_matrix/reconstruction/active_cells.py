@@ -30,17 +30,9 @@ def minimise_by_exchange(
 ) -> Array:
     """Return X (g, k) that nearly minimises ``½ tr(XᵀGX) - tr(RᵀX)`` over feasible tables.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (g, g)
-        With a positive diagonal.
-    right : ndarray of shape (g, k)
-    tables : FeasibleTables
-    start : ndarray of shape (g, k)
-        A feasible table.
-    enough : float
-        Duality gap that ends the exchanges; they also end after `MOST_WORK`, and where the cells
-        left cannot be solved for.
+    `gram` (g, g): with a positive diagonal; `right` (g, k); `start` (g, k): A feasible table;
+    `enough`: duality gap that ends the exchanges; they also end after `MOST_WORK`, and where the
+    cells left cannot be solved for.
     """
     scale = 1 / np.sqrt(np.diagonal(gram))
     unit = scale[:, None] * gram * scale

@@ -14,27 +14,18 @@ NEAR = 1e-6
 def exact_counts(queries: Operator, matrix: Operator, answers: Array) -> Array:
     """Return ``W A⁺ y`` for answers without noise, rounded where W is of integers.
 
-    Raises
-    ------
-    RowSpaceError
-        If rows of the workload are no combination of the matrix's rows.
+    Raises RowSpaceError if rows of the workload are no combination of the matrix's rows.
     """
     values = determined_estimate(queries, matrix, answers)
     return np.rint(values) if is_integral(queries) else values
 
 
 def agree_with_totals(
-    matrix: Operator, answers: Array, class_totals: Array | None, total: float | None
+    matrix: Operator, answers: Array, class_totals: object, total: object
 ) -> bool:
     """Tell whether answers without noise determine the totals that are claimed, and meet them.
 
-    Parameters
-    ----------
-    matrix : Operator of shape (m, g)
-    answers : ndarray of shape (m, k)
-    class_totals : ndarray of shape (k,) or None
-    total : float or None
-        Of all classes together.
+    `matrix` (m, g); `answers` (m, k); `class_totals` (k,); `total`: of all classes together.
     """
     if class_totals is None and total is None:
         return True

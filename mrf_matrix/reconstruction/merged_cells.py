@@ -14,24 +14,18 @@ from strategies.problem.merging import can_merge, merge_columns
 
 @dataclass(frozen=True, eq=False)
 class MergedCells:
-    """Answers and queries over groups of cells with equal columns of the strategies.
-
-    Attributes
-    ----------
-    matrix : Operator of shape (m, g)
-    answers : ndarray of shape (m, k)
-    queries : Operator of shape (q, g)
-    variance : float
-        Of every answer.
-    noise : {"exact", "research", "none"}
-        See `noise_of`.
-    """
+    """Answers and queries over groups of cells with equal columns of the strategies."""
 
     matrix: Operator
+    """Shape (m, g)."""
     answers: Array
+    """Shape (m, k)."""
     queries: Operator
+    """Shape (q, g)."""
     variance: float
+    """Of every answer."""
     noise: Noise
+    """See `noise_of`."""
 
     @property
     def n_groups(self) -> int:
@@ -47,12 +41,8 @@ class MergedCells:
 def merged_cells(releases: Release | Sequence[Release], workload: object) -> MergedCells:
     """Bring releases and workload to the groups of cells that the releases tell apart.
 
-    Raises
-    ------
-    RowSpaceError
-        If the releases do not determine the workload.
-    MemoryCapError
-        If the domain's cells cannot be enumerated.
+    Raises RowSpaceError if the releases do not determine the workload; MemoryCapError if the
+    domain's cells cannot be enumerated.
     """
     queries = checked_workload(workload)
     pool = pool_releases(releases)

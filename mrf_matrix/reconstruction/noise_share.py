@@ -1,10 +1,10 @@
 """How much of a leaf's noise is left in the average over trees: known without data."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.checks import Seed, whole_number
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
@@ -17,7 +17,7 @@ def vote_noise_share(
     releases: Release | Sequence[Release],
     *,
     n_cells: int = 128,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> float:
     """Return the variance of a mean over trees as a share of the variance of one leaf.
 
@@ -52,8 +52,7 @@ def vote_noise_share(
     >>> vote_noise_share(trees.grow(Domain.from_sizes([4, 4]), random_state=0), release)
     1.0
     """
-    if isinstance(n_cells, bool) or not isinstance(n_cells, int | np.integer) or n_cells < 1:
-        raise ValueError(f"n_cells={n_cells!r}: expected a positive integer.")
+    n_cells = whole_number("n_cells", n_cells)
     generator = np.random.default_rng(random_state)
     sizes = forest.domain.sizes
     cells = np.stack([generator.integers(0, size, n_cells) for size in sizes], axis=1)

@@ -1,7 +1,7 @@
 """Counts are never negative: estimators that know it. Biased, and better where it fits."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -114,10 +114,8 @@ def nearest_on_simplex(
 
     Raises
     ------
-    RowSpaceError
-        If the releases do not determine the workload, or the cells.
-    MemoryCapError
-        If the cells cannot be enumerated.
+    RowSpaceError, MemoryCapError
+        If the releases do not determine workload or cells, or these cannot be enumerated.
     """
     if per not in get_args(Per):
         raise ValueError(f"per={per!r}: expected 'class' or 'cell'.")
@@ -149,7 +147,7 @@ def _feasible(n_classes: int, class_totals: object, total: object) -> FeasibleTa
     return FeasibleTables(*checked_totals(n_classes, class_totals, total))
 
 
-def _are_exact(cells: MergedCells, class_totals: Any, total: Any) -> bool:
+def _are_exact(cells: MergedCells, class_totals: object, total: object) -> bool:
     """Tell whether the answers are counts, which no constraint that they meet can improve."""
     if cells.variance > 0:
         return False

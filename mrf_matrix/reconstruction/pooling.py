@@ -5,11 +5,10 @@ noise makes all draws of variance one. What is least squares afterwards is gener
 before (Aitken, 1935).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -27,27 +26,18 @@ KEPT_STACKS = 4
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Answers ``y = A D + noise`` with independent draws of one variance.
-
-    Attributes
-    ----------
-    matrix : Operator of shape (m, n)
-        Rows of all strategies, each divided by its deviation.
-    answers : ndarray of shape (m, k)
-        The answers, divided alike.
-    variance : float
-        Variance of every draw: that of the only release, 1 for several, 0 without noise.
-    sizes : tuple of int
-        Attribute sizes of the domain.
-    noise : {"exact", "research", "none"}
-        See `noise_of`.
-    """
+    """Answers ``y = A D + noise`` with independent draws of one variance."""
 
     matrix: Operator
+    """Shape (m, n): rows of all strategies, each divided by its deviation."""
     answers: Array
+    """Shape (m, k): the answers, divided alike."""
     variance: float
+    """Variance of every draw: that of the only release, 1 for several, 0 without noise."""
     sizes: tuple[int, ...]
+    """Attribute sizes of the domain."""
     noise: Noise
+    """See `noise_of`."""
 
     @property
     def n_classes(self) -> int:
@@ -65,11 +55,8 @@ def pool_releases(releases: Release | Sequence[Release]) -> Pooled:
 
     Releases of the same strategy are averaged, weighted by ``1/σ²``, so that its structure stays.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If something else than releases is given, or they are over different domains or classes,
-        or some have noise and others none.
+    Raises TypeError, ValueError if something else than releases is given, or they are over
+    different domains or classes, or some have noise and others none.
     """
     given = checked_releases(releases)
     matrices = [release.mechanism.rounded.recovery for release in given]
@@ -143,7 +130,7 @@ def noise_of(releases: Sequence[Release]) -> Noise:
     return "none" if kinds == {"none"} else "research"
 
 
-def checked_releases(releases: Any) -> list[Release]:
+def checked_releases(releases: Release | Iterable[Release]) -> list[Release]:
     """Return one or more releases over one domain as a list, or refuse."""
     given = [releases] if isinstance(releases, Release) else list(releases)
     if not given:

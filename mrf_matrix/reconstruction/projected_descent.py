@@ -37,20 +37,11 @@ def constrained_least_squares(
     most ``||w A⁺|| ||A (X - X*)||``. (Without sums: if the best table has at most twice the sums
     of the one found. Rounding of the answers, 1e-14 of their squares, is allowed besides.)
 
-    Parameters
-    ----------
-    matrix : Operator of shape (m, g)
-    answers : ndarray of shape (m, k)
-    tables : FeasibleTables
-    deviation : float
-        Deviation of the noise in the answers, the unit of accuracy; 0 without noise.
+    `matrix` (m, g); `answers` (m, k); `deviation`: deviation of the noise in the answers, the unit
+    of accuracy; 0 without noise.
 
-    Raises
-    ------
-    MemoryCapError
-        If iterates or normal equations exceed the memory cap.
-    RuntimeError
-        If the steps are still long after `STEPS` of them.
+    Raises MemoryCapError if iterates or normal equations exceed the memory cap; RuntimeError if the
+    steps are still long after `STEPS` of them.
     """
     g, k = matrix.shape[1], answers.shape[1]
     check_allocation("iterates of the cells", (g, 4 * k))

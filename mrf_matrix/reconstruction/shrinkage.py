@@ -14,12 +14,10 @@ cells. Only the release and public things enter.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import AnyInts, Array
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.reconstruction.estimate import Estimate
@@ -29,8 +27,6 @@ from mrf_matrix.reconstruction.tree_nodes import (
     answers_from_leaves,
     answers_from_releases,
 )
-
-Ints = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -162,7 +158,11 @@ def shrink_nodes(
 
 
 def _node_answers(
-    forest: Forest, releases: Any, values: Any, variances: Any, class_totals: Any
+    forest: Forest,
+    releases: Release | Sequence[Release] | None,
+    values: object,
+    variances: object,
+    class_totals: object,
 ) -> NodeAnswers:
     if (releases is None) == (values is None) or (values is None) != (variances is None):
         raise ValueError(
@@ -248,7 +248,9 @@ def _shrunk_shares(
     return shares, weights, signals
 
 
-def _own_noise(forest: Forest, variances: Array, level: Ints, part: Array, weight: Array) -> Array:
+def _own_noise(
+    forest: Forest, variances: Array, level: AnyInts, part: Array, weight: Array
+) -> Array:
     """Return the variance of ``child - part · weight · parent``: the noise in what a child adds.
 
     ``s² - 2 f cov + f² s_parent²`` with ``f = part · weight`` and the covariance of the note above.

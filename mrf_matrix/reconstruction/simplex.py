@@ -87,18 +87,12 @@ def _checked_weights(weights: object, length: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FeasibleTables:
-    """Tables (g, k) without negative entries, whose columns or whole may have known sums.
-
-    Attributes
-    ----------
-    sums : ndarray of shape (k,) or (1,), optional
-        Sum of each column, or of the whole table.
-    shared : bool
-        Whether there is one sum for all columns together.
-    """
+    """Tables (g, k) without negative entries, whose columns or whole may have known sums."""
 
     sums: Array | None = None
+    """Shape (k,): sum of each column, or of the whole table."""
     shared: bool = False
+    """Whether there is one sum for all columns together."""
 
     def project(self, table: Array, metric: Array) -> Array:
         """Return the nearest table, where rows weigh ``metric`` (g,)."""

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests import Forest, leaf_masks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.mechanisms import Release
@@ -19,23 +18,16 @@ from strategies.operators import RowKronecker, check_allocation
 
 @dataclass(frozen=True, eq=False)
 class NodeAnswers:
-    """Unbiased class counts of every node, their noise, and the nodes' public widths.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (nodes, k)
-    variances : ndarray of shape (nodes,)
-        Exact noise variance of each node's count, in every class.
-    parts : ndarray of shape (nodes,)
-        Share of its parent's cells that a node holds, 1 for roots.
-    noise : {"exact", "research", "none"}, optional
-        Of the releases behind the counts; None where they are not known.
-    """
+    """Unbiased class counts of every node, their noise, and the nodes' public widths."""
 
     counts: Array
+    """Shape (nodes, k)."""
     variances: Array
+    """Shape (nodes,): exact noise variance of each node's count, in every class."""
     parts: Array
+    """Shape (nodes,): share of its parent's cells that a node holds, 1 for roots."""
     noise: Noise | None = None
+    """Of the releases behind the counts; None where they are not known."""
 
 
 def node_matrix(forest: Forest) -> RowKronecker:
@@ -71,10 +63,7 @@ def answers_from_releases(
 ) -> NodeAnswers:
     """Ask every node of the releases by least squares; equal nodes are asked once.
 
-    Raises
-    ------
-    RowSpaceError
-        If the releases do not determine some node.
+    Raises RowSpaceError if the releases do not determine some node.
     """
     nodes = node_matrix(forest)
     distinct, number, _ = nodes.unique_rows()
@@ -90,10 +79,8 @@ def answers_from_releases(
 def answers_from_leaves(forest: Forest, values: object, variances: object) -> NodeAnswers:
     """Add up leaf values whose noises are independent, as where every leaf was measured itself.
 
-    Raises
-    ------
-    ValueError
-        If there is not one row and one variance for each leaf, or a variance is negative.
+    Raises ValueError if there is not one row and one variance for each leaf, or a variance is
+    negative.
     """
     counts = np.asarray(values, dtype=np.float64)
     noise = np.asarray(variances, dtype=np.float64)
@@ -126,7 +113,7 @@ def parts_of_parents(forest: Forest) -> Array:
     return parts
 
 
-def _leaf_ranges(forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _leaf_ranges(forest: Forest) -> tuple[Longs, Longs]:
     """Return the first leaf below each node and the one after its last."""
     start = forest.leaf_index.astype(np.int64)
     end = start + 1
@@ -138,7 +125,7 @@ def _leaf_ranges(forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return start, end
 
 
-def _node_masks(forest: Forest) -> list[NDArray[np.bool_]]:
+def _node_masks(forest: Forest) -> list[Bools]:
     start, end = _leaf_ranges(forest)
     check_allocation("masks of the nodes", (forest.n_nodes, sum(forest.domain.sizes)), 1)
     found = []

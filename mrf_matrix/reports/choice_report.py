@@ -1,8 +1,10 @@
 """What a forest of private choices may say of its privacy."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.domain import Domain
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import PureDP, Release
@@ -11,107 +13,81 @@ from mrf_matrix.reports.privacy_report import DENIAL
 
 
 @dataclass(frozen=True)
-class ChoiceReport:
+class _StagesReport(RowDisplay):
+    """A statement on stages that each spend a part of a budget."""
+
+    statement: str
+    """The claim in one sentence; says so when there is none."""
+    budget: str
+    neighboring: str
+    noise: str
+    composition: str
+    """Why the parts add up to the budget."""
+    public: tuple[str, ...]
+    """What the claim takes for public."""
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """A line for each figure."""
+        texts = self.to_dict() | {"public": "; ".join(self.public)}
+        del texts["statement"]
+        return [(name.replace("_", " "), str(text)) for name, text in texts.items()]
+
+    def to_dict(self) -> JsonObject:
+        """Return the report as plain values, ready for JSON."""
+        return asdict(self) | {"public": list(self.public)}
+
+
+@dataclass(frozen=True)
+class ChoiceReport(_StagesReport):
     """The privacy statement of a forest whose structure and labels were chosen privately.
 
     Attributes
     ----------
-    statement : str
-        The claim in one sentence; says so when there is none.
-    budget, neighboring, noise : str
     per_tree, attribute_choice, cut_choice, label_choice : str
         What one tree, and each of its choices, spends (in the add/remove sense).
-    composition : str
-        Why the parts add up to the budget.
-    public : tuple of str
-        What the claim takes for public.
     """
 
-    statement: str
-    budget: str
-    neighboring: str
-    noise: str
     per_tree: str
     attribute_choice: str
     cut_choice: str
     label_choice: str
-    composition: str
-    public: tuple[str, ...] = (
-        "the domain and the classes",
-        "the depth and the number of trees",
-        "the neighbouring relation and the budget",
-    )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, ready for JSON."""
-        return asdict(self) | {"public": list(self.public)}
-
-    def __str__(self) -> str:
-        return as_text(self.to_dict())
 
 
 @dataclass(frozen=True)
-class TwoStageReport:
+class TwoStageReport(_StagesReport):
     """The privacy statement of a private structure with measured leaf counts.
 
     Attributes
     ----------
-    statement, budget, neighboring, noise, composition, public
-        As in `ChoiceReport`.
     structure, counts : str
         What the two stages spend, and how.
     sensitivity : float
         How far one record moves what is measured, in records.
     law : str
         Of the noise on each of them.
-    n_answers : int
     """
 
-    statement: str
-    budget: str
-    neighboring: str
-    noise: str
     structure: str
     counts: str
-    composition: str
     sensitivity: float
     law: str
     n_answers: int
-    public: tuple[str, ...] = (
-        "the domain and the classes",
-        "the depth, the number of trees and the budget split",
-        "the neighbouring relation and the budget",
-    )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, ready for JSON."""
-        return asdict(self) | {"public": list(self.public)}
-
-    def __str__(self) -> str:
-        return as_text(self.to_dict())
 
 
-def as_text(report: dict[str, Any]) -> str:
-    """Return a report as its statement and one line a figure."""
-    rows = {name: text for name, text in report.items() if name != "statement"}
-    rows["public"] = "; ".join(report["public"])
-    width = max(map(len, rows))
-    lines = [f"  {name.replace('_', ' '):<{width}}  {text}" for name, text in rows.items()]
-    return "\n".join([report["statement"], *lines])
+def _public(structure: str) -> tuple[str, ...]:
+    return ("the domain and the classes", structure, "the neighbouring relation and the budget")
 
 
 def two_stage_report(
-    plan: TwoStagePlan, trees: PrivateMultinomialTrees, release: Release, domain: Any
+    plan: TwoStagePlan,
+    trees: PrivateMultinomialTrees,
+    release: Release,
+    domain: Domain | str | None,
 ) -> TwoStageReport:
     """Describe a private structure and the release of its leaf counts.
 
-    Parameters
-    ----------
-    plan : TwoStagePlan
-    trees : PrivateMultinomialTrees
-    release : Release
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     together = (
         "both stages see all records, so their budgets add"
@@ -129,20 +105,16 @@ def two_stage_report(
         sensitivity=release.sensitivity,
         law=str(release.law),
         n_answers=release.answers.size,
+        public=_public("the depth, the number of trees and the budget split"),
     )
 
 
 def choice_report(
-    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Any
+    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Domain | str | None
 ) -> ChoiceReport:
     """Describe a forest of private structure and labels.
 
-    Parameters
-    ----------
-    trees : PrivateMultinomialTrees
-    noise, label_score : str
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     budget = PureDP(trees.epsilon)
     b1, b2 = trees.budgets
@@ -161,18 +133,14 @@ def choice_report(
             f"nodes of a level hold different records, {trees.max_depth} levels add up, labels "
             f"come from records that the structure has not seen, {records}{factor}"
         ),
+        public=_public("the depth and the number of trees"),
     )
 
 
-def claim(budget: PureDP, neighboring: str, noise: str, domain: Any) -> str:
+def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str | None) -> str:
     """State the claim of a release of choices, or that there is none.
 
-    Parameters
-    ----------
-    budget : PureDP
-    neighboring, noise : str
-    domain : Domain or "from_data"
-        As it was given.
+    `domain`: as it was given.
     """
     if budget.is_infinite:
         return f"{DENIAL}: an infinite budget adds no noise."

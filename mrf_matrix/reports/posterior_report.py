@@ -10,12 +10,7 @@ from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 def posterior_report(plan: BlockPart, release: Release, chosen: str) -> PrivacyReport:
     """Return the report of the release; every figure comes from the release itself.
 
-    Parameters
-    ----------
-    plan : BlockPart
-    release : Release
-    chosen : str
-        How the blocks were chosen, in words.
+    `chosen`: how the blocks were chosen, in words.
     """
     blocks = plan.blocks
     used = sum(map(len, blocks))

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from math import sqrt
-from typing import Any
 
+from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.mechanisms.measurement.release import READ_OFF, Noise
 
@@ -19,49 +19,36 @@ PUBLIC = (
 DENIAL = "NOT A PRIVATE RELEASE"
 """How every statement begins that claims no privacy."""
 
-WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "exact")
+DERIVED = {"law", "sensitivity", "n_answers", "measured"}
+"""What `PrivacyReport.to_dict` works out from the measurements."""
+
+WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "shares", "exact")
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement of a release.
-
-    Attributes
-    ----------
-    measured : str
-        What was measured, and by which strategy family.
-    budget : str
-        What it cost.
-    law : str
-        Law of the noise on one measured answer, in units of the integer answers.
-    sensitivity : float or None
-        How far one record moves what is measured, in records: the column norm, L1 for Laplace and
-        L2 for Gaussian noise, times the neighbouring relation's factor. None in reports of old
-        files, which did not state it.
-    n_answers : int
-        Noisy integers released: answers x classes.
-    column_sum : int
-        What the noise is calibrated to: largest column sum of absolute (Laplace) or squared
-        (Gaussian) entries of the integer matrix.
-    """
+    """One measurement of a release."""
 
     measured: str
+    """What was measured, and by which strategy family."""
     budget: str
+    """What it cost."""
     law: str
-    sensitivity: float | None
+    """Law of the noise on one measured answer, in units of the integer answers."""
+    sensitivity: float
+    """How far one record moves what is measured, in records: the column norm, L1 for Laplace and L2
+    for Gaussian noise, times the neighbouring relation's factor."""
     n_answers: int
+    """Noisy integers released: answers x classes."""
     column_sum: int
+    """What the noise is calibrated to: largest column sum of absolute (Laplace) or squared
+    (Gaussian) entries of the integer matrix."""
 
     @classmethod
     def of(cls, release: Release, measured: str, *, weight: int = 1) -> "Measurement":
         """Return the figures of a release; all of them come from the release itself.
 
-        Parameters
-        ----------
-        release : Release
-        measured : str
-        weight : int, default=1
-            How often what is measured counts each record.
+        `weight`: how often what is measured counts each record.
         """
         return cls(
             measured=measured,
@@ -73,12 +60,14 @@ class Measurement:
         )
 
     def __str__(self) -> str:
-        moved = "" if self.sensitivity is None else f" of sensitivity {self.sensitivity:.6g}"
-        return f"{self.measured}: {self.n_answers} noisy integers{moved}, {self.law}"
+        return (
+            f"{self.measured}: {self.n_answers} noisy integers of sensitivity "
+            f"{self.sensitivity:.6g}, {self.law}"
+        )
 
 
 @dataclass(frozen=True)
-class PrivacyReport:
+class PrivacyReport(RowDisplay):
     """The privacy statement of everything that an estimator released.
 
     Attributes
@@ -118,10 +107,9 @@ class PrivacyReport:
         return "; ".join(dict.fromkeys(one.law for one in self.measurements))
 
     @property
-    def sensitivity(self) -> float | None:
-        """Largest sensitivity of a measurement; None where one is not known."""
-        known = [one.sensitivity for one in self.measurements if one.sensitivity is not None]
-        return max(known, default=0.0) if len(known) == len(self.measurements) else None
+    def sensitivity(self) -> float:
+        """Largest sensitivity of a measurement."""
+        return max((one.sensitivity for one in self.measurements), default=0.0)
 
     @property
     def n_answers(self) -> int:
@@ -140,15 +128,12 @@ class PrivacyReport:
     def of_releases(self, releases: Sequence[Release]) -> "PrivacyReport":
         """Return the report, without its claim where a release's domain was read off the records.
 
-        Parameters
-        ----------
-        releases : sequence of Release
-            All that it reports.
+        `releases`: all that it reports.
         """
         read_off = any(release.domain_read_off for release in releases)
         return self.without_claim() if read_off else self
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the report as plain values, ready for JSON."""
         return {
             "statement": self.statement,
@@ -166,28 +151,18 @@ class PrivacyReport:
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([self.statement, *(f"  {name:<{width}}  {text}" for name, text in rows)])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(text)}</td></tr>"
-            for name, text in self._rows()
-        )
-        return f"<p><b>{escape(self.statement)}</b></p><table>{rows}</table>"
-
-    def _rows(self) -> list[tuple[str, str]]:
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """What the report says, a line each."""
         rows = [
             ("budget spent", self.budget),
-            ("neighbouring relation", self.neighboring),
+            ("neighbours", self.neighboring),
             ("noise", self.noise),
             *(("measured", str(one)) for one in self.measurements),
         ]
         for what, error in (
-            ("leaf", self.expected_rms_per_leaf),
-            ("query", self.expected_rms_per_vote),
+            ("leaf value", self.expected_rms_per_leaf),
+            ("vote", self.expected_rms_per_vote),
         ):
             if error is not None:
                 rows.append(("expected error", f"{error:.4g} records rms per {what} and class"))
@@ -202,10 +177,7 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
     It claims what the worst of them allows, for what they spent together. Of the domain it says
     nothing: see `PrivacyReport.of_releases`.
 
-    Raises
-    ------
-    ValueError
-        If they have no relation in common.
+    Raises ValueError if they have no relation in common.
     """
     neighboring, noise = common_neighboring(releases), worst_noise(releases)
     worst = next(release for release in releases if release.noise == noise)
@@ -224,7 +196,9 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
             f"Claim by {_each_once(authors)}, unverified: {spent!r} under {neighboring} neighbours "
             f"in all, {len(laws)} measurements with {_each_once(laws)}."
         )
-    return private_claim(repr(spent), neighboring, laws)
+    claim = private_claim(repr(spent), neighboring, laws)
+    rests = dict.fromkeys(one.quorum.condition for one in releases if one.quorum is not None)
+    return f"{claim[:-1]}, {' and '.join(rests)}." if rests else claim
 
 
 def worst_noise(releases: Sequence[Release]) -> Noise:
@@ -235,10 +209,7 @@ def worst_noise(releases: Sequence[Release]) -> Noise:
 def common_neighboring(releases: Sequence[Release]) -> str:
     """Return the relation of all releases.
 
-    Raises
-    ------
-    ValueError
-        If they differ: budgets under different relations do not add up.
+    Raises ValueError if they differ: budgets under different relations do not add up.
     """
     relations = sorted({release.neighboring for release in releases})
     if len(relations) != 1:

@@ -1,26 +1,24 @@
 """Batches of any form, as blocks of codes that fit the processor's cache."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from os import PathLike
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, read_columns
-from mrf_matrix.domain.lookup import encode_column
+from mrf_matrix.domain.encoding import encode_column
 from mrf_matrix.streams.files import ReadColumns, data_files, file_columns, n_records_of
 
 Progress = Callable[[int, int | None], None]
-Codes = NDArray[np.int32]
-
 BLOCK = 2**16
 """Records that are encoded and counted at a time: their columns stay in the processor's cache."""
 
 
 def code_blocks(
-    batches: Any, domain: Domain, extra: str = "error", progress: Progress | None = None
+    batches: object, domain: Domain, extra: str = "error", progress: Progress | None = None
 ) -> Iterator[list[Codes]]:
     """Yield blocks of records as codes: a column for each attribute, and that of the classes.
 
@@ -54,32 +52,32 @@ def code_blocks(
                 progress(done, total)
 
 
-def _located(error: DomainError, batch: Any, number: int) -> DomainError:
+def _located(error: DomainError, batch: object, number: int) -> DomainError:
     """Return an error that says in which batch it was; which record is private."""
     what = str(batch) if _is_path(batch) else f"Batch {number}"
     return DomainError(f"{what}: {error}", values=error.values)
 
 
-def _is_path(batch: Any) -> bool:
+def _is_path(batch: object) -> TypeGuard[str | PathLike[str]]:
     return isinstance(batch, str | PathLike)
 
 
-def _is_pair(batch: Any) -> bool:
+def _is_pair(batch: object) -> TypeGuard[tuple[object, object]]:
     return isinstance(batch, tuple) and len(batch) == 2
 
 
-def _is_single(batches: Any) -> bool:
+def _is_single(batches: object) -> bool:
     """Whether what was given is one batch itself."""
     if isinstance(batches, Mapping | np.ndarray) or _is_record_batch(batches):
         return True
     return not isinstance(batches, list | tuple) and as_frame(batches) is not None
 
 
-def _listed(batches: Any) -> Iterator[Any]:
+def _listed(batches: object) -> Iterator[object]:
     """Yield batches one by one, and the files of paths."""
     if _is_path(batches) or _is_single(batches):
         batches = [batches]
-    if not hasattr(batches, "__iter__"):
+    if not isinstance(batches, Iterable):
         raise DomainError(
             f"batches is of type {type(batches).__name__}: expected an iterable of frames, arrays "
             f"or pairs (X, y), or the path of a CSV or Parquet file or of a folder of them."
@@ -91,7 +89,7 @@ def _listed(batches: Any) -> Iterator[Any]:
             yield batch
 
 
-def _total(batches: Any) -> int | None:
+def _total(batches: object) -> int | None:
     """Return the number of all records, where files alone are given and say it."""
     paths = [batches] if _is_path(batches) else batches
     if not isinstance(paths, list | tuple) or not all(map(_is_path, paths)):
@@ -100,7 +98,7 @@ def _total(batches: Any) -> int | None:
     return None if None in known else sum(n for n in known if n is not None)
 
 
-def _columns(batch: Any, domain: Domain, extra: str, number: int) -> Iterator[ReadColumns]:
+def _columns(batch: object, domain: Domain, extra: str, number: int) -> Iterator[ReadColumns]:
     """Yield the columns of a batch, block by block, that of the classes last."""
     target = domain.required_target()
     if _is_path(batch):
@@ -111,14 +109,14 @@ def _columns(batch: Any, domain: Domain, extra: str, number: int) -> Iterator[Re
     try:
         X, y = batch if _is_pair(batch) else _parted(batch, domain)
         table = _table(X)
-        size = len(y) if y is not None else _length(table)
+        size = _length(table if y is None else y)
         for start in range(0, max(size, 1), BLOCK):
             block = slice(start, start + BLOCK)
             part = _rows(table, block)
             if y is None:
                 yield read_columns(part, (*domain.names, target.name), extra)
             else:
-                if len(y) != _length(table):
+                if size != _length(table):
                     raise DomainError("X and y differ in length; expected one class a record.")
                 classes = as_any_column(target.name, _flat(_rows(y, block)))
                 yield [*read_columns(part, domain.names, extra), classes]
@@ -143,7 +141,7 @@ def _split(parts: Iterator[ReadColumns]) -> Iterator[ReadColumns]:
             ]
 
 
-def _parted(batch: Any, domain: Domain) -> tuple[Any, Any]:
+def _parted(batch: object, domain: Domain) -> tuple[object, object]:
     """Return records and classes of a plain array, whose last column holds them."""
     if not isinstance(batch, np.ndarray) or batch.dtype.names is not None:
         return batch, None
@@ -156,7 +154,7 @@ def _parted(batch: Any, domain: Domain) -> tuple[Any, Any]:
     return batch[:, :-1], batch[:, -1]
 
 
-def _table(X: Any) -> Any:
+def _table(X: object) -> object:
     """Return records in a form whose rows can be taken: frames through narwhals."""
     if _is_record_batch(X):
         from pyarrow import Table
@@ -168,17 +166,17 @@ def _table(X: Any) -> Any:
     return X if frame is None else frame
 
 
-def _is_record_batch(batch: Any) -> bool:
+def _is_record_batch(batch: object) -> bool:
     return type(batch).__name__ == "RecordBatch" and hasattr(batch, "schema")
 
 
-def _length(table: Any) -> int:
+def _length(table: object) -> int:
     if isinstance(table, Mapping):
         return max((len(values) for values in table.values()), default=0)
-    return len(table) if hasattr(table, "__len__") else 0
+    return len(table) if isinstance(table, Sized) else 0
 
 
-def _rows(table: Any, block: slice) -> Any:
+def _rows(table: object, block: slice) -> object:
     if isinstance(table, Mapping):
         return {name: _rows(values, block) for name, values in table.items()}
     if hasattr(table, "iloc"):
@@ -186,9 +184,10 @@ def _rows(table: Any, block: slice) -> Any:
     return table[block] if hasattr(table, "__getitem__") else table
 
 
-def _flat(labels: Any) -> Any:
-    column = isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1
-    return labels[:, 0] if column else labels
+def _flat(labels: object) -> object:
+    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:
+        return labels[:, 0]
+    return labels
 
 
 def _check_lengths(columns: ReadColumns) -> None:

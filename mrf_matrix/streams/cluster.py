@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.mechanisms import CellCounts, CellTally
@@ -10,12 +10,18 @@ from mrf_matrix.mechanisms.counts.tally import Table, merged_tables
 from mrf_matrix.streams.blocks import code_blocks
 from mrf_matrix.streams.counting import checked_domain
 
+if TYPE_CHECKING:
+    from dask.array import Array
+    from dask.dataframe import DataFrame
+    from dask.delayed import Delayed
+    from distributed import Client
+
 SPLIT = 4
 """Partial tables that are summed at a time."""
 
 
 def count_dask(
-    collection: Any, domain: Domain, client: Any = None, *, extra: str = "error"
+    collection: object, domain: Domain, client: "Client | None" = None, *, extra: str = "error"
 ) -> CellCounts:
     """Count the records of a Dask collection, partition by partition, on any scheduler.
 
@@ -92,7 +98,7 @@ class PartialTable:
         return "PartialTable(private)"
 
 
-def partial_table(part: Any, number: int, domain: Domain, extra: str) -> PartialTable:
+def partial_table(part: object, number: int, domain: Domain, extra: str) -> PartialTable:
     """Count one partition, on a worker."""
     tally = CellTally(domain.sizes, domain.n_classes)
     try:
@@ -111,7 +117,7 @@ def _summed(parts: Sequence[PartialTable]) -> PartialTable:
     return PartialTable(merged_tables([part.table for part in parts if part.table is not None]))
 
 
-def _tree(tables: list[Any]) -> Any:
+def _tree(tables: "list[Delayed]") -> "Delayed":
     """Return the delayed sum of delayed tables."""
     from dask import delayed
 
@@ -121,7 +127,7 @@ def _tree(tables: list[Any]) -> Any:
     return tables[0]
 
 
-def _partitions(collection: Any) -> list[Any]:
+def _partitions(collection: object) -> list[object]:
     """Return delayed batches, or paths."""
     if isinstance(collection, tuple) and len(collection) == 2 and _is_chunked(collection[0]):
         X, y = collection
@@ -139,11 +145,11 @@ def _partitions(collection: Any) -> list[Any]:
     return list(collection)
 
 
-def _is_chunked(collection: Any) -> bool:
+def _is_chunked(collection: object) -> "TypeGuard[Array | DataFrame]":
     return hasattr(collection, "to_delayed")
 
 
-def _delayed_of(collection: Any) -> list[Any]:
+def _delayed_of(collection: "Array | DataFrame") -> "list[Delayed]":
     """Return a frame's or an array's parts, each with all columns."""
     if hasattr(collection, "rechunk"):
         whole = collection.rechunk({1: -1}) if collection.ndim == 2 else collection
@@ -151,7 +157,7 @@ def _delayed_of(collection: Any) -> list[Any]:
     return list(collection.to_delayed())
 
 
-def _computed(total: Any, client: Any) -> PartialTable:
+def _computed(total: "Delayed", client: "Client | None") -> PartialTable:
     """Compute the sum, on a cluster without spilling, or on the scheduler in force."""
     known = _open_client() if client is None else client
     if known is None:
@@ -168,7 +174,7 @@ def _computed(total: Any, client: Any) -> PartialTable:
     return result
 
 
-def _open_client() -> Any:
+def _open_client() -> "Client | None":
     """Return the client that Dask would use by itself, None where it is another scheduler."""
     import dask
 

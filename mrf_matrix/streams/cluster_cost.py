@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from math import ceil
 from time import perf_counter
-from typing import Any
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.counts.keyed_counts import word_groups
@@ -143,7 +142,7 @@ def n_words(domain: Domain) -> int:
 
 
 def measure_throughput(
-    sample: Any, domain: Domain, *, network: float = 1e9, seconds_a_task: float = 1e-3
+    sample: object, domain: Domain, *, network: float = 1e9, seconds_a_task: float = 1e-3
 ) -> Throughput:
     """Time one core on a sample: read and counted once to warm up, once on the clock.
 
@@ -182,7 +181,7 @@ def n_counted(table: Table) -> int:
     return int((table[1] if isinstance(table, tuple) else table).sum())
 
 
-def _counted(sample: Any, domain: Domain) -> PartialTable:
+def _counted(sample: object, domain: Domain) -> PartialTable:
     found = partial_table(sample, 0, domain, "ignore")
     if found.error is not None:
         raise ValueError(f"sample: {found.error}")

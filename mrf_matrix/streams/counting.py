@@ -1,7 +1,6 @@
 """Counts of records that arrive in batches: D = Σ Dᵢ, exactly, in bounded memory."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from strategies.operators import check_allocation
 
 
 def count_stream(
-    batches: Any, domain: Domain, *, extra: str = "error", progress: Progress | None = None
+    batches: object, domain: Domain, *, extra: str = "error", progress: Progress | None = None
 ) -> CellCounts:
     """Count the records of each class in each occupied cell, batch by batch.
 
@@ -70,7 +69,7 @@ def count_stream(
 
 
 def count_tables(
-    batches: Any,
+    batches: object,
     domain: Domain,
     feature_sets: Sequence[Sequence[int]],
     *,
@@ -101,7 +100,7 @@ def count_tables(
     return [tally.counts(part) for tally, part in zip(tallies, parts, strict=True)]
 
 
-def partial_counts(X: Any, y: Any, domain: Domain, *, extra: str = "error") -> CellCounts:
+def partial_counts(X: object, y: object, domain: Domain, *, extra: str = "error") -> CellCounts:
     """Count one batch of records and classes, to be added to others by ``+`` or `merge_counts`.
 
     Parameters
@@ -124,7 +123,7 @@ def partial_counts(X: Any, y: Any, domain: Domain, *, extra: str = "error") -> C
 
 
 def count_leaves(
-    batches: Any, forest: Forest, *, extra: str = "error", progress: Progress | None = None
+    batches: object, forest: Forest, *, extra: str = "error", progress: Progress | None = None
 ) -> LeafCounts:
     """Count the records of each class in each leaf of a public forest, batch by batch.
 
@@ -167,7 +166,7 @@ def count_leaves(
     return LeafCounts(path_matrix(forest), counts, known)
 
 
-def checked_domain(domain: Any) -> Domain:
+def checked_domain(domain: object) -> Domain:
     """Return a domain with classes, or refuse.
 
     Raises

@@ -8,15 +8,20 @@ import csv
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrf_matrix.datasets.files import check_header, csv_chunks, csv_errors, opened
 from mrf_matrix.datasets.text import MISSING_MARKS, typed_column, typed_value
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_array_column
 from mrf_matrix.domain.errors import name_some
+
+if TYPE_CHECKING:
+    from polars import LazyFrame, Series
+    from pyarrow import DictionaryArray, StringArray
 
 PART_BYTES = 2**23
 """Bytes of text in memory at a time."""
@@ -91,7 +96,7 @@ def all_records_end(path: Path, last: str) -> bool:
         return False
 
 
-def _polars_records(path: Path) -> Any:
+def _polars_records(path: Path) -> "LazyFrame":
     """Return all columns as text, without empty lines, which polars reads as nulls."""
     import polars
 
@@ -148,11 +153,11 @@ def _by_polars(path: Path, attributes: Attributes, raw: dict[str, str]) -> Itera
         raise _unreadable(path, error) from None
 
 
-def _text_column(attribute: Attribute, texts: Any, where: str) -> Column:
+def _text_column(attribute: Attribute, texts: "Series", where: str) -> Column:
     if attribute.is_numeric:
         return as_array_column(attribute.name, typed_column(attribute, texts.to_list(), where))
     column = as_any_column(attribute.name, texts)
-    levels = tuple(typed_value(attribute, text, where) for text in column.levels or ())
+    levels = tuple(typed_value(attribute, str(text), where) for text in column.levels or ())
     return Column(attribute.name, column.values, levels, source="text")
 
 
@@ -166,21 +171,24 @@ def _unreadable(path: Path, error: Exception) -> DomainError:
     return DomainError(f"{path} is not a CSV file in UTF-8 with a header row.")
 
 
-def _arrow_column(attribute: Attribute, values: Any, where: str) -> Column:
+def _arrow_column(attribute: Attribute, values: "DictionaryArray", where: str) -> Column:
     if attribute.is_numeric:
         return as_array_column(attribute.name, _numbers(attribute, values, where))
-    levels = tuple(typed_value(attribute, text, where) for text in values.dictionary.to_pylist())
+    levels = tuple(
+        typed_value(attribute, str(text), where) for text in values.dictionary.to_pylist()
+    )
     return Column(attribute.name, values.indices.to_numpy(), levels, source="text")
 
 
-def _numbers(attribute: Attribute, texts: Any, where: str) -> Any:
+def _numbers(attribute: Attribute, texts: "StringArray", where: str) -> NDArray[np.generic]:
     """Return texts as floats, marks of missing values as NaN; Python judges what Arrow cannot."""
     import pyarrow
     from pyarrow import compute
 
     trimmed = compute.utf8_trim_whitespace(texts)
     try:
-        return compute.cast(trimmed, pyarrow.float64()).to_numpy(zero_copy_only=False)
+        found = compute.cast(trimmed, pyarrow.float64()).to_numpy(zero_copy_only=False)
+        return np.asarray(found, dtype=np.float64)
     except pyarrow.ArrowInvalid:
         pass
     marks = compute.is_in(trimmed, value_set=pyarrow.array(sorted(MISSING_MARKS)))

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mrf_matrix.datasets.files import CSV_ENDINGS, PARQUET_ENDINGS, is_data_file, parquet_errors
 from mrf_matrix.domain import Domain, DomainError
 from mrf_matrix.domain.columns import Column, read_columns
 from mrf_matrix.streams.csv_files import csv_columns, lacking
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+    from pyarrow import Table
 
 ReadColumns = list[Column]
 
@@ -86,7 +90,7 @@ def n_records_of(path: Path) -> int | None:
     return None
 
 
-def _parquet_parts(path: Path, names: list[str]) -> Iterator[Any]:
+def _parquet_parts(path: Path, names: list[str]) -> Iterator[object]:
     """Yield parts of a Parquet file as frames, by the first installed library that can."""
     for library, parts in (("pyarrow", _arrow_parts), ("polars", _polars_parts)):
         if find_spec(library):
@@ -96,7 +100,7 @@ def _parquet_parts(path: Path, names: list[str]) -> Iterator[Any]:
     raise DomainError(f"{path}: reading Parquet needs pyarrow or polars; pip install pyarrow.")
 
 
-def _arrow_parts(path: Path, names: list[str]) -> Iterator[Any]:
+def _arrow_parts(path: Path, names: list[str]) -> "Iterator[Table]":
     """Read by pyarrow; text comes as positions in a dictionary, and pages as they are needed."""
     import pyarrow
     from pyarrow import parquet
@@ -114,7 +118,7 @@ def _arrow_parts(path: Path, names: list[str]) -> Iterator[Any]:
             yield pyarrow.Table.from_batches([part])
 
 
-def _polars_parts(path: Path, names: list[str]) -> Iterator[Any]:
+def _polars_parts(path: Path, names: list[str]) -> "Iterator[DataFrame]":
     import polars
 
     lazy = polars.scan_parquet(path)

@@ -3,14 +3,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from distributed import Worker, WorkerPlugin
+from distributed import Client, Worker, WorkerPlugin
 from distributed.spill import SpillBuffer
 
-Limits = tuple[int, Any, float]
+Limits = tuple[int, float | bool, float]
 """How many ask for no spilling, and a worker's own share of memory and size to spill from."""
 
 _limits: "WeakKeyDictionary[Worker, Limits]" = WeakKeyDictionary()
@@ -58,7 +57,7 @@ class NoSpilling(WorkerPlugin):  # type: ignore[misc]
 
 
 @contextmanager
-def spilling_off(client: Any) -> Iterator[None]:
+def spilling_off(client: Client) -> Iterator[None]:
     """Turn spilling off on a client's workers inside a ``with`` block."""
     plugin = NoSpilling()
     client.register_plugin(plugin)

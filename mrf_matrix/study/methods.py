@@ -18,6 +18,7 @@ from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.forests import Forest, take_trees
+from mrf_matrix.planning.kinds.levels import RULES
 from strategies import Strategy
 
 
@@ -32,8 +33,8 @@ class Setting:
     forest : Forest
         The split's public forest.
     strategies : mapping of str to Strategy
-        Selected once for the split, by method: for the leaves ("matrix"), and for the test
-        records' votes ("batch_prediction", "subsample").
+        Chosen once for the split, by method: for the leaves ("matrix" and the levels'), and for
+        the test records' votes ("batch_prediction", "subsample").
     epsilon : float
         Budget of the fit.
     voting, neighboring, noise : str
@@ -86,7 +87,11 @@ class Method:
             return "noise-free, not private"
         if noise != "exact":
             return "research noise, not a release"
-        return "private release" if self in METHODS else "claim by its author, unverified"
+        return (
+            "private release"
+            if self in (*METHODS, *LEVEL_METHODS)
+            else "claim by its author, unverified"
+        )
 
     def to_dict(self, noise: str) -> dict[str, Any]:
         """Return the method as plain values, ready for JSON."""
@@ -187,6 +192,10 @@ def _majority(setting: Setting) -> ClassifierMixin:
     return DummyClassifier(strategy="most_frequent")
 
 
+def _levels(key: str) -> Callable[[Setting], MatrixForestClassifier]:
+    return lambda setting: _forest(setting, strategy=setting.strategies[key])
+
+
 METHODS = (
     Method("private", "private forest, best expected", True, _private),
     Method("matrix", "matrix mechanism", True, _matrix),
@@ -201,11 +210,16 @@ METHODS = (
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),
 )
-"""All methods, in the order of tables and legends."""
+"""The methods of a study that names none, in the order of tables and legends."""
+
+LEVEL_METHODS = tuple(
+    Method(f"{rule}_levels", f"{rule} levels", True, _levels(f"{rule}_levels")) for rule in RULES
+)
+"""The baselines of `mrf_matrix.planning.kinds.levels`, which a study may name beside those."""
 
 
 def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...]:
-    """Return the methods that were asked for, by key or as one's own; all of ours by default.
+    """Return the methods that were asked for, by key or as one's own; `METHODS` by default.
 
     Raises
     ------
@@ -214,7 +228,7 @@ def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...
     """
     if methods is None:
         return METHODS
-    known = {method.key: method for method in METHODS}
+    known = {method.key: method for method in (*METHODS, *LEVEL_METHODS)}
     found = []
     for one in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(one, Method) and one not in known:

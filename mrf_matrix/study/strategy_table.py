@@ -1,13 +1,17 @@
 """Strategies side by side, with errors known before any private record is read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite, nan, sqrt
 from typing import Any
 
+from mrf_matrix.compilation import path_matrix
 from mrf_matrix.error import direct_error, expected_error
+from mrf_matrix.forests import Forest
+from mrf_matrix.planning.kinds.levels import RULES, level_strategy
 from strategies import Strategy, select
-from strategies.operators import MemoryCapError, RowKronecker, RowSpaceError
+from strategies.operators import MemoryCapError, RowSpaceError
 
 FAMILIES = {
     "each tree, least squares": "workload_itself",
@@ -66,14 +70,14 @@ def _known(figure: float) -> float | None:
 
 
 def strategy_rows(
-    workload: RowKronecker, selected: Strategy, epsilons: Sequence[float], neighboring: str
+    forest: Forest, selected: Strategy, epsilons: Sequence[float], neighboring: str
 ) -> tuple[StrategyRow, ...]:
-    """Return the baselines and the selected strategy for a training workload, without data.
+    """Return the baselines and the selected strategy for a forest's leaves, without data.
 
     Parameters
     ----------
-    workload : RowKronecker of shape (o, n)
-        The forest's decision-path matrix T.
+    forest : Forest
+        Its decision-path matrix T is the workload.
     selected : Strategy
         What was selected for it.
     epsilons : sequence of float
@@ -81,15 +85,21 @@ def strategy_rows(
     neighboring : str
         The neighbouring relation.
     """
+    workload = path_matrix(forest)
+    baselines: dict[str, Callable[[], Strategy]] = {
+        name: partial(select, workload, method=family) for name, family in FAMILIES.items()
+    }
+    for rule in RULES:
+        baselines[f"{rule} levels"] = partial(level_strategy, forest, "l1", rule)
     budget: dict[str, Any] = {"epsilon": epsilons[0], "neighboring": neighboring}
     sensitivity = workload.sensitivity("l1")
     direct = direct_error(workload, **budget)
     measured = (sensitivity, sensitivity**2 * workload.shape[0], direct)
     errors = {"each tree, as measured": measured}
     refused: dict[str, str] = {}
-    for name, family in FAMILIES.items():
+    for name, found in baselines.items():
         try:
-            strategy = select(workload, method=family)
+            strategy = found()
         except (RowSpaceError, MemoryCapError) as refusal:  # anything else is a bug
             refused[name] = " ".join(str(refusal).split())
             continue

@@ -7,26 +7,41 @@ seedable research noise: a study on public data, labelled as such, not a release
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.workers import computed
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import PathSource, RandomTrees
+from mrf_matrix.forests import Forest, PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.planning.kinds.levels import level_strategy
 from mrf_matrix.study.comparison import Comparison, Score
-from mrf_matrix.study.methods import QUERYING, Method, Setting, checked_methods, strategy_of_queries
+from mrf_matrix.study.methods import (
+    LEVEL_METHODS,
+    QUERYING,
+    Method,
+    Setting,
+    checked_methods,
+    strategy_of_queries,
+)
 from mrf_matrix.study.strategy_table import strategy_rows
 from mrf_matrix.voting.voting import check_voting
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps in all."""
+
+Found = tuple[Forest, Strategy, list[Score]]
+"""Of a split: its forest, the strategy, and every accuracy."""
 
 QUERYING_SHARE = 0.15
 """Part of the time limit that each selection for the test records may take."""
@@ -51,6 +66,7 @@ def compare(
     noise: str = "research",
     random_state: int = 0,
     time_limit: float = 8.0,
+    client: "Client | None" = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
@@ -65,7 +81,8 @@ def compare(
     domain : Domain or path, optional
         The public domain of a file or a frame.
     methods : sequence of str or Method, optional
-        Keys of `METHODS` and methods of your own; all of `METHODS` by default.
+        Keys and methods of your own; by default all that are listed below. "uniform_levels",
+        "geometric_levels" and "optimal_levels" are known besides.
     trees : path source, optional
         The trees of every method: anything whose ``grow(domain, random_state)`` returns a public
         forest. By default `RandomTrees` with the three parameters below.
@@ -86,8 +103,11 @@ def compare(
         See `MatrixForestClassifier`.
     random_state : int, default=0
         Seed of splits, forests and research noise.
+    client : distributed.Client, optional
+        A Dask cluster that runs the splits, one a task; the records travel there. Research noise
+        only: that of a release is drawn in this process.
     progress : callable, optional
-        Called as ``progress(what, done, total)`` before every step.
+        Called as ``progress(what, done, total)`` before every step; with a client after each split.
 
     Returns
     -------
@@ -135,12 +155,16 @@ def compare(
         methods=compared,
         strategy=strategy,
         settings=settings,
-        progress=progress or _silent,
+        progress=_silent if progress is None or client is not None else progress,
     )
     seeds = np.random.SeedSequence(random_state).generate_state(n_splits)
-    parts = [study.run_split(number, int(seed)) for number, seed in enumerate(seeds)]
-    workload, selected, _ = parts[0]
-    rows = strategy_rows(workload, selected, settings["epsilons"], neighboring)
+    splits_to_run = list(enumerate(seeds.tolist()))
+    if client is None:
+        parts = [study.run_split(one) for one in splits_to_run]
+    else:
+        parts = study.run_on(client, splits_to_run, progress or _silent)
+    forest, selected, _ = parts[0]
+    rows = strategy_rows(forest, selected, settings["epsilons"], neighboring)
     scores = tuple(score for _, _, scored in parts for score in scored)
     return Comparison(data.name, settings, rows, scores, compared)
 
@@ -166,14 +190,32 @@ class _Study:
         """Keys of the methods whose strategies serve the test records."""
         return [method.key for method in self.methods if method.key in QUERYING]
 
-    def run_split(self, split: int, seed: int) -> tuple[RowKronecker, Strategy, list[Score]]:
-        """Grow one forest, choose its strategy, and score every method on one split."""
+    def run_on(
+        self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress
+    ) -> list[Found]:
+        """Run the splits on a cluster."""
+        if self.settings["noise"] != "research":
+            raise ValueError(
+                f"noise={self.settings['noise']!r} with client: expected 'research', for noise of "
+                f"a release is drawn in this process only. Leave client out."
+            )
+        parts: list[Found] = []
+        for found in computed(self.run_split, splits, client=client):
+            parts.append(found)
+            progress("splits", len(parts), len(splits))
+        return parts
+
+    def run_split(self, numbered: tuple[int, int]) -> Found:
+        """Grow one forest, choose its strategy, and score every method on one split.
+
+        The split is given by its number and its seed.
+        """
+        split, seed = numbered
         total = self.steps_per_split * self.settings["n_splits"]
         done = split * self.steps_per_split
         self.progress(f"split {split + 1}: selecting a strategy", done, total)
         forest = self.trees.grow(self.domain, random_state=seed)
-        workload = path_matrix(forest)
-        strategy = self._strategy_of_leaves(workload, seed)
+        strategy = self._strategy_of_leaves(path_matrix(forest), seed)
         halves = train_test_split(
             self.dataset.codes,
             self.dataset.labels,
@@ -183,7 +225,7 @@ class _Study:
         base = Setting(
             domain=self.domain,
             forest=forest,
-            strategies={"matrix": strategy},
+            strategies={"matrix": strategy, **self._strategies_of_levels(forest)},
             epsilon=1.0,
             voting=self.settings["voting"],
             neighboring=self.settings["neighboring"],
@@ -205,7 +247,7 @@ class _Study:
             scores.append(
                 Score(method.key, epsilon, split, draw, _accuracy(method, setting, halves))
             )
-        return workload, strategy, scores
+        return forest, strategy, scores
 
     def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:
         """Select for the leaves, or take what was given."""
@@ -214,6 +256,11 @@ class _Study:
             return evaluate(workload, given.matrix if isinstance(given, Strategy) else given)
         limit = self.settings["time_limit"]
         return select(workload, method=self.strategy, random_state=seed, time_limit=limit)
+
+    def _strategies_of_levels(self, forest: Forest) -> dict[str, Strategy]:
+        """Return the strategies of those level baselines that are compared."""
+        asked = [one.key for one in self.methods if one in LEVEL_METHODS]
+        return {key: level_strategy(forest, "l1", key.removesuffix("_levels")) for key in asked}
 
     def _strategy_of_queries(self, key: str, base: Setting, queries: Any) -> Strategy:
         """Select for the test records, in a small part of the time: each batch is served once."""

@@ -17,35 +17,22 @@ signal says what its parent says, and adds nothing to the odds.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.codes import seen_columns
 from mrf_matrix.voting.leaf_evidence import class_prior, evidence_scale, odds_logs, product_logs
-from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
+from mrf_matrix.voting.leaf_noise import NoisyLeaves
 from mrf_matrix.voting.naive_bayes import posterior_shares
-from mrf_matrix.voting.voting import NoiseAwareVoting, forest_votes, leaf_votes, vote_shares
-
-Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class LeafSays:
-    """What each leaf of a forest adds to a record's votes, and the forest's word on the prior.
-
-    Attributes
-    ----------
-    table : ndarray of shape (o, k)
-    totals : ndarray of shape (k,)
-        Records of each class, from the leaves of all trees.
-    """
-
-    table: Array
-    totals: Array
-
+from mrf_matrix.voting.voting import (
+    NoiseAwareVoting,
+    Shrinkage,
+    forest_votes,
+    leaf_votes,
+    vote_shares,
+)
 
 LeafTable = Callable[[Forest, Array, Array, Array], Array]
 """From a forest, its leaf values, class shares and class totals: what each leaf adds, (o, k)."""
@@ -53,20 +40,13 @@ LeafTable = Callable[[Forest, Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class VotingRule:
-    """One row of the table above.
-
-    Attributes
-    ----------
-    leaf_table : callable
-    in_logs : bool
-        Whether sums are logs of odds, to which the classes' prior is added.
-    always_shrunk : bool
-        Whether leaves are shrunk where no shrinkage is asked for.
-    """
+    """One row of the table above."""
 
     leaf_table: LeafTable
     in_logs: bool = False
+    """Whether sums are logs of odds, to which the classes' prior is added."""
     always_shrunk: bool = False
+    """Whether leaves are shrunk where no shrinkage is asked for."""
 
 
 def _hard(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:
@@ -91,17 +71,11 @@ RULES: Mapping[str, VotingRule] = {
 
 def what_leaves_say(
     leaves: NoisyLeaves, voting: NoiseAwareVoting, shrinkage: Shrinkage
-) -> LeafSays:
-    """Return the leaves' votes under a rule.
+) -> tuple[Array, Array]:
+    """Return what each leaf adds to a record's votes (o, k), and the records of each class (k,).
 
-    Parameters
-    ----------
-    leaves : NoisyLeaves
-    voting : str
-        See the table above.
-    shrinkage : {"none", "votes", "leaves"}
-        "none" leaves values as they are; "shares" and "posterior", which cannot do without, take
-        "votes" then.
+    `voting`: see the table above; `shrinkage` {"none", "votes", "leaves"}: "none" leaves values as
+    they are; "shares" and "posterior", which cannot do without, take "votes" then.
     """
     forest, rule = leaves.forest, RULES[voting]
     if shrinkage == "none" and rule.always_shrunk:
@@ -112,50 +86,36 @@ def what_leaves_say(
         shrunk = leaves.shrunk(shrinkage)
         values, shares = shrunk.values, shrunk.shares
     totals = values.sum(axis=0) / forest.n_trees
-    return LeafSays(rule.leaf_table(forest, values, shares, totals), totals)
+    return rule.leaf_table(forest, values, shares, totals), totals
 
 
 def ensemble_votes(
     parts: Sequence[tuple[tuple[int, ...], NoisyLeaves]],
-    codes: NDArray[np.int32],
+    codes: Codes,
     voting: NoiseAwareVoting,
     shrinkage: Shrinkage = "none",
 ) -> Array:
     """Return the votes of every record, shape (b, k); see the table above.
 
-    Parameters
-    ----------
-    parts : sequence of (features, NoisyLeaves)
-        Each forest's leaves, and the positions of its attributes in the whole domain.
-    codes : ndarray of shape (b, d)
-        Encoded records, over the whole domain.
-    voting, shrinkage
-        See `what_leaves_say`.
+    `parts`: each forest's leaves, and the positions of its attributes in the whole domain; `codes`
+    (b, d): encoded records, over the whole domain; `voting`, `shrinkage`: see `what_leaves_say`.
     """
-    said = [what_leaves_say(leaves, voting, shrinkage) for _, leaves in parts]
-    votes = np.zeros((len(codes), said[0].table.shape[1]))
-    for (features, leaves), words in zip(parts, said, strict=True):
-        seen = Ensemble(features, leaves.forest).view(codes)
-        votes += forest_votes(leaves.forest, seen, words.table)
-    if not RULES[
-        voting
-    ].in_logs:  # sums are ready; the others ask how noisy they are, which takes time
+    votes: Array = np.zeros((len(codes), 1))
+    totals = []
+    for features, leaves in parts:
+        table, own = what_leaves_say(leaves, voting, shrinkage)
+        seen = seen_columns(codes, features)
+        votes = votes + forest_votes(leaves.forest, seen, table)
+        totals.append(own)
+    if not RULES[voting].in_logs:
         return votes
     scale = evidence_scale([(features, leaves.forest) for features, leaves in parts])
-    return with_prior(votes, said, voting, scale, noisy=any(one.is_noisy for _, one in parts))
-
-
-def with_prior(
-    summed: Array, said: Sequence[LeafSays], voting: NoiseAwareVoting, scale: float, *, noisy: bool
-) -> Array:
-    """Return a record's votes from the sum of its leaves' words: ready, but where they are logs."""
-    if not RULES[voting].in_logs:
-        return summed
-    prior = class_prior(np.mean([words.totals for words in said], axis=0), noisy=noisy)
+    noisy = any(leaves.is_noisy for _, leaves in parts)  # takes time: asked here only
+    prior = class_prior(np.mean(totals, axis=0), noisy=noisy)
     with np.errstate(divide="ignore"):  # a class without records, where nothing is noisy
-        return np.asarray(scale * summed + np.log(prior))
+        return np.asarray(scale * votes + np.log(prior))
 
 
-def shares_of_votes(votes: Array, voting: Any) -> Array:
+def shares_of_votes(votes: Array, voting: NoiseAwareVoting) -> Array:
     """Return class shares from votes: posteriors where votes are logs, shares of votes else."""
     return posterior_shares(votes) if RULES[voting].in_logs else vote_shares(votes)

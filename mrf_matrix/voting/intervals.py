@@ -1,4 +1,4 @@
-"""Margins of weight votes with honest intervals, and labels withheld where they may be noise.
+"""Margins of votes with honest intervals, and labels withheld where they may be noise.
 
 The weight votes of a record are ``V_c = true_c + U_c``, with U independent between classes and of
 one law, known exactly and without data. So every margin ``V_a - V_b`` has an error of known law,
@@ -8,45 +8,106 @@ the true margin with at least the level, whichever pair leads.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.voting.margin_widths import half_widths
-from mrf_matrix.voting.redrawn_votes import agreements, checked_draws
+from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.checks import Seed, checked_level
+from mrf_matrix.domain.columns import Records
+from mrf_matrix.voting.margin_widths import VotingEnsemble, half_widths
+from mrf_matrix.voting.redrawn_votes import RedrawableEnsemble, agreements, checked_draws
+from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
 
-Array = NDArray[np.float64]
+Margins = tuple[NDArray[np.intp], Array, Array]
+"""The number of the leading class, its margin over the next, and the half-width, each (b,)."""
 
 
-def checked_level(level: Any) -> float:
-    """Return a level between 0 and 1, or refuse by name."""
-    number = isinstance(level, int | float | np.integer | np.floating)
-    if isinstance(level, bool) or not number or not 0 < level < 1:
-        raise ValueError(f"level={level!r}: expected a number between 0 and 1, such as 0.95.")
-    return float(level)
+def leading_margins(votes: Array, half_width: Array) -> Margins:
+    """Return margins of votes (b, k) with their half-widths; a single class is always ahead."""
+    best = votes.argmax(axis=1)
+    if votes.shape[1] == 1:
+        return best, np.full(len(votes), np.inf), np.zeros(len(votes))
+    leading = np.sort(votes, axis=1)
+    return best, leading[:, -1] - leading[:, -2], half_width
 
 
 class VoteIntervals:
-    """Intervals and abstention for forest classifiers that know the noise of their votes."""
+    """Intervals and abstention for classifiers that know the noise of their margins."""
 
-    classes_: NDArray[Any]
+    classes_: Values
 
-    def _votes(self, X: Any) -> Array:
+    def _margins(self, X: Records, level: float) -> Margins:
+        """Return leading classes, margins and half-widths at a checked level."""
         raise NotImplementedError
 
-    def voting_and_shrinkage(self) -> tuple[Any, Any]:
+    def vote_intervals(self, X: Records, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the margin of the leading class over the next, and its interval's half-width.
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+            Records in the domain's terms. Classifiers that answer queries in batches release new
+            ones first, as `predict` does.
+        level : float, default=0.95
+            Probability, over the noise, that the interval holds the margin that the same forest
+            would have without noise; of a posterior forest, coverage under its model. It is not
+            the probability that the label is right.
+
+        Returns
+        -------
+        margin, half_width : ndarrays of shape (b,)
+            In votes, by `mrf_matrix.voting.margin_widths`, shared among all pairs of classes. Of
+            a posterior forest in log odds, 0 where a class leads by its averaged probability only.
+            Margins are not negative.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between 0 and 1, the votes have no intervals (other than weight
+            votes of a forest, or one class of a posterior), or new queries cannot be paid.
+        """
+        return self._margins(X, checked_level(level))[1:]
+
+    def predict_or_abstain(self, X: Records, level: float = 0.95) -> Values:
+        """Return labels, masked where the interval of the margin holds 0: noise may have chosen.
+
+        Parameters
+        ----------
+        X, level
+            See `vote_intervals`.
+
+        Returns
+        -------
+        numpy.ma.MaskedArray of shape (b,)
+            Predicted classes; masked is withheld.
+        """
+        best, margin, half_width = self._margins(X, checked_level(level))
+        return np.ma.masked_array(self.classes_[best], mask=(margin <= half_width))
+
+
+class KnownEnsemble(VotingEnsemble, RedrawableEnsemble, Protocol):
+    """One ensemble with the release that its noise follows from."""
+
+
+class WeightVoteIntervals(VoteIntervals):
+    """Intervals of the weight votes of ensembles, and redrawn votes under any other rule."""
+
+    def _votes(self, X: Records) -> Array:
+        raise NotImplementedError
+
+    def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
         """Return voting and shrinkage."""
         raise NotImplementedError
 
-    def _codes(self, X: Any) -> NDArray[np.int32]:
+    def _codes(self, X: Records) -> Codes:
         raise NotImplementedError
 
-    def _known_ensembles(self) -> Sequence[Any]:
-        """Return the ensembles, all with the releases that their noise follows from."""
+    def _known_ensembles(self) -> Sequence[KnownEnsemble]:
         raise NotImplementedError
 
-    def expected_vote_error(self, X: Any) -> Array:
+    def expected_vote_error(self, X: Records) -> Array:
         """Return the root-mean-square error that noise causes in each record's weight votes.
 
         Known without private data: from strategy, records and budget alone.
@@ -65,37 +126,9 @@ class VoteIntervals:
         variances = [one.vote_variances(codes) for one in self._known_ensembles()]
         return np.asarray(np.sqrt(np.sum(variances, axis=0)))
 
-    def vote_intervals(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the margin of the leading class over the next, and its interval's half-width.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-        level : float, default=0.95
-            Probability, over the noise, that the interval holds the margin that the same forest
-            would have without noise. It is not the probability that the label is right.
-
-        Returns
-        -------
-        margin : ndarray of shape (b,)
-            In votes, not negative.
-        half_width : ndarray of shape (b,)
-            From the exact law of the votes' noise, or a width that is sure to be wider; see
-            `mrf_matrix.voting.margin_widths`. Shared among all pairs of classes.
-
-        Raises
-        ------
-        ValueError
-            If `voting` is not "weight" (other votes have no such variance; changing it costs
-            nothing), or the level is not between 0 and 1.
-        """
-        wanted = checked_level(level)
-        return self._interval(self._weight_votes(X), X, wanted)
-
     def predict_or_abstain(
-        self, X: Any, level: float = 0.95, *, n_draws: int = 100, random_state: Any = None
-    ) -> Any:
+        self, X: Records, level: float = 0.95, *, n_draws: int = 100, random_state: Seed = None
+    ) -> Values:
         """Return labels, masked where noise may have chosen them.
 
         Under weight voting without shrinkage, where the interval of the margin holds 0. Under any
@@ -127,11 +160,7 @@ class VoteIntervals:
         wanted = checked_level(level)
         rule = self.voting_and_shrinkage()
         if rule == ("weight", "none"):
-            votes = self._votes(X)
-            margin, half_width = self._interval(votes, X, wanted)
-            return np.ma.masked_array(
-                self.classes_[votes.argmax(axis=1)], mask=(margin <= half_width)
-            )
+            return super().predict_or_abstain(X, wanted)
         draws = checked_draws(n_draws, wanted)
         codes = self._codes(X)
         best = self._votes(X).argmax(axis=1)
@@ -139,15 +168,7 @@ class VoteIntervals:
         found = agreements(self._known_ensembles(), codes, best, rule, draws, generator)
         return np.ma.masked_array(self.classes_[best], mask=(found < wanted * (draws + 1)))
 
-    def _interval(self, votes: Array, X: Any, level: float) -> tuple[Array, Array]:
-        ensembles = self._known_ensembles()
-        if votes.shape[1] == 1:
-            return np.full(len(votes), np.inf), np.zeros(len(votes))
-        leading = np.sort(votes, axis=1)
-        widths = half_widths(ensembles, self._codes(X), level, votes.shape[1])
-        return leading[:, -1] - leading[:, -2], widths
-
-    def _weight_votes(self, X: Any) -> Array:
+    def _margins(self, X: Records, level: float) -> Margins:
         voting, shrinkage = self.voting_and_shrinkage()
         if voting != "weight" or shrinkage != "none":
             raise ValueError(
@@ -155,4 +176,6 @@ class VoteIntervals:
                 f"of unbiased leaves only. Expected voting='weight', shrinkage='none'. Both come "
                 f"after the measurement of this classifier: set_params(...) costs nothing here."
             )
-        return self._votes(X)
+        votes, ensembles = self._votes(X), self._known_ensembles()
+        widths = half_widths(ensembles, self._codes(X), level, votes.shape[1])
+        return leading_margins(votes, widths)

@@ -13,11 +13,9 @@ naive Bayes. Trees of depth 2 that start at each attribute are one-dependence es
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest, leaf_masks
-
-Array = NDArray[np.float64]
 
 SMOOTHING = 1.0
 """Records added to every leaf in every class (Laplace)."""
@@ -56,11 +54,8 @@ def class_prior(totals: Array, *, noisy: bool) -> Array:
 def evidence_scale(parts: Sequence[tuple[tuple[int, ...], Forest]]) -> float:
     """Return attributes over splits: what sums of logs over trees are multiplied by, at most 1.
 
-    Parameters
-    ----------
-    parts : sequence of (features, Forest)
-        Forests and the positions of their attributes in the whole domain. Attributes that a path
-        splits twice count once.
+    `parts`: forests and the positions of their attributes in the whole domain. Attributes that a
+    path splits twice count once.
 
     Examples
     --------

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.reconstruction import ShrunkLeaves, vote_noise_share
@@ -18,39 +16,23 @@ from mrf_matrix.reconstruction.tree_nodes import (
     node_matrix,
     parts_of_parents,
 )
-
-Array = NDArray[np.float64]
-Shrinkage = Literal["none", "votes", "leaves"]
-SHRINKAGES: tuple[str, ...] = get_args(Shrinkage)
+from mrf_matrix.voting.voting import Shrinkage
 
 
 @dataclass(frozen=True, eq=False)
 class LeafNoise:
-    """What votes must know of the noise.
-
-    Attributes
-    ----------
-    node_variances : ndarray of shape (nodes,)
-        Variance of every node's noisy count, in each class, in records squared.
-    vote_share : float
-        Variance of a mean over trees as a share of one leaf's, see `vote_noise_share`.
-    """
+    """What votes must know of the noise."""
 
     node_variances: Array
+    """Shape (nodes,): variance of every node's noisy count, in each class, in records squared."""
     vote_share: float
-
-    def times(self, factor: float) -> "LeafNoise":
-        """Return the same noise with `factor` times the variance."""
-        return LeafNoise(self.node_variances * factor, self.vote_share)
+    """Variance of a mean over trees as a share of one leaf's, see `vote_noise_share`."""
 
 
 def noise_of_release(forest: Forest, release: Release) -> LeafNoise:
     """Return the noise of leaves that are answered by least squares from a release.
 
-    Raises
-    ------
-    RowSpaceError
-        If the release does not determine some node.
+    Raises RowSpaceError if the release does not determine some node.
     """
     distinct, number, _ = node_matrix(forest).unique_rows()
     variances = row_variances(release, distinct)[number]
@@ -65,24 +47,16 @@ def independent_noise(forest: Forest, variance: float) -> LeafNoise:
 
 @dataclass(frozen=True, eq=False)
 class NoisyLeaves:
-    """Noisy class counts of a forest's leaves, with their noise.
-
-    Attributes
-    ----------
-    forest : Forest
-    values : ndarray of shape (o, k)
-    origin : LeafNoise, Release, float or None
-        The noise, or what it follows from when it is first asked for: the release that answered
-        the leaves by least squares, or the variance of leaves that were measured themselves. None
-        where it is not known.
-    known_parts : ndarray, optional
-        Nodes as parts of their parents, where they were worked out before for the same trees.
-    """
+    """Noisy class counts of a forest's leaves, with their noise."""
 
     forest: Forest
     values: Array
-    origin: LeafNoise | Release | float | None
+    """Shape (o, k)."""
+    origin: LeafNoise | Release | float
+    """The noise, or what it follows from when it is first asked for: the release that answered the
+    leaves by least squares, or the variance of leaves that were measured themselves."""
     known_parts: Array | None = None
+    """Nodes as parts of their parents, where they were worked out before for the same trees."""
 
     def __post_init__(self) -> None:
         # one layout, so that sums have one order and files predict the same to the last digit
@@ -90,23 +64,11 @@ class NoisyLeaves:
 
     @cached_property
     def noise(self) -> LeafNoise:
-        """The noise: exact, known without data.
-
-        Raises
-        ------
-        ValueError
-            If it is not known.
-        """
+        """The noise: exact, known without data."""
         if isinstance(self.origin, LeafNoise):
             return self.origin
         if isinstance(self.origin, Release):
             return noise_of_release(self.forest, self.origin)
-        if self.origin is None:
-            raise ValueError(
-                "the noise of the leaf values is not known, as in model files of schema version "
-                "1: expected voting='hard', 'weight' or 'product' without shrinkage, or a model "
-                "saved again."
-            )
         return independent_noise(self.forest, self.origin)
 
     @property
@@ -117,7 +79,7 @@ class NoisyLeaves:
     @property
     def is_noisy(self) -> bool:
         """Whether there is any noise."""
-        return self.origin is None or bool(self.noise.node_variances.any())
+        return bool(self.noise.node_variances.any())
 
     @cached_property
     def _parts(self) -> Array:
@@ -148,14 +110,3 @@ class NoisyLeaves:
     def _nodes(self) -> NodeAnswers:
         counts = np.asarray(leaf_sums(self.forest) @ self.values)
         return NodeAnswers(counts, self.noise.node_variances, self._parts)
-
-
-def check_shrinkage(shrinkage: object) -> Shrinkage:
-    """Return a valid shrinkage or refuse by name."""
-    for known in get_args(Shrinkage):
-        if shrinkage == known:
-            rule: Shrinkage = known
-            return rule
-    raise ValueError(
-        f"shrinkage={shown(shrinkage)}: expected one of {', '.join(map(repr, SHRINKAGES))}."
-    )

@@ -21,17 +21,15 @@ exact
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, combined
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
+from mrf_matrix.mechanisms import Release
 
 FINE = 20.0
 """Deviation of a margin, in heaviest coefficients, from which a step more is cheap."""
@@ -50,7 +48,7 @@ class VotingEnsemble(Protocol):
     """One ensemble whose release is at hand."""
 
     @property
-    def release(self) -> Any:
+    def release(self) -> Release:
         """The release that answered its leaves."""
 
     def vote_variances(self, codes: Codes) -> Array:
@@ -65,15 +63,8 @@ def half_widths(
 ) -> Array:
     """Return the half-width of the interval of every record's margins, shape (b,).
 
-    Parameters
-    ----------
-    ensembles : sequence of VotingEnsemble
-        Their votes add up, and so do the errors.
-    codes : ndarray of shape (b, d)
-        Encoded records.
-    level : float
-        Coverage, shared among all pairs of classes (Bonferroni).
-    n_classes : int
+    `ensembles`: their votes add up, and so do the errors; `codes` (b, d): encoded records; `level`:
+    coverage, shared among all pairs of classes (Bonferroni).
     """
     laws = [one.release.law for one in ensembles]
     variances = [one.vote_variances(codes) for one in ensembles]
@@ -140,14 +131,8 @@ def width_under(noise: NoiseSum, at_least: float, missed: float) -> float:
     The chance that a leading class loses its label to one rival, ``P(U_a - U_b > w)`` and half of
     ``P(= w)``, is the tail of the margin's error: both tails together must be at most `missed`.
 
-    Parameters
-    ----------
-    noise : NoiseSum
-        Of one class's votes.
-    at_least : float
-        The continuous width.
-    missed : float
-        Probability that the interval may miss.
+    `noise`: of one class's votes; `at_least`: the continuous width; `missed`: probability that the
+    interval may miss.
     """
     low, high = at_least, at_least + STEPS * noise.heaviest
     if 2 * noise.flip_probability(low) <= missed:
@@ -165,13 +150,8 @@ def width_under(noise: NoiseSum, at_least: float, missed: float) -> float:
 def margin_quantile(level: float, n_classes: int, *, gaussian: bool) -> float:
     """Return the continuous half-width of a margin's interval, in deviations of its error.
 
-    Parameters
-    ----------
-    level : float
-        Coverage, between 0 and 1, of all pairs of classes together.
-    n_classes : int
-    gaussian : bool
-        Whether the noise is Gaussian.
+    `level`: coverage, between 0 and 1, of all pairs of classes together; `gaussian`: whether the
+    noise is Gaussian.
 
     Examples
     --------

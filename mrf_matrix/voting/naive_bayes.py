@@ -6,13 +6,11 @@ class-conditional leaf probabilities over all trees is naive Bayes.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, forest_from_paths
 from mrf_matrix.voting.leaf_evidence import product_logs
-
-Array = NDArray[np.float64]
 
 NAIVE_BAYES_SOURCE = "a stump for each attribute, and the class totals"
 
@@ -20,10 +18,7 @@ NAIVE_BAYES_SOURCE = "a stump for each attribute, and the class totals"
 def naive_bayes_forest(domain: Domain) -> Forest:
     """Return d trees of depth 1 and one of depth 0, the last.
 
-    Parameters
-    ----------
-    domain : Domain
-        The public schema. Attributes with one code only are left out: they tell nothing.
+    `domain`: the public schema. Attributes with one code only are left out: they tell nothing.
 
     Returns
     -------
@@ -53,16 +48,9 @@ def naive_bayes_leaf_logs(forest: Forest, leaf_values: Array, alpha: float, floo
     ``n_i`` codes adds ``log((c_v + alpha) / (sum_u c_u + alpha n_i))``, and the leaf of class
     totals ``log(max(N_y, floor))``, less a constant.
 
-    Parameters
-    ----------
-    forest : Forest
-        From `naive_bayes_forest`.
-    leaf_values : ndarray of shape (o, k)
-        Noisy class counts of its leaves.
-    alpha : float
-        Records that are added to every count (Laplace smoothing), positive.
-    floor : float
-        Least class total, in records. With 0, a class without records has log probability -inf.
+    `forest`: from `naive_bayes_forest`; `leaf_values` (o, k): noisy class counts of its leaves;
+    `alpha`: records that are added to every count (Laplace smoothing), positive; `floor`: least
+    class total, in records. With 0, a class without records has log probability -inf.
     """
     last = forest.leaf_tree == forest.n_trees - 1
     logs = product_logs(forest, leaf_values, alpha)

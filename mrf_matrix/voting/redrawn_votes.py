@@ -12,20 +12,19 @@ they are: labels are withheld rather too often than not often enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.voting.ensemble_votes import ensemble_votes
-from mrf_matrix.voting.leaf_noise import NoisyLeaves, Shrinkage
-from mrf_matrix.voting.voting import NoiseAwareVoting
-
-Array = NDArray[np.float64]
+from mrf_matrix.voting.leaf_noise import NoisyLeaves
+from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
 
 ENTRIES = 2**22
 """Noise draws that are held at a time."""
@@ -43,7 +42,7 @@ class RedrawableEnsemble(Protocol):
         """Its leaf values with their noise."""
 
     @property
-    def release(self) -> Any:
+    def release(self) -> Release:
         """The release that answered its leaves."""
 
     def redrawn_noise(self, draws: int, generator: np.random.Generator) -> Array:
@@ -55,15 +54,9 @@ def fresh_leaf_noise(
 ) -> Array:
     """Return fresh errors of leaf values, shape (o, k, draws).
 
-    Parameters
-    ----------
-    release : Release
-        Its law is drawn from; its answers are not looked at.
-    forest : Forest or None
-        Whose leaves the release answers by least squares; None where leaves were measured.
-    draws : int
-    generator : Generator
-        Not of a private release: nothing hangs on it.
+    `release`: its law is drawn from; its answers are not looked at; `forest`: whose leaves the
+    release answers by least squares; None where leaves were measured; `generator`: not of a private
+    release: nothing hangs on it.
     """
     rows, classes = release.answers.shape
     fresh = release.law.research((rows, classes * draws), generator)
@@ -77,24 +70,15 @@ def fresh_leaf_noise(
 
 def agreements(
     ensembles: Sequence[RedrawableEnsemble],
-    codes: NDArray[np.int32],
+    codes: Codes,
     labels: NDArray[np.intp],
     rule: tuple[NoiseAwareVoting, Shrinkage],
     draws: int,
     generator: np.random.Generator,
-) -> NDArray[np.int64]:
+) -> Longs:
     """Return how many of the redrawn votes give each record its label, shape (b,).
 
-    Parameters
-    ----------
-    ensembles : sequence of RedrawableEnsemble
-    codes : ndarray of shape (b, d)
-        Encoded records.
-    labels : ndarray of int, shape (b,)
-        Numbers of their classes.
-    rule : (voting, shrinkage)
-    draws : int
-    generator : Generator
+    `codes` (b, d): encoded records; `labels` (b,): numbers of their classes.
     """
     agree = np.zeros(len(codes), dtype=np.int64)
     for some in _batches(ensembles, draws):
@@ -119,13 +103,10 @@ def _batches(ensembles: Sequence[RedrawableEnsemble], draws: int) -> Iterator[in
     return (min(step, draws - start) for start in range(0, draws, step))
 
 
-def checked_draws(n_draws: Any, level: float) -> int:
+def checked_draws(n_draws: object, level: float) -> int:
     """Return the number of draws, enough for the level to be reached, or refuse.
 
-    Raises
-    ------
-    ValueError
-        If even agreement of all draws would not reach the level.
+    Raises ValueError if even agreement of all draws would not reach the level.
     """
     count = whole_number("n_draws", n_draws)
     if count < level * (count + 1):

@@ -1,17 +1,14 @@
 """The weighted noise draws behind weight votes: coefficients a block of records at a time."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
+from mrf_matrix.mechanisms import Release
 from strategies.operators import Grouping, Identity, Operator, Scaled, over_groups
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 ENTRIES = 2**25
 """Most coefficients that are sought."""
@@ -21,16 +18,11 @@ AT_ONCE = 2**23
 
 
 def vote_terms(
-    asked: Callable[[Codes], Operator], release: Any, codes: Codes
+    asked: Callable[[Codes], Operator], release: Release, codes: Codes
 ) -> list[NoiseTerm] | None:
     """Return the weighted noise draws of answers by least squares, if they can be afforded.
 
-    Parameters
-    ----------
-    asked : callable
-        From records to the workload of their votes, a row for each.
-    release : Release
-    codes : ndarray of shape (b, d)
+    `asked`: from records to the workload of their votes, a row for each; `codes` (b, d).
 
     Returns
     -------

@@ -9,21 +9,23 @@ that comes first in `classes_`.
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
+from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import distinct_cells
 
 Voting = Literal["hard", "weight"]
-VOTINGS: tuple[str, ...] = get_args(Voting)
+VOTINGS: tuple[Voting, ...] = get_args(Voting)
 NoiseAwareVoting = Literal["hard", "weight", "product", "shares", "posterior"]
-NOISE_AWARE_VOTINGS: tuple[str, ...] = get_args(NoiseAwareVoting)
-Array = NDArray[np.float64]
+NOISE_AWARE_VOTINGS: tuple[NoiseAwareVoting, ...] = get_args(NoiseAwareVoting)
+Shrinkage = Literal["none", "votes", "leaves"]
+SHRINKAGES: tuple[Shrinkage, ...] = get_args(Shrinkage)
 
 ROUTED_AT_ONCE = 2**22
 """Leaf numbers held at once while predicting (16 MiB of int32)."""
@@ -38,13 +40,9 @@ FEW_RECORDS = 2**12
 def leaf_votes(leaf_values: Array, voting: Voting) -> Array:
     """Return what each leaf adds to the votes of a record that reaches it, shape (o, k).
 
-    Parameters
-    ----------
-    leaf_values : ndarray of shape (o, k)
-        Released (noisy) class counts of the leaves.
-    voting : {"hard", "weight"}
-        "hard": one vote for the leaf's largest class, shared equally among ties.
-        "weight": the class counts themselves, as in ``V = Q Tᵀ C``.
+    `leaf_values` (o, k): released (noisy) class counts of the leaves; `voting` {"hard", "weight"}:
+    "hard": one vote for the leaf's largest class, shared equally among ties. "weight": the class
+    counts themselves, as in ``V = Q Tᵀ C``.
     """
     if voting == "weight":
         return leaf_values
@@ -52,7 +50,7 @@ def leaf_votes(leaf_values: Array, voting: Voting) -> Array:
     return np.asarray(best / best.sum(axis=1, keepdims=True))
 
 
-def forest_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
+def forest_votes(forest: Forest, codes: Codes, votes_of_leaf: Array) -> Array:
     """Return the votes of every record, ``Q Tᵀ`` times the leaves' votes, shape (b, k).
 
     The largest temporary is the leaf numbers of one block of records (`ROUTED_AT_ONCE`).
@@ -62,40 +60,30 @@ def forest_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array)
 
 
 def once_a_cell(
-    votes: Callable[[NDArray[np.int32]], Array],
-    codes: NDArray[np.int32],
-    sizes: tuple[int, ...],
-    *,
-    dear: bool,
+    votes: Callable[[Codes], Array], codes: Codes, sizes: tuple[int, ...], *, dear: bool
 ) -> Array:
     """Return the votes of every record, worked out once for a cell where many records share it.
 
-    Parameters
-    ----------
-    votes : callable
-        From codes of shape (b, d) to votes of shape (b, k), row by row.
-    codes : ndarray of int, shape (b, d)
-    sizes : tuple of int
-        Attribute sizes of the domain.
-    dear : bool
-        Whether a record's votes take longer than sorting its cell's number.
+    `votes`: from codes of shape (b, d) to votes of shape (b, k), row by row; `codes` (b, d);
+    `sizes`: attribute sizes of the domain; `dear`: whether a record's votes take longer than
+    sorting its cell's number.
     """
     if len(codes) < FEW_RECORDS or prod(sizes) > (2**62 if dear else 4 * len(codes)):
         return votes(codes)
     rows, own = distinct_cells(codes, sizes)
-    return votes(rows)[own] if 2 * len(rows) <= len(codes) else votes(codes)
+    return (
+        votes(rows.astype(np.int32, copy=False))[own]
+        if 2 * len(rows) <= len(codes)
+        else votes(codes)
+    )
 
 
-def _routed_votes(forest: Forest, codes: NDArray[np.int32], votes_of_leaf: Array) -> Array:
+def _routed_votes(forest: Forest, codes: Codes, votes_of_leaf: Array) -> Array:
     total = np.empty((len(codes), votes_of_leaf.shape[1]))
     for block in record_blocks(len(codes), forest.n_trees):
         leaves = forest.apply(codes[block])
         incidence = sparse.csr_array(
-            (
-                np.ones(leaves.size),
-                leaves.ravel(),
-                np.arange(0, leaves.size + 1, forest.n_trees),
-            ),
+            (np.ones(leaves.size), leaves.ravel(), np.arange(0, leaves.size + 1, forest.n_trees)),
             shape=(len(leaves), forest.n_leaves),
         )
         total[block] = np.asarray(incidence @ votes_of_leaf)
@@ -120,20 +108,30 @@ def vote_shares(votes: Array) -> Array:
     return np.asarray(np.divide(shifted, total, out=uniform, where=total > 0))
 
 
-def check_voting(voting: Any) -> Voting:
+def check_voting(voting: object) -> Voting:
     """Return one of the paper's voting rules or refuse by name."""
-    _check_known(voting, VOTINGS)
-    rule: Voting = voting
-    return rule
+    return one_word("voting", voting, VOTINGS)
 
 
-def check_noise_aware_voting(voting: Any) -> NoiseAwareVoting:
+def check_noise_aware_voting(voting: object) -> NoiseAwareVoting:
     """Return a voting rule of classifiers that know their noise, or refuse by name."""
-    _check_known(voting, NOISE_AWARE_VOTINGS)
-    rule: NoiseAwareVoting = voting
-    return rule
+    return one_word("voting", voting, NOISE_AWARE_VOTINGS)
 
 
-def _check_known(voting: Any, known: tuple[str, ...]) -> None:
-    if voting not in known:
-        raise ValueError(f"voting={shown(voting)}: expected one of {', '.join(map(repr, known))}.")
+def check_shrinkage(shrinkage: object) -> Shrinkage:
+    """Return a valid shrinkage of leaves or refuse by name."""
+    return one_word("shrinkage", shrinkage, SHRINKAGES)
+
+
+def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:
+    """Return the hard votes of leaves: one vote for the largest class of each leaf with records.
+
+    `counts`: records of each class in each leaf that has any; `preference` (o, k): public random
+    numbers: among tied classes the one of the largest number gets the vote.
+    """
+    leaves = counts.codes[:, 0]
+    tied = counts.counts == counts.counts.max(axis=1, keepdims=True, initial=0)
+    winner = np.where(tied, preference[leaves], -1.0).argmax(axis=1)
+    votes = np.zeros_like(counts.counts)
+    votes[np.arange(len(votes)), winner] = 1
+    return CellCounts(counts.codes, votes, counts.sizes)

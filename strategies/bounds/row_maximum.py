@@ -22,14 +22,19 @@ MOST_ENTRIES = 5 * 10**7
 
 def row_maximum_bound(problem: Problem) -> float:
     """Return ``Σ_i max_j W_ij²`` or a number below it, 0 where no entry is at hand."""
-    merged = problem.merged_workload
+    merged, rows = problem.merged_workload, mask_rows(problem.workload)
     if isinstance(problem.workload, Gram):
         return 0.0
-    if merged is not None and merged.entries <= MOST_ENTRIES and fits((merged.entries,), 16):
+    zeros_and_ones = rows is not None and rows.mix is None
+    if (
+        not zeros_and_ones
+        and merged is not None
+        and merged.entries <= MOST_ENTRIES
+        and fits((merged.entries,), 16)
+    ):
         form = abs(merged.compact())
         largest = densified(form.max(axis=1))
         return float((largest**2).sum()) * (1 - ROUNDING)
-    rows = mask_rows(problem.workload)
     if rows is None:
         return 0.0
     return float((met_entries(rows) ** 2).sum()) * (1 - ROUNDING)
@@ -41,8 +46,8 @@ def met_entries(rows: MaskRows) -> Array:
     A cell that lies in all masks of a row has the sum of their coefficients. Where there is none,
     or where coefficients are negative, the entry is left at 0.
     """
-    if rows.mix is None:
-        return np.ones(len(rows.masks[0]))
+    if rows.mix is None:  # 0/1 rows: 1, or 0 where a mask is empty
+        return np.asarray(np.all([mask.any(axis=1) for mask in rows.masks], axis=0), np.float64)
     mix = sparse.csr_array(rows.mix)
     used = sparse.csr_array((np.ones_like(mix.data), mix.indices, mix.indptr), shape=mix.shape)
     counts = np.diff(mix.indptr)

@@ -8,8 +8,7 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from mrf_matrix.federated import Network, federate
-from mrf_matrix.federated.runner import run_federation
+from mrf_matrix.federated import Network, federate, run_federation
 from mrf_matrix.mechanisms import PureDP, count_cells
 from strategies.operators import Identity
 

@@ -27,12 +27,23 @@ from mrf_matrix.estimators.shared.schema import (
     validated_queries,
     validated_training,
 )
-from mrf_matrix.forests import BreimanTrees, ComparisonForest, Forest, Grown, GrownTrees
+from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 
 Trees = TypeVar("Trees")
+
+
+class NumericForest(Protocol):
+    """Trees that split raw numbers, and so are no forest over a domain."""
+
+    @property
+    def counts(self) -> Longs:
+        """Class counts of every node, shape (nodes, k)."""
+
+    def apply(self, X: Array) -> Longs:
+        """Return the leaf (node number) that each record reaches in each tree, (b, n_trees)."""
 
 
 class TreeSource(Protocol):
@@ -43,7 +54,7 @@ class TreeSource(Protocol):
     """
 
     @property
-    def grow(self) -> Callable[..., Forest | Grown | ComparisonForest]:
+    def grow(self) -> Callable[..., Forest | Grown | NumericForest]:
         """Grow a forest, or one with the class counts of its leaves."""
 
 
@@ -78,7 +89,7 @@ class TreesClassifier(BaseForestClassifier):
 
     domain: Domain | str | None = None
     random_state: RandomState
-    forest_: Forest | ComparisonForest
+    forest_: Forest | NumericForest
     _learned = "forest_"
     _needs_domain: ClassVar[bool] = False
     _coding: ValueCoding | None = None
@@ -149,7 +160,7 @@ class TreesClassifier(BaseForestClassifier):
         self.classes_, labels = np.unique(classes, return_inverse=True)
         given = {"X": values, "labels": labels, "n_classes": len(self.classes_)}
         grown = grown_from(source, given | {"random_state": generator})
-        numeric: ComparisonForest = grown  # type: ignore[assignment]
+        numeric: NumericForest = grown  # type: ignore[assignment]
         self.forest_ = numeric
         self.leaf_labels_ = public_labels(numeric.counts, self._label_sharpness(), generator)
         return self
@@ -262,9 +273,7 @@ def source_of(estimator: TreesClassifier, source: type[Trees], **others: object)
     return source(**named | others)
 
 
-def grown_from(
-    source: TreeSource, given: Mapping[str, object]
-) -> Forest | Grown | ComparisonForest:
+def grown_from(source: TreeSource, given: Mapping[str, object]) -> Forest | Grown | NumericForest:
     """Return the trees that a source grows from what it asks for."""
     asked = signature(source.grow).parameters
     return source.grow(**{name: value for name, value in given.items() if name in asked})

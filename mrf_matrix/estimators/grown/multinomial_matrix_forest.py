@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import Seed
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
@@ -20,7 +21,6 @@ from mrf_matrix.estimators.shared.parameters import (
     DomainParameters,
     GivenStrategy,
     Records,
-    Seed,
     SeedParameters,
     parameters,
 )
@@ -63,8 +63,8 @@ class MultinomialMatrixForestClassifier(
         See `TwoStagePlan`.
     structure_share : float
         The budget split: share of the records ("coins") or of ε ("all") for the structure.
-    n_trees : int
-    max_depth : int
+    n_trees, max_depth : int
+        Of the structure, see `PrivateMultinomialTrees`.
     structure_score : {"majority", "normalized"}
         See `PrivateMultinomialTrees`.
     disjoint : bool
@@ -160,7 +160,7 @@ class MultinomialMatrixForestClassifier(
             self.leaf_plan_, self.strategy_ = leaves, part.strategy
         with keeping(self, (), release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain)
+            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain or domain)
             self.leaf_values_ = part.answers(release)[:, order]
         return self
 

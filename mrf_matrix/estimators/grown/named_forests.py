@@ -14,9 +14,11 @@ from mrf_matrix.forests import (
     BreimanTrees,
     ComparisonTrees,
     DenilTrees,
+    ObliqueTrees,
     PureTrees,
     SimplifiedBreimanTrees,
 )
+from mrf_matrix.forests.oblique.oblique_trees import Split
 
 
 @parameters
@@ -223,3 +225,33 @@ class ComparisonForestClassifier(SeedParameters, TreesClassifier):
 
     def _source(self, nominal: Sequence[str | int]) -> ComparisonTrees:
         return source_of(self, ComparisonTrees)
+
+
+@parameters
+class ObliqueForestClassifier(SeedParameters, TreesClassifier):
+    """Rotation forests and forests of proximal planes (Zhang and Suganthan, 2014, 2015).
+
+    Nodes are cut by hyperplanes over numeric attributes; not private, and not a forest over a
+    domain.
+
+    Parameters
+    ----------
+    n_trees, split, min_points
+        See `ObliqueTrees`: RoF-PCA is "pca", RoF-LDA "lda", MPSVM-T, -P and -N are "mpsvm_t",
+        "mpsvm_p" and "mpsvm_n", HobRaF is "hobraf" (with ``min_points=1``, as its figures say).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = ObliqueForestClassifier(n_trees=20, split="lda", random_state=0)
+    >>> bool(forest.fit(X, y).score(X, y) > 0.95)
+    True
+    """
+
+    n_trees: int = 100
+    split: Split = "pca"
+    min_points: int = 5
+
+    def _source(self, nominal: Sequence[str | int]) -> ObliqueTrees:
+        return source_of(self, ObliqueTrees)

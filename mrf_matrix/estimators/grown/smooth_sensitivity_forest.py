@@ -36,11 +36,15 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
     domain : Domain or "from_data"
         The public schema. Required.
     epsilon : float, int or Fraction
+        Pure-DP budget of the leaf labels.
     n_trees : int
+        Random trees.
     max_depth : int
         Default: half the number of attributes, rounded up.
     splits : {"multiway", "binary"}
+        See `RandomTrees`.
     label_rule : {"smooth", "count"}
+        How leaves draw their labels, see above.
     noise : {"exact", "research"}
         Of "count", and of the coins that give each record its tree; see `mrf_matrix.mechanisms`.
     ledger : PrivacyLedger
@@ -117,4 +121,5 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
                 f"NOT PRIVATE at the {PureDP(self.epsilon)} it is published with: the "
                 f"exponential mechanism's sensitivity depends on the records."
             )
-        return claim(PureDP(self.epsilon), self.neighboring, self.noise, self.domain)
+        known = self.domain if isinstance(self.domain, str) else self.domain_
+        return claim(PureDP(self.epsilon), self.neighboring, self.noise, known)

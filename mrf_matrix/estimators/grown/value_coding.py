@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Values
 from mrf_matrix.domain import Attribute, Domain
-from mrf_matrix.estimators.shared.parameters import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class ValueCoding:
     text: tuple[int, ...]
 
 
-def code_values(X: Labels, y: Labels, names: Sequence[str] | None) -> ValueCoding:
+def code_values(X: Values, y: Values, names: Sequence[str] | None) -> ValueCoding:
     """Return the coding of a table of numbers and texts, and of its classes."""
     names = list(names) if names is not None else [f"x{i}" for i in range(X.shape[1])]
     attributes: list[Attribute] = []
@@ -59,7 +58,8 @@ def numeric_attribute(name: str, values: Array) -> tuple[Attribute, Array]:
 
     An attribute needs two edges: one or two values get a last bin that no record is in.
     """
-    edges = values[:-1] + np.diff(values) / 2
+    middle = values[:-1] + np.diff(values) / 2
+    edges = np.where(middle > values[:-1], middle, values[1:])  # neighbours have nothing between
     centres = values
     while len(edges) < 2:
         last = max(centres[-1], values[-1])
@@ -68,7 +68,7 @@ def numeric_attribute(name: str, values: Array) -> tuple[Attribute, Array]:
     return Attribute(name, edges=edges.tolist(), outside="open"), centres
 
 
-def as_numbers(column: Labels) -> Array | None:
+def as_numbers(column: Values) -> Array | None:
     """Return a column as floats, or None where it holds texts."""
     if column.dtype.kind in "iufb":
         return column.astype(np.float64)
@@ -80,7 +80,7 @@ def as_numbers(column: Labels) -> Array | None:
         return None
 
 
-def ready_to_encode(coding: ValueCoding, X: Labels) -> dict[str, Labels]:
+def ready_to_encode(coding: ValueCoding, X: Values) -> dict[str, Values]:
     """Return the columns by name, texts as texts and numbers as floats."""
     return {
         name: X[:, i].astype(str).astype(object)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
@@ -19,7 +19,7 @@ from mrf_matrix.estimators.prediction.vote_book import (
     VoteBook,
     batch_bill,
 )
-from mrf_matrix.estimators.shared.base import FitsFromCounts, MarginIntervals, sorted_classes
+from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import (
     EnsembleParameters,
@@ -28,7 +28,6 @@ from mrf_matrix.estimators.shared.parameters import (
     StrategyParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import encode_queries
 from mrf_matrix.estimators.shared.spending import (
     BudgetParameters,
     NoiseParameters,
@@ -42,6 +41,7 @@ from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import query_keys
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 
 
 @parameters
@@ -51,7 +51,7 @@ class PrivatePredictionClassifier(
     StrategyParameters,
     EnsembleParameters,
     BudgetParameters,
-    MarginIntervals,
+    VoteIntervals,
     FitsFromCounts,
 ):
     """A classifier that keeps its records and releases noisy votes for batches of queries.
@@ -90,6 +90,7 @@ class PrivatePredictionClassifier(
     time_limit: float = 1.0
     n_batches: int = 1
     keep_records_in_pickle: bool = False
+    _learned = "ensembles_"
 
     def _kind(self) -> Kind:
         """Return what batches are planned as, by the parameters."""
@@ -163,7 +164,7 @@ class PrivatePredictionClassifier(
         """
         if hasattr(self, "ensembles_"):
             fitted = self._fitted
-            codes = encode_queries(self, fitted.forests.domain, X)
+            codes = self._encoded(X, fitted.forests.domain)
             return self._planned(codes, fitted, fitted.book.n_started)
         kind, book = self._kind(), self._new_book()
         measuring = self._measuring(book.batch_budget)
@@ -193,9 +194,9 @@ class PrivatePredictionClassifier(
 
     def _answered(self, X: Records) -> tuple[FittedPrediction, Codes]:
         """Release what has no answer yet; return the fit that answered, and the codes."""
-        check_is_fitted(self, "ensembles_")
+        check_is_fitted(self, self._learned)
         fitted = self._fitted
-        codes = encode_queries(self, fitted.forests.domain, X)
+        codes = self._encoded(X, fitted.forests.domain)
         self._release(fitted, codes)
         return fitted, codes
 
@@ -231,15 +232,10 @@ class PrivatePredictionClassifier(
                 batch = VoteBatch(plan, marked, plan.answers(releases))
                 book.record(batch, query_keys(ensembles, plan.queries))
 
-    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
+    def _margins(self, X: Records, level: float) -> Margins:
         fitted, codes = self._answered(X)
         votes = self._votes_of(fitted, codes)
-        best = votes.argmax(axis=1)
-        if votes.shape[1] == 1:
-            return best, np.full(len(votes), np.inf), np.zeros(len(votes))
-        leading = np.sort(votes, axis=1)
-        widths = answered_widths(fitted, codes, level, votes.shape[1])
-        return best, leading[:, -1] - leading[:, -2], widths
+        return leading_margins(votes, answered_widths(fitted, codes, level, votes.shape[1]))
 
     @property
     def batches_(self) -> tuple[VoteBatch, ...]:

@@ -29,7 +29,6 @@ from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClass
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice
@@ -138,7 +137,7 @@ class PrivateForestClassifier(
                 f"delta={shown(self.delta)} and rho={shown(self.rho)}: expected delta= "
                 f"beside epsilon= only."
             )
-        epsilon = epsilon_or_default(self.epsilon, self.rho)
+        epsilon = 1 if self.epsilon is None else self.epsilon
         pure, gaussian = PureDP(epsilon), gaussian_budget(epsilon, self.delta)
         return [pure] if pure.is_infinite else [pure, gaussian]
 

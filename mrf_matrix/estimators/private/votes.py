@@ -4,12 +4,13 @@ from typing import Protocol
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.estimators.residual.votes import ResidualVotes
-from mrf_matrix.estimators.shared.base import BaseForestClassifier, MarginIntervals
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.fixed_claim import check_claim
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
+from mrf_matrix.voting.intervals import Margins, VoteIntervals
 from mrf_matrix.voting.voting import once_a_cell
 
 LEAST = np.finfo(np.float64).tiny
@@ -22,7 +23,7 @@ class Posterior(Protocol):
         """Return class probabilities, shape (b, k)."""
 
 
-class PrivateVotes(MarginIntervals, BaseForestClassifier):
+class PrivateVotes(VoteIntervals, BaseForestClassifier):
     """A classifier that has a posterior of any kind; subclasses say where the codes come from.
 
     Attributes
@@ -33,6 +34,7 @@ class PrivateVotes(MarginIntervals, BaseForestClassifier):
 
     posterior_: Posterior
     forest_: PosteriorVotes | ResidualVotes
+    _learned = "posterior_"
 
     def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
@@ -65,7 +67,7 @@ class PrivateVotes(MarginIntervals, BaseForestClassifier):
             return np.asarray(logs[:, 1] - logs[:, 0])
         return np.asarray(logs - np.log(np.maximum(1 - shares, LEAST)))
 
-    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
+    def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths, as the forest has them."""
         check_claim(self)
         return self.forest_._margins(X, level)

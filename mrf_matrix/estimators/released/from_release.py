@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from mrf_matrix.choosing.forest_choice import ForestChoice
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
@@ -16,17 +15,17 @@ from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
+from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
-from mrf_matrix.voting.leaf_noise import check_shrinkage
-from mrf_matrix.voting.voting import check_noise_aware_voting
+from mrf_matrix.voting.voting import check_noise_aware_voting, check_shrinkage
 
 
 def from_release(
     release: Release,
     domain: Domain | None = None,
     *,
-    forest: GivenForest | ForestChoice | Sequence[GivenForest],
+    forest: GivenForest | Sequence[GivenForest],
     voting: str = "posterior",
     shrinkage: str = "none",
     random_state: RandomState = None,
@@ -41,8 +40,8 @@ def from_release(
     release : Release
     domain : Domain, optional
         The public domain that was measured, with the classes; by default the release's own.
-    forest : Forest, path source, ForestChoice, or a sequence of forests and sources
-        Several vote together, also of several depths. A choice brings its voting and shrinkage.
+    forest : Forest, path source, or a sequence of forests and sources
+        Several vote together, also of several depths.
     voting, shrinkage : str
         See `MatrixForestClassifier`; changed later at no cost by ``set_params``.
     random_state : int, RandomState or None
@@ -73,14 +72,9 @@ def from_release(
     >>> mixed.predict(car.X).shape
     (1728,)
     """
-    if not isinstance(release, Release):
-        raise TypeError(
-            f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
-        )
+    checked_release(release)
     known = required_domain(release.domain if domain is None else domain)
     _check_measured(release, known)
-    if isinstance(forest, ForestChoice):
-        voting, shrinkage, forest = forest.voting, forest.shrinkage, forest.forest
     check_noise_aware_voting(voting)
     check_shrinkage(shrinkage)
     grown = _grown(forest, known, random_state)
@@ -117,8 +111,8 @@ def _grown(
     for one in given:
         if not isinstance(one, Forest) and not hasattr(one, "grow"):
             raise TypeError(
-                f"forest={one!r}: expected a Forest, a path source such as RandomTrees, a "
-                f"ForestChoice, or a sequence of forests."
+                f"forest={one!r}: expected a Forest, a path source such as RandomTrees, "
+                f"or a sequence of forests."
             )
         made = one if isinstance(one, Forest) else one.grow(domain, generator)
         if made.domain.sizes != domain.sizes:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released import Released
 from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
-from mrf_matrix.estimators.shared.parameters import Labels
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
@@ -43,7 +43,7 @@ class ReleasedForestClassifier(Released, NoiseAwareForest):
 
     ensembles: tuple[ReleasedEnsemble, ...]
     domain: Domain
-    classes: Labels
+    classes: Values
     report: PrivacyReport
     voting: str = "hard"
     shrinkage: str = "none"

@@ -37,7 +37,6 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
 from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
 from mrf_matrix.planning.plans.structure import structure_generator
 
@@ -150,7 +149,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             raise BudgetError(
                 f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
             )
-        epsilon = epsilon_or_default(self.epsilon, self.rho)
+        epsilon = 1 if self.epsilon is None else self.epsilon
         pure = PureDP(epsilon)
         gaussian = gaussian_budget(epsilon, self.delta)
         return residual_budget(pure, gaussian, n_attributes, self._public_records())

@@ -4,13 +4,14 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils import Tags
 
-from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.estimators.shared.base import BaseForestClassifier, MarginIntervals
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ResidualPosterior
+from mrf_matrix.voting.intervals import Margins, VoteIntervals
 
 
-class ResidualVotes(MarginIntervals, BaseForestClassifier):
+class ResidualVotes(VoteIntervals, BaseForestClassifier):
     """A classifier that has log odds; subclasses say where they and the codes come from.
 
     Attributes
@@ -20,6 +21,7 @@ class ResidualVotes(MarginIntervals, BaseForestClassifier):
     """
 
     posterior_: ResidualPosterior
+    _learned = "posterior_"
 
     def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
@@ -48,7 +50,7 @@ class ResidualVotes(MarginIntervals, BaseForestClassifier):
         codes = self._codes(X)
         return self.posterior_.log_odds(codes)
 
-    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
+    def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths under the model.
 
         A label that only averaging brings forward has a margin of 0, and is withheld.

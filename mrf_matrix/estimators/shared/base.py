@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_data import (
@@ -20,23 +21,34 @@ from mrf_matrix.estimators.shared.given_data import (
     GivenStream,
     PrivateData,
     needs_records,
+    tables_for,
 )
-from mrf_matrix.estimators.shared.parameters import DomainParameters, Labels, Records
-from mrf_matrix.estimators.shared.schema import encode_queries
-from mrf_matrix.estimators.shared.spending import Budget
-from mrf_matrix.mechanisms import CellCounts, LeafCounts
-from mrf_matrix.planning.plans.plan_of import Measuring
+from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
+from mrf_matrix.estimators.shared.schema import validated_queries, with_provenance
+from mrf_matrix.estimators.shared.spending import (
+    Budget,
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
+from mrf_matrix.planning.kinds.coins import record_coins
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.plan_of import Design, Measuring, plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
-from mrf_matrix.voting.intervals import checked_level
 from mrf_matrix.voting.voting import vote_shares
 
 
 class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that turns votes into labels; subclasses say where the votes come from."""
 
-    classes_: Labels
+    classes_: Values
     domain_: Domain
     privacy_report_ = ClaimAttribute[PrivacyReport]()
     _learned: ClassVar[str] = "classes_"
@@ -53,15 +65,29 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         raise needs_records(type(self).__name__)
 
     def _codes(self, X: Records) -> Codes:
-        """Return the codes of records to predict, shape (b, d)."""
+        """Return the codes of records to predict, shape (b, d).
+
+        Raises
+        ------
+        ValueError
+            If it is not fitted (`NotFittedError`), the records do not fit, or a parameter under
+            the claim was changed.
+        """
         check_is_fitted(self, self._learned)
-        return encode_queries(self, self.domain_, X)
+        return self._encoded(X, self.domain_)
+
+    def _encoded(self, X: Records, domain: Domain) -> Codes:
+        """Return the codes of records over the domain that a fit learned of."""
+        self._check_claim()
+        if vars(self).get("domain") == "from_data":
+            X = validated_queries(self, X)
+        return domain.encode(X)
 
     def _votes(self, X: Records) -> Array:
         """Return the votes of every record, shape (b, k), in the order of `classes_`."""
         raise TypeError(f"{type(self).__name__} has no votes: use one of its subclasses.")
 
-    def predict(self, X: Records) -> Labels:
+    def predict(self, X: Records) -> Values:
         """Return the class with the most votes for each record; ties go to the first class.
 
         Parameters
@@ -75,7 +101,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
             Predicted classes.
         """
         votes = self._votes(X)
-        labels: Labels = self.classes_[votes.argmax(axis=1)]
+        labels: Values = self.classes_[votes.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: Records) -> Array:
@@ -93,6 +119,11 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         """
         return vote_shares(self._votes(X))
 
+    def _design(self) -> EnsembleDesign:
+        """Return the design of the ensembles, from the parameters of these names."""
+        held = vars(self)
+        return EnsembleDesign(**{one.name: held[one.name] for one in fields(EnsembleDesign)})
+
     def _measuring(self, budget: Budget) -> Measuring:
         """Return how a plan of this budget is measured, from the parameters of these names."""
         held, names = vars(self), (one.name for one in fields(Measuring))
@@ -106,63 +137,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         return tags
 
 
-class MarginIntervals:
-    """Intervals of margins, and labels withheld where they hold zero."""
-
-    classes_: Labels
-
-    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
-        """Return leading classes, their margins, and the half-widths of the intervals."""
-        raise NotImplementedError
-
-    def vote_intervals(self, X: Records, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the margin of the leading class over the next, and its interval's half-width.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms; queries without an answer are released first, as by
-            `predict`.
-        level : float, default=0.95
-            Probability that the interval holds the margin: of released votes over the noise, for
-            the margin of the same votes without noise; of a posterior under its model. It is not
-            the probability that the label is right.
-
-        Returns
-        -------
-        margin : ndarray of shape (b,)
-            Not negative: in votes, or of a posterior in log odds, 0 where a class leads by its
-            averaged probability only.
-        half_width : ndarray of shape (b,)
-            See `mrf_matrix.voting.margin_widths`, shared among all pairs of classes; of a
-            posterior by a normal approximation.
-
-        Raises
-        ------
-        ValueError
-            If the level is not between 0 and 1, new queries cannot be paid (a `BudgetError`), or
-            a posterior knows one class only.
-        """
-        return self._margins(X, checked_level(level))[1:]
-
-    def predict_or_abstain(self, X: Records, level: float = 0.95) -> np.ma.MaskedArray:
-        """Return labels, masked where the interval of the margin holds 0: noise may have chosen.
-
-        Parameters
-        ----------
-        X, level
-            See `vote_intervals`.
-
-        Returns
-        -------
-        numpy.ma.MaskedArray of shape (b,)
-            Predicted classes; masked is withheld.
-        """
-        best, margin, width = self._margins(X, checked_level(level))
-        return np.ma.masked_array(self.classes_[best], mask=margin <= width)
-
-
-def sorted_classes(domain: Domain) -> tuple[Labels, NDArray[np.intp]]:
+def sorted_classes(domain: Domain) -> tuple[Values, NDArray[np.intp]]:
     """Return the domain's classes as scikit-learn wants them, sorted, and their codes' order."""
     classes, order = np.unique(np.asarray(domain.classes), return_index=True)
     return classes, order
@@ -269,3 +244,36 @@ class FitsFromCounts(BaseForestClassifier, DomainParameters):
             Private.
         """
         return partial_counts(X, y, required_domain(self.domain))
+
+
+class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
+    """A classifier whose `fit` makes a plan, measures it once, and answers from the releases."""
+
+    def _measured(
+        self, kind: Kind, design: Design, bring: Callable[[], PrivateData]
+    ) -> tuple[Plan, tuple[Release, ...]]:
+        """Return a plan made without data, and its releases; whatever is refused spends nothing."""
+        held = vars(self)
+        known = held.get("n_records")
+        records = None if known is None else whole_number("n_records", known)
+        measuring, bill = self._measuring(self._budget), bill_of(self, self._budget)
+        measuring.check()
+        bill.check()
+        data = bring()
+        if kind.is_disjoint:
+            data.check_records(f"{type(self).__name__} with allocation={kind.allocation!r}")
+        structure = structure_generator(held.get("random_state"))
+        plan = plan_of(
+            kind, data.domain, design, measuring, structure, n_records=records,
+            use="study" if bill.budget.is_infinite else "release",
+        )  # fmt: skip
+        source = tables_for(plan, data)
+        seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
+        tables = [
+            kind.table(part.ensemble, source, record_coins(self.noise, part.mechanism.budget, seed))
+            for part, seed in zip(plan.parts, seeds, strict=True)
+        ]
+        stream = noise_stream(self.noise, bill.noise_state)
+        bill.charge()
+        releases = plan.release(tables, noise=self.noise, noise_state=stream)
+        return plan, tuple(with_provenance(release, self.domain) for release in releases)

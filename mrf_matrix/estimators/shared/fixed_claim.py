@@ -39,8 +39,8 @@ RESTS_ON = (
 """Parameters that every claim rests on, where an estimator has them."""
 
 RECORD, DRAFT, PAID = "_claim_record", "_is_draft", "_was_paid"
-FITS = ("fit", "fit_counts", "fit_stream")
-"""Methods that learn from records, or from their counts."""
+FITS = ("fit", "fit_counts", "fit_stream", "fit_release")
+"""Methods that learn from records, their counts, or a release of them."""
 
 COMPARED = (str, Number, Domain)
 """Values that may be replaced by equal ones; of all others the very object must stay."""
@@ -190,9 +190,8 @@ def release_note(forest: str) -> str:
     return (
         f"The records were measured and the budget is spent, but the release is not lost: "
         f"it is release_ of this estimator. Go on at no cost with from_release(release_, "
-        f"domain, forest={forest}, voting='product') or, where cells were measured, with "
-        f"choose_forest(release_, domain); save_release(release_, path) keeps it. Fitting "
-        f"again would spend again."
+        f"domain, forest={forest}, voting='product'); save_release(release_, path) keeps it. "
+        f"Fitting again would spend again."
     )
 
 

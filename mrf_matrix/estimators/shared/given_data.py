@@ -18,6 +18,7 @@ from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import encode, resolve_domain
 from mrf_matrix.forests import Forest
+from mrf_matrix.forests.codes import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, count_cells
 from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
@@ -86,8 +87,7 @@ class EncodedRecords:
         """Accept any: records answer everything."""
 
     def _seen(self, features: Features) -> Codes:
-        whole = features == tuple(range(self.codes.shape[1]))
-        return self.codes if whole else np.ascontiguousarray(self.codes[:, features])
+        return seen_columns(self.codes, features)
 
 
 @dataclass(frozen=True, eq=False)

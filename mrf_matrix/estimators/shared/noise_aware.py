@@ -12,15 +12,20 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.codes import seen_columns
 from mrf_matrix.mechanisms import Release, row_variances
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
-from mrf_matrix.voting.intervals import VoteIntervals
-from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves, Shrinkage, check_shrinkage
+from mrf_matrix.voting.intervals import WeightVoteIntervals
+from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.voting.vote_draws import vote_terms
-from mrf_matrix.voting.voting import NoiseAwareVoting, check_noise_aware_voting
+from mrf_matrix.voting.voting import (
+    NoiseAwareVoting,
+    Shrinkage,
+    check_noise_aware_voting,
+    check_shrinkage,
+)
 from strategies import Strategy
 from strategies.operators import Operator
 
@@ -37,44 +42,31 @@ class ReleasedEnsemble:
         Its structure, over these attributes.
     leaf_values : ndarray of shape (o, k)
         Noisy class counts of the leaves, in the order of the classifier's `classes_`.
-    noise : Release, LeafNoise or None
-        Where the leaf values' noise follows from; None where it is not known.
+    noise : Release or LeafNoise
+        Where the leaf values' noise follows from: a file holds the noise alone.
     strategy : Strategy or None
         The strategy in use, where there was one, and it is at hand.
     leaves_measured : bool, default=False
         Whether the release holds the leaves themselves, as the baselines' do; else it answers
         them.
-    known_leaves : NoisyLeaves, optional
-        The leaf values with their noise, where it was worked out before.
     """
 
     features: tuple[int, ...]
     forest: Forest
     leaf_values: Array
-    noise: Release | LeafNoise | None = None
+    noise: Release | LeafNoise
     strategy: Strategy | None = None
     leaves_measured: bool = False
-    known_leaves: NoisyLeaves | None = None
 
     @classmethod
-    def of(
-        cls,
-        part: PlanPart,
-        release: Release,
-        leaf_values: Array,
-        known_leaves: NoisyLeaves | None = None,
-    ) -> "ReleasedEnsemble":
+    def of(cls, part: PlanPart, release: Release, leaf_values: Array) -> "ReleasedEnsemble":
         """Return what a part's release leaves of its ensemble."""
         one, strategy = part.ensemble, part.strategy
-        return cls(
-            one.features, one.forest, leaf_values, release, strategy, strategy is None, known_leaves
-        )
+        return cls(one.features, one.forest, leaf_values, release, strategy, strategy is None)
 
     @cached_property
     def leaves(self) -> NoisyLeaves:
         """The leaf values with their noise, which is known without data."""
-        if self.known_leaves is not None:
-            return self.known_leaves
         noise = self._own_variance if self.leaves_measured else self.noise
         return NoisyLeaves(self.forest, self.leaf_values, noise)
 
@@ -93,11 +85,6 @@ class ReleasedEnsemble:
                 "known: expected the fitted classifier, or from_release(...)."
             )
         return self.noise
-
-    @property
-    def leaf_noise(self) -> LeafNoise | None:
-        """The noise of the nodes, where a file holds it in place of the release."""
-        return self.noise if isinstance(self.noise, LeafNoise) else None
 
     @property
     def leaf_variances(self) -> Array:
@@ -128,11 +115,11 @@ class ReleasedEnsemble:
         return self.release.variance / float(self.release.scale) ** 2
 
     def _votes_asked(self, codes: Codes) -> Operator:
-        queries = query_matrix(Ensemble(self.features, self.forest).view(codes), self.forest.domain)
+        queries = query_matrix(seen_columns(codes, self.features), self.forest.domain)
         return prediction_workload(self.forest, queries)
 
 
-class NoiseAwareForest(BaseForestClassifier, VoteIntervals):
+class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
     """Votes of ensembles whose leaves know their noise; subclasses say where these come from."""
 
     ensembles_: tuple[ReleasedEnsemble, ...]
@@ -141,10 +128,9 @@ class NoiseAwareForest(BaseForestClassifier, VoteIntervals):
     shrinkage: str
 
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
-        """Return voting and shrinkage in use: the chosen ones where they were chosen."""
+        """Return voting and shrinkage in use."""
         self._check_claim()
-        source = vars(self).get("choice_", self)
-        return check_noise_aware_voting(source.voting), check_shrinkage(source.shrinkage)
+        return check_noise_aware_voting(self.voting), check_shrinkage(self.shrinkage)
 
     def _votes(self, X: Records) -> Array:
         codes = self._codes(X)

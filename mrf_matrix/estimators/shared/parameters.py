@@ -14,27 +14,21 @@ from inspect import cleandoc
 from typing import TypeVar, dataclass_transform
 
 import numpy as np
-from narwhals.typing import IntoDataFrame
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import Seed as Seed
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from strategies import Strategy
 from strategies.operators import Operator
 
 Amount = float | Fraction
 """A number that is read exactly as it is written."""
 
-Seed = int | np.random.Generator | None
 RandomState = int | np.random.RandomState | np.random.Generator | None
 GivenForest = Forest | PathSource
 GivenStrategy = Strategy | Operator | ArrayLike
-Records = IntoDataFrame | ArrayLike
-"""Records as users hold them: a frame of any library, or an array."""
-
-Labels = NDArray[np.generic]
-"""Classes as users name them."""
 
 Class = TypeVar("Class")
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
@@ -65,10 +59,16 @@ def _composed(cls: type) -> str:
     for title in COMPOSED:
         known: dict[str, str] = {}
         for one in reversed(cls.__mro__):
-            if one.__module__.startswith("mrf_matrix."):
+            if not one.__module__.startswith("sklearn."):
                 known |= _entries(_split(one)[1].get(title, ""))
         if title == "Parameters":
-            known = {one.name: _with_default(known[one.name], one.default) for one in fields(cls)}
+            own = {one.name: one.default for one in fields(cls)}
+            for name in own.keys() - known.keys():
+                raise TypeError(
+                    f"{cls.__name__} describes no parameter {name!r}: expected its "
+                    f"entry in the docstring's Parameters."
+                )
+            known = {name: _with_default(known[name], default) for name, default in own.items()}
         if known:
             sections[title] = "\n".join(known.values())
     order = sorted(sections, key=lambda title: title not in COMPOSED)
@@ -95,12 +95,13 @@ def _entries(section: str) -> dict[str, str]:
 def _with_default(entry: str, default: object) -> str:
     """Return an entry whose first line ends with the default in use."""
     first, line, rest = entry.partition("\n")
-    kind = re.sub(r"(, default=.*|, optional)$", "", first)
+    kind = re.sub(r"(, | : )(default=.*|optional)$", "", first)
+    said = ""
     if default is None and "Required" not in rest:
-        kind += ", optional"
+        said = "optional"
     elif default is not MISSING and default is not None:
-        kind += ", default=" + (f'"{default}"' if isinstance(default, str) else repr(default))
-    return kind + line + rest
+        said = "default=" + (f'"{default}"' if isinstance(default, str) else repr(default))
+    return kind + (said and (", " if " : " in kind else " : ") + said) + line + rest
 
 
 @parameters
@@ -165,19 +166,13 @@ class EnsembleParameters:
     """
 
     n_trees: int = 128
-    max_depth: int | str = 4
+    max_depth: int = 4
     splits: str = "multiway"
     forest: GivenForest | Sequence[GivenForest] | None = None
     n_ensembles: int = 1
     max_features: int | None = None
     feature_subsets: Sequence[Sequence[str | int]] | None = None
     budget_shares: Sequence[Amount] | None = None
-
-    def _design(self) -> EnsembleDesign:
-        """Return the design of the ensembles."""
-        return EnsembleDesign(
-            **{one.name: getattr(self, one.name) for one in fields(EnsembleDesign)}
-        )
 
 
 @parameters

@@ -14,11 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
-from mrf_matrix.estimators.shared.fixed_claim import check_claim
-from mrf_matrix.estimators.shared.parameters import Labels, Records
+from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.mechanisms import Release
 
 T = TypeVar("T")
@@ -100,20 +99,6 @@ def encode(domain: Domain, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:
     return codes, labels
 
 
-def encode_queries(estimator: BaseEstimator, domain: Domain, X: Records) -> Codes:
-    """Return the codes of records to predict, checked against what was fitted.
-
-    Raises
-    ------
-    ValueError
-        If the records do not fit, or a parameter under the estimator's claim was changed.
-    """
-    check_claim(estimator)
-    if getattr(estimator, "domain", None) == "from_data":
-        X = validated_queries(estimator, X)
-    return domain.encode(X)
-
-
 def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
     """Refuse records without the domain's columns; keep what scikit-learn's estimators keep.
 
@@ -129,7 +114,7 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
 
 def validated_training(
     estimator: BaseEstimator, X: Records, y: ArrayLike, *, dtype: DTypeLike | None = None
-) -> tuple[Labels, Labels]:
+) -> tuple[Values, Values]:
     """Return what scikit-learn's ``validate_data`` returns of records and their classes.
 
     The estimator keeps number and names of the features.
@@ -140,7 +125,7 @@ def validated_training(
         Where scikit-learn refuses, with a text that shows no value and no number of records.
     """
 
-    def checked() -> tuple[Labels, Labels]:
+    def checked() -> tuple[Values, Values]:
         records, classes = validate_data(estimator, X, y, dtype=dtype)
         check_classification_targets(classes)
         return records, classes
@@ -150,7 +135,7 @@ def validated_training(
 
 def validated_queries(
     estimator: BaseEstimator, X: Records, *, dtype: DTypeLike | None = None
-) -> Labels:
+) -> Values:
     """Return what ``validate_data`` returns of records to predict; see `validated_training`."""
     return _in_our_words(lambda: validate_data(estimator, X, dtype=dtype, reset=False))
 

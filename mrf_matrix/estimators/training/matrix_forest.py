@@ -1,16 +1,12 @@
-"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and two baselines."""
+"""DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and its baselines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
-import numpy as np
-
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.shown import shown
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
-from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
-from mrf_matrix.estimators.shared.given_data import PrivateData, tables_for
+from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
+from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import (
     EnsembleParameters,
@@ -19,41 +15,21 @@ from mrf_matrix.estimators.shared.parameters import (
     parameters,
 )
 from mrf_matrix.estimators.shared.reports import training_report
-from mrf_matrix.estimators.shared.schema import with_provenance
-from mrf_matrix.estimators.shared.spending import (
-    Bill,
-    BudgetParameters,
-    NoiseParameters,
-    bill_of,
-    noise_stream,
-)
-from mrf_matrix.estimators.training.auto_forest import (
-    AUTO,
-    auto_design,
-    check_left_alone,
-    with_choice,
-)
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning.blocks.automatic_tables import checked_share
-from mrf_matrix.planning.kinds.coins import record_coins
-from mrf_matrix.planning.kinds.table_source import TableSource
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
-from mrf_matrix.voting.leaf_noise import check_shrinkage
+from mrf_matrix.voting.voting import check_shrinkage
 from strategies import Strategy
 
 
 @parameters
 class MatrixForestClassifier(
     SeedParameters,
-    NoiseParameters,
     StrategyParameters,
     EnsembleParameters,
-    BudgetParameters,
-    FitsFromCounts,
+    FitsFromRelease,
+    MeasuresOnce,
     NoiseAwareForest,
 ):
     """Random forest whose leaf values are released once by the matrix mechanism.
@@ -65,25 +41,20 @@ class MatrixForestClassifier(
 
     Parameters
     ----------
-    max_depth : int or "auto"
-        Depth of the random trees. With "auto" cells are measured, and depth, voting and shrinkage
-        are chosen from the release alone, see `choose_forest`; or, where the plan expects more of
-        them, tables of single attributes, one tree each.
-    allocation : {"matrix", "per_tree", "disjoint"}
+    allocation : {"matrix", "per_tree", "disjoint", "uniform_levels", "geometric_levels", \
+"optimal_levels"}
         "matrix": this library's mechanism; "per_tree": Laplace (Gaussian) noise on each tree's
-        leaves; "disjoint": each record trains one tree only, drawn by its own coin.
+        leaves; "disjoint": each record trains one tree only, drawn by its own coin; the others:
+        all nodes of the trees, with the literature's weights for each level.
     voting : {"hard", "weight", "product", "shares", "posterior"}
         "hard": every tree votes for its leaf's largest class. "weight": trees add leaf values.
         The others know the noise or multiply, see `mrf_matrix.voting.ensemble_votes`.
-        Changing it after `fit` costs nothing. Not used with ``max_depth="auto"``.
+        Changing it after `fit` costs nothing.
     shrinkage : {"none", "votes", "leaves"}
         Shrinks leaves toward their ancestors before they vote, see `shrink_leaves`: as far as
-        votes of all trees need, or each leaf on its own. Not used with ``max_depth="auto"``.
-    class_share : float
-        Share of the budget that ``max_depth="auto"`` spends on the class totals.
+        votes of all trees need, or each leaf on its own.
     n_records : int
-        The number of records, where it is public: ``max_depth="auto"`` weighs noise against it,
-        and divides its scores by it. Never read off the records.
+        The number of records, where it is public: kept with the plan. Never read off the records.
     random_state : int, RandomState or None
         Seed of the public structure. The coins of "disjoint" follow it with research noise only;
         a private release throws fresh ones.
@@ -97,8 +68,6 @@ class MatrixForestClassifier(
         learned from the records.
     forest_, strategy_, release_, leaf_values_, leaf_variances_
         Those of the only ensemble, where there is one.
-    choice_, chosen_depth_ : ForestChoice, int
-        What ``max_depth="auto"`` chose, and by which scores.
 
     Notes
     -----
@@ -124,101 +93,24 @@ class MatrixForestClassifier(
     allocation: str = "matrix"
     voting: str = "hard"
     shrinkage: str = "none"
-    class_share: float = 0.1
     n_records: int | None = None
+    _mode = "training"
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        kind = kind_of("training", self.allocation, self.voting)
+        kind = kind_of(self._mode, self.allocation, self.voting)
         check_shrinkage(self.shrinkage)
-        checked_share(self.class_share)
-        records = None if self.n_records is None else whole_number("n_records", self.n_records)
-        measuring = self._measuring(self._budget)
-        measuring.check()
-        bill = bill_of(self, self._budget)
-        bill.check()
-        data = bring()
-        if kind.is_disjoint:
-            data.check_records(f"{type(self).__name__} with allocation='disjoint'")
-        structure = structure_generator(self.random_state)
-        if isinstance(self.max_depth, str):
-            return self._fit_auto(bill, data, structure, records)
-        for left in ("choice_", "_release_"):
-            self.__dict__.pop(left, None)
-        plan = plan_of(
-            kind, data.domain, self._design(), measuring, structure, n_records=records,
-            use="study" if bill.budget.is_infinite else "release",
-        )  # fmt: skip
-        tables = tables_for(plan, data)
-        stream = noise_stream(self.noise, bill.noise_state)
-        bill.charge()
-        self._release(plan, tables, structure, stream)
+        self._learn(*self._measured(kind, self._design(), bring))
         return self
 
-    def _fit_auto(
-        self, bill: Bill, data: PrivateData, structure: np.random.Generator, records: int | None
-    ) -> Self:
-        if self.max_depth != AUTO:
-            raise ValueError(f"max_depth={shown(self.max_depth)}: expected an integer or 'auto'.")
-        check_left_alone(self.get_params(deep=False))
-        domain = data.domain
-        design = auto_design(
-            domain,
-            bill.budget,
-            structure,
-            n_trees=whole_number("n_trees", self.n_trees),
-            splits=self.splits,
-            class_share=self.class_share,
-            neighboring=self.neighboring,
-            strategy=self.strategy,
-            n_records=records,
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        """Keep what follows from the releases of a plan: post-processing."""
+        self.plan_, self.domain_ = plan, plan.domain
+        self.classes_, order = sorted_classes(plan.domain)
+        self.ensembles_ = tuple(
+            ReleasedEnsemble.of(part, release, part.answers(release)[:, order])
+            for part, release in zip(plan.parts, releases, strict=True)
         )
-        design.mechanism.check_memory(domain.n_classes)
-        everything = tuple(range(domain.n_attributes))
-        tables = data.tables([everything])
-        tables.check(design.mechanism.rounded.matrix)
-        counts = tables.cells(everything)
-        stream = noise_stream(self.noise, bill.noise_state)
-        bill.charge()
-        release = with_provenance(design.measure(counts, self.noise, stream), self.domain)
-        earlier = ("ensembles_", "choice_", "privacy_report_")
-        with keeping(self, earlier, release_note("RandomTrees(128, 1)"), _release_=release):
-            self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.plan_, trained, self.choice_ = design.chosen(release, order, structure)
-            report = training_report(self.plan_.kind, self.plan_.parts, [release])
-            self.privacy_report_ = with_choice(report, self.choice_, design.measured, release)
-            self.ensembles_ = (trained,)
-        del self.__dict__["_release_"]
-        return self
-
-    def _release(
-        self,
-        plan: Plan,
-        tables: TableSource,
-        structure: np.random.Generator,
-        noise_state: np.random.Generator | None,
-    ) -> None:
-        """Measure the records with every ensemble's share of the budget; keep what comes out."""
-        domain = plan.domain
-        self.plan_, self.domain_ = plan, domain
-        self.classes_, order = sorted_classes(domain)
-        ensembles = []
-        seeds = structure.integers(2**63, size=len(plan.parts))  # whatever the records
-        for part, seed in zip(plan.parts, seeds, strict=True):
-            coins = record_coins(self.noise, part.mechanism.budget, seed)
-            table = plan.kind.table(part.ensemble, tables, coins)
-            release = part.release(table, noise=self.noise, noise_state=noise_state)
-            release = with_provenance(release, self.domain)
-            ensembles.append(ReleasedEnsemble.of(part, release, part.answers(release)[:, order]))
-        self.ensembles_ = tuple(ensembles)
-        releases = [one.release for one in ensembles]
         self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
-
-    @property
-    def chosen_depth_(self) -> int:
-        """Depth that ``max_depth="auto"`` chose."""
-        if not hasattr(self, "choice_"):
-            raise AttributeError("chosen_depth_: nothing was chosen. Fit with max_depth='auto'.")
-        return self.choice_.depth
 
     @property
     def forest_(self) -> Forest:
@@ -232,9 +124,8 @@ class MatrixForestClassifier(
 
     @property
     def release_(self) -> Release:
-        """Noisy measurement of the only ensemble: at hand as soon as it was made."""
-        kept: Release | None = vars(self).get("_release_")
-        return self._only("release_").release if kept is None else kept
+        """Noisy measurement of the only ensemble."""
+        return self._only("release_").release
 
     @property
     def leaf_values_(self) -> Array:

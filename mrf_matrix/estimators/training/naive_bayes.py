@@ -1,6 +1,6 @@
 """Private naive Bayes: the baseline that few, coarse counts make hard to beat at small ε."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Self
 
@@ -8,27 +8,22 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.shown import shown
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
-from mrf_matrix.estimators.shared.given_data import PrivateData, tables_for
+from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
+from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import Records, parameters
 from mrf_matrix.estimators.shared.reports import training_report
-from mrf_matrix.estimators.shared.schema import with_provenance
-from mrf_matrix.estimators.shared.spending import (
-    BudgetParameters,
-    NoiseParameters,
-    bill_of,
-    noise_stream,
-)
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
 from mrf_matrix.voting.naive_bayes import naive_bayes_leaf_logs, posterior_shares
 from mrf_matrix.voting.voting import forest_votes
 
 
 @parameters
-class PrivateNaiveBayesClassifier(NoiseParameters, BudgetParameters, FitsFromCounts):
+class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
     """Naive Bayes from noisy one-way marginals and class totals, in equal shares of the budget.
 
     The forest of depth-1 trees, one for each attribute, beside a tree of depth 0 for the class
@@ -74,29 +69,20 @@ class PrivateNaiveBayesClassifier(NoiseParameters, BudgetParameters, FitsFromCou
 
     alpha: float = 1.0
     _learned = "leaf_values_"
+    _mode = "naive_bayes"
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         _checked_alpha(self.alpha)
-        bill = bill_of(self, self._budget)
-        measuring = self._measuring(bill.budget)
-        measuring.check()
-        bill.check()
-        data = bring()
-        domain = data.domain
-        no_choice = np.random.default_rng(0)  # nothing of it is random
-        plan = plan_of(kind_of("naive_bayes"), domain, BlockChoice(), measuring, no_choice)
-        (part,) = plan.parts
-        counts = plan.kind.table(part.ensemble, tables_for(plan, data), no_choice)
-        stream = noise_stream(self.noise, bill.noise_state)
-        bill.charge()
-        release = part.release(counts, noise=self.noise, noise_state=stream)
-        release = with_provenance(release, self.domain)
-        self.plan_, self.domain_ = plan, domain
-        self.classes_, order = sorted_classes(domain)
-        self.forest_, self.release_ = part.forest, release
-        self.leaf_values_ = part.answers(release)[:, order]
-        self.privacy_report_ = training_report(plan.kind, plan.parts, [release])
+        self._learn(*self._measured(kind_of("naive_bayes"), BlockChoice(), bring))
         return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        """Keep what follows from the release of a plan: post-processing."""
+        (part,), (self.release_,) = plan.parts, releases
+        self.plan_, self.domain_, self.forest_ = plan, plan.domain, part.forest
+        self.classes_, order = sorted_classes(plan.domain)
+        self.leaf_values_ = part.answers(self.release_)[:, order]
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
 
     def _votes(self, X: Records) -> Array:
         """Return log posteriors, less a constant."""

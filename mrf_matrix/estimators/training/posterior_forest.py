@@ -3,23 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from mrf_matrix.base.checks import whole_number
-from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
+from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
+from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
-from mrf_matrix.estimators.shared.given_data import PrivateData, tables_for
+from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
-from mrf_matrix.estimators.shared.schema import with_provenance
-from mrf_matrix.estimators.shared.spending import (
-    BudgetParameters,
-    NoiseParameters,
-    bill_of,
-    noise_stream,
-)
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
 from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.posterior import product_posterior
 from mrf_matrix.reports.posterior_report import posterior_report
 
@@ -37,9 +30,7 @@ FITTED = (
 
 
 @parameters
-class PosteriorForestClassifier(
-    SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, PosteriorVotes
-):
+class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, PosteriorVotes):
     r"""Forest over disjoint blocks of attributes, labelled by the posterior under known noise.
 
     Each tree is the table of one block of attributes; one more tree of a single leaf holds the
@@ -80,7 +71,7 @@ class PosteriorForestClassifier(
 
     Notes
     -----
-    Labels and probabilities follow
+    Values and probabilities follow
 
     .. math::
 
@@ -106,30 +97,16 @@ class PosteriorForestClassifier(
     n_records: int | None = None
     n_blocks: int | str = "auto"
     blocks: Sequence[Sequence[int | str]] | None = None
+    _mode = "posterior"
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        records = None if self.n_records is None else whole_number("n_records", self.n_records)
-        bill = bill_of(self, self._budget)
-        measuring = self._measuring(bill.budget)
-        measuring.check()
-        bill.check()
-        data = bring()
-        domain = data.domain
-        structure = structure_generator(self.random_state)
-        plan = plan_of(
-            kind_of("posterior"),
-            domain,
-            BlockChoice(self.n_blocks, self.blocks),
-            measuring,
-            structure,
-            n_records=records,
-        )
-        part = only_blocks(plan.parts)
-        counts = plan.kind.table(part.ensemble, tables_for(plan, data), structure)
-        stream = noise_stream(self.noise, bill.noise_state)
-        bill.charge()
-        release = part.release(counts, noise=self.noise, noise_state=stream)
-        release = with_provenance(release, self.domain)
+        choice = BlockChoice(self.n_blocks, self.blocks)
+        self._learn(*self._measured(kind_of("posterior"), choice, bring))
+        return self
+
+    def _learn(self, plan: Plan, releases: Sequence[Release]) -> None:
+        """Keep what follows from the release of a plan: post-processing."""
+        part, (release,), domain = only_blocks(plan.parts), releases, plan.domain
         with keeping(self, FITTED, release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, self.design_ = plan, part.design
@@ -138,7 +115,6 @@ class PosteriorForestClassifier(
             tables, totals = tables_of(part, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
-        return self
 
     @property
     def _chosen_for(self) -> str:

@@ -1,4 +1,4 @@
-"""Labels, probabilities and intervals by a posterior, wherever it comes from."""
+"""Values, probabilities and intervals by a posterior, wherever it comes from."""
 
 from dataclasses import fields
 from functools import cached_property
@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.estimators.shared.base import BaseForestClassifier, MarginIntervals
+from mrf_matrix.base.arrays import AnyInts, Array
+from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ProductPosterior
+from mrf_matrix.voting.intervals import Margins, VoteIntervals
 from mrf_matrix.voting.voting import once_a_cell
-
-Integers = NDArray[np.integer]
 
 
 class AskedPosterior(ProductPosterior):
@@ -33,14 +32,14 @@ class AskedPosterior(ProductPosterior):
     def _kept(self) -> dict[str, NDArray[np.generic]]:
         return {}
 
-    def log_odds(self, codes: Integers) -> Array:
+    def log_odds(self, codes: AnyInts) -> Array:
         """Return the log odds, from memory where the batch is the last one."""
         if self._kept.get("codes") is not codes:
             self._kept.clear()
             self._kept.update(codes=codes, odds=super().log_odds(codes))
         return np.asarray(self._kept["odds"])
 
-    def margin_variances(self, codes: Integers, first: Integers, second: Integers) -> Array:
+    def margin_variances(self, codes: AnyInts, first: AnyInts, second: AnyInts) -> Array:
         """Return the variances; of pairs of classes that were asked before, from memory."""
         pairs = np.sort(np.stack([first, second]), axis=0)
         if self._kept.get("codes") is not codes or "variances" not in self._kept:
@@ -55,7 +54,7 @@ class AskedPosterior(ProductPosterior):
         return np.asarray(variances)
 
 
-class PosteriorVotes(MarginIntervals, BaseForestClassifier):
+class PosteriorVotes(VoteIntervals, BaseForestClassifier):
     """A classifier that has a posterior; subclasses say where it and the codes come from.
 
     Attributes
@@ -86,7 +85,7 @@ class PosteriorVotes(MarginIntervals, BaseForestClassifier):
         codes = self._codes(X)  # tells first whether there is a posterior
         return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
 
-    def _margins(self, X: Records, level: float) -> tuple[Longs, Array, Array]:
+    def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths under the model.
 
         Averaging pulls log odds toward those of the class totals, so that the class of the largest

@@ -6,14 +6,12 @@ file: those are refused here first.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Ints
+from mrf_matrix.base.arrays import Ints, Longs, Values
+from mrf_matrix.base.fields import FieldError
 from mrf_matrix.domain import Domain
-from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.forests import Forest, checks
 from mrf_matrix.forests.arrays import concatenated_ranges
 from mrf_matrix.forests.checks import rising_windows
@@ -24,34 +22,25 @@ MAX_TABLE_ENTRIES = 2**24
 """Most entries of branch tables that are not runs, each distinct table once."""
 
 
-def checked_forest(domain: Domain, arrays: Mapping[str, Any], source: str) -> Forest:
+def checked_forest(domain: Domain, arrays: Mapping[str, Values], source: str) -> Forest:
     """Return the forest of arrays from a file.
 
-    Parameters
-    ----------
-    domain : Domain
-        Over the attributes that the forest sees.
-    arrays : mapping of str to ndarray
-        The five arrays of a `Forest`.
-    source : str
-        The forest's source, in words.
+    `domain`: over the attributes that the forest sees; `arrays`: the five arrays of a `Forest`;
+    `source`: the forest's source, in words.
 
-    Raises
-    ------
-    ModelFileError, ForestError
-        If the arrays are no trees over the domain, deeper than 1000 splits, or would take much
-        more memory to check than they take themselves.
+    Raises FieldError, ForestError if the arrays are no trees over the domain, deeper than 1000
+    splits, or would take much more memory to check than they take themselves.
     """
     roots, attribute, first_child, pattern, branches = (
         np.asarray(arrays[name]).astype(np.int32) for name in FOREST_ARRAYS
     )
     if max(domain.sizes) > len(branches):
-        raise ModelFileError("branches is shorter than the codes of an attribute.")
+        raise FieldError("branches is shorter than the codes of an attribute.")
     checks.check_shapes(domain.n_attributes, roots, attribute, first_child, pattern, branches)
     _check_tables(domain, attribute, pattern, branches)
     n_children = checks.count_children(domain.sizes, attribute, pattern, branches)
     if int(n_children.sum()) != len(attribute) - len(roots):
-        raise ModelFileError(
+        raise FieldError(
             f"{int(n_children.sum())} children for {len(attribute)} nodes and {len(roots)} roots: "
             f"expected every node to be a root or the child of one node."
         )
@@ -78,17 +67,17 @@ def _check_tables(domain: Domain, attribute: Ints, pattern: Ints, branches: Ints
     other = ~rising_windows(branches, pattern, end)
     tables = np.unique(np.stack([pattern[other].astype(np.int64), length[other]]), axis=1)
     if int(tables[1].sum()) > MAX_TABLE_ENTRIES:
-        raise ModelFileError(
+        raise FieldError(
             f"its branch tables have {int(tables[1].sum())} entries: expected at most "
             f"{MAX_TABLE_ENTRIES}."
         )
 
 
-def _check_depth(roots: Ints, first_child: Ints, n_children: NDArray[np.int64]) -> None:
+def _check_depth(roots: Ints, first_child: Ints, n_children: Longs) -> None:
     level = roots.astype(np.int64)
     for _ in range(MAX_DEPTH + 1):
         inner = level[n_children[level] > 0]
         if not len(inner):
             return
         level = concatenated_ranges(first_child[inner], n_children[inner])
-    raise ModelFileError(f"its trees are deeper than {MAX_DEPTH} splits, or run in circles.")
+    raise FieldError(f"its trees are deeper than {MAX_DEPTH} splits, or run in circles.")

@@ -5,18 +5,22 @@ compares it with the release's, so that no file can pass other answers off as ta
 report must be the one that follows from the release; only its notes are the writer's word.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    check_version,
+    list_of,
+    object_of,
+    whole_numbers,
+)
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.files.container import Container
-from mrf_matrix.files.fields import checked_object, checked_version
-from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.release_record import content_of, release_of
@@ -28,19 +32,18 @@ from strategies.operator_files import encode
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"
 POSTERIOR_VERSION = 1
 KEYS = {"format", "schema_version", "blocks", "weights", "release", "report"}
-LARGEST_WEIGHT = 2**31
 LARGEST_ANSWER = 2**62
 
 PosteriorModel = PosteriorForestClassifier | ReleasedPosteriorForestClassifier
 
 
-def posterior_content(model: PosteriorModel) -> tuple[dict[str, Any], dict[str, Any]]:
+def posterior_content(model: PosteriorModel) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted posterior forest."""
     data, arrays = content_of(model.release_)
     measured = (
         model.measurement_ if isinstance(model, PosteriorForestClassifier) else model.measurement
     )
-    content = {
+    content: JsonObject = {
         "format": POSTERIOR_FORMAT,
         "schema_version": POSTERIOR_VERSION,
         "blocks": [list(block) for block in measured.blocks],
@@ -54,21 +57,19 @@ def posterior_content(model: PosteriorModel) -> tuple[dict[str, Any], dict[str, 
 def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     """Return the posterior forest of a file.
 
-    Raises
-    ------
-    ModelFileError, ReleaseFileError, ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if
+    something is missing, of another type, too large, or does not agree.
     """
-    data = checked_object(container.data, KEYS, "model.json")
-    checked_version(data, POSTERIOR_FORMAT, POSTERIOR_VERSION)
+    data = object_of(container.data, "model.json", KEYS)
+    check_version(data, POSTERIOR_FORMAT, POSTERIOR_VERSION)
     release, described = release_of(container.under(data["release"]))
     domain = Domain.from_dict(described)
     if domain.target is None or domain.sizes != release.sizes:
-        raise ModelFileError("domain: expected the attributes of the release, and a target.")
+        raise FieldError("domain: expected the attributes of the release, and a target.")
     if domain.n_classes != release.n_classes or len(sorted_classes(domain)[0]) != domain.n_classes:
-        raise ModelFileError("domain: expected the classes of the release, each of them once.")
+        raise FieldError("domain: expected the classes of the release, each of them once.")
     if not bool(np.all(np.abs(release.answers) <= LARGEST_ANSWER)):
-        raise ModelFileError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
+        raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
     measured = _measurement(domain, release, data)
     report = check_follows(report_of(data["report"]), posterior_report(measured, release, ""))
     model = ReleasedPosteriorForestClassifier(measured, release, domain, report)
@@ -76,16 +77,10 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     return model
 
 
-def _measurement(domain: Domain, release: Release, data: dict[str, Any]) -> BlockPart:
+def _measurement(domain: Domain, release: Release, data: JsonObject) -> BlockPart:
     """Make the strategy of the blocks anew; refuse a release that measured anything else."""
     blocks = _blocks(data["blocks"], domain)
-    weights = data["weights"]
-    if (
-        not isinstance(weights, list)
-        or len(weights) != 2
-        or any(type(w) is not int or not 0 < w < LARGEST_WEIGHT for w in weights)
-    ):
-        raise ModelFileError("weights: expected two positive whole numbers below 2**31.")
+    weight, of_totals = whole_numbers(data["weights"], "weights", least=1, length=2)
     leaves, most = 1, len(release.answers)
     for block in blocks:  # before trees of this size are grown
         cells = 1
@@ -93,33 +88,29 @@ def _measurement(domain: Domain, release: Release, data: dict[str, Any]) -> Bloc
             cells = min(cells * domain.sizes[i], most + 1)
         leaves += cells
     if leaves != most:
-        raise ModelFileError(f"blocks of {leaves} leaves in all: expected {most}, as answered.")
+        raise FieldError(f"blocks of {leaves} leaves in all: expected {most}, as answered.")
     measured = weighted_blocks(
         domain,
         release.budget,
         blocks,
-        (weights[0], weights[1]),
+        (weight, of_totals),
         n_classes=domain.n_classes,
         neighboring=release.neighboring,
     )
     if not _same(measured.mechanism, release.mechanism):
-        raise ModelFileError("its release did not measure the weighted leaves of its blocks.")
+        raise FieldError("its release did not measure the weighted leaves of its blocks.")
     return measured
 
 
 def _blocks(data: object, domain: Domain) -> tuple[tuple[int, ...], ...]:
-    if (
-        not isinstance(data, list)
-        or not data
-        or not all(isinstance(one, list) and one for one in data)
-    ):
-        raise ModelFileError("blocks: expected a list of lists of attributes.")
-    places = [i for block in data for i in block]
-    if any(type(i) is not int or not 0 <= i < domain.n_attributes for i in places):
-        raise ModelFileError(f"blocks: expected positions 0 to {domain.n_attributes - 1}.")
-    if len(set(places)) < len(places) or any(block != sorted(block) for block in data):
-        raise ModelFileError("blocks: expected each attribute once, in rising order in a block.")
-    return tuple(map(tuple, data))
+    """Return blocks of attributes, each of them once, in rising order in a block."""
+    last = domain.n_attributes - 1
+    blocks = [whole_numbers(one, "blocks", most=last) for one in list_of(data, "blocks", least=1)]
+    places = [i for block in blocks for i in block]
+    rising = all(block and list(block) == sorted(block) for block in blocks)
+    if len(set(places)) < len(places) or not rising:
+        raise FieldError("blocks: expected each attribute once, in rising order in a block.")
+    return tuple(blocks)
 
 
 def _same(one: Mechanism, other: Mechanism) -> bool:
@@ -130,7 +121,7 @@ def _same(one: Mechanism, other: Mechanism) -> bool:
     return shape == found and all(_equal(arrays[name], others[name]) for name in arrays)
 
 
-def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
+def _equal(one: Values, other: Values) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other)
 
 
@@ -142,4 +133,4 @@ def _check_finite(model: ReleasedPosteriorForestClassifier) -> None:
     found += [fit.covariance for fit in posterior.fits]
     found += [one.logs for one in posterior.interactions]
     if not all(bool(np.isfinite(array).all()) for array in found):
-        raise ModelFileError("no finite posterior follows from its answers.")
+        raise FieldError("no finite posterior follows from its answers.")

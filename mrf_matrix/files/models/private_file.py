@@ -6,8 +6,18 @@ writer's word, as every release is; the forest's blocks must lie within them.
 
 from functools import reduce
 from operator import add
-from typing import Any
 
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    check_version,
+    line_of_text,
+    list_of,
+    number_of,
+    object_of,
+    whole_numbers,
+)
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
@@ -16,8 +26,6 @@ from mrf_matrix.estimators.released.released_private import (
     ReleasedPrivateForestClassifier,
 )
 from mrf_matrix.files.container import Container
-from mrf_matrix.files.fields import checked_object, checked_version, line_of_text
-from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.files.models.posterior_file import (
     POSTERIOR_FORMAT,
     PosteriorModel,
@@ -27,7 +35,7 @@ from mrf_matrix.files.models.posterior_file import (
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
-from mrf_matrix.files.release_record import budget_of
+from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.planning.residuals.settings import Budget
 from mrf_matrix.planning.residuals.step import ResidualStep
 
@@ -36,11 +44,12 @@ PRIVATE_VERSION = 1
 KEYS = {"format", "schema_version", "delta", "choices", "screened", "forest", "report"}
 CHOICE_KEYS = {"measured", "budget"}
 MOST_CHOICES = 1000
+LARGEST_DELTA = 1 - 2**-53
 
 PrivateModel = PrivateForestClassifier | ReleasedPrivateForestClassifier
 
 
-def private_content(model: PrivateModel) -> tuple[dict[str, Any], dict[str, Any]]:
+def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted private forest."""
     forest, choices = model.forest_, _choices_made(model)
     if isinstance(forest, PosteriorModel):
@@ -73,42 +82,35 @@ def _choices_made(model: PrivateModel) -> tuple[ResidualStep, ...]:
 def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     """Return the private forest of a file.
 
-    Raises
-    ------
-    ModelFileError, ReleaseFileError, ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
+    another type, too large, or does not agree.
     """
-    data = checked_object(container.data, KEYS, "model.json")
-    checked_version(data, PRIVATE_FORMAT, PRIVATE_VERSION)
-    if type(data["delta"]) is not float or not 0 <= data["delta"] < 1:
-        raise ModelFileError("delta: expected a number from 0 to below 1.")
+    data = object_of(container.data, "model.json", KEYS)
+    check_version(data, PRIVATE_FORMAT, PRIVATE_VERSION)
+    delta = number_of(data["delta"], "delta", most=LARGEST_DELTA)
     if not isinstance(data["forest"], dict):
-        raise ModelFileError("forest: expected an object.")
+        raise FieldError("forest: expected an object.")
     inner = container.under(data["forest"])
-    is_tables = inner.data.get("format") == POSTERIOR_FORMAT
+    is_tables = data["forest"].get("format") == POSTERIOR_FORMAT
     forest: ReleasedForest = posterior_of(inner) if is_tables else residual_of(inner)
     choices = _choices(data["choices"], forest)
     screened = _screened(data["screened"], forest, choices)
     claimed = report_of(data["report"])
     inside = forest.privacy_report_
-    expected = private_report(inside, choices, _whole(forest, choices), data["delta"], ())
+    expected = private_report(inside, choices, _whole(forest, choices), delta, ())
     report = check_follows(claimed, expected)
-    return ReleasedPrivateForestClassifier(
-        forest, choices, screened, data["delta"], forest.domain, report
-    )
+    return ReleasedPrivateForestClassifier(forest, choices, screened, delta, forest.domain, report)
 
 
 def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:
-    if not isinstance(data, list) or len(data) > MOST_CHOICES:
-        raise ModelFileError(f"choices: expected a list of at most {MOST_CHOICES}.")
     neighboring = forest.privacy_report_.neighboring
     found = []
-    for one in data:
-        described = checked_object(one, CHOICE_KEYS, "choices")
+    for one in list_of(data, "choices", MOST_CHOICES):
+        described = object_of(one, "choices", CHOICE_KEYS)
         words = line_of_text(described["measured"], "choices: measured", 200)
         budget = budget_of(described["budget"])
         if type(budget) is not type(_budget(forest)):
-            raise ModelFileError("choices: expected budgets of the forest's kind.")
+            raise FieldError("choices: expected budgets of the forest's kind.")
         found.append(ResidualStep("screening", words, budget, neighboring))
     return tuple(found)
 
@@ -119,18 +121,14 @@ def _screened(
     """Return the attributes that were kept; the forest's must be among them."""
     if data is None:
         return None
-    d = forest.domain.n_attributes
-    if (
-        not isinstance(data, list)
-        or any(type(i) is not int or not 0 <= i < d for i in data)
-        or not 0 < len(set(data)) == len(data) <= len(choices)
-    ):
-        raise ModelFileError("screened: expected distinct attributes, at most one a choice.")
+    kept = whole_numbers(data, "screened", most=forest.domain.n_attributes - 1)
+    if not 0 < len(set(kept)) == len(kept) <= len(choices):
+        raise FieldError("screened: expected distinct attributes, at most one a choice.")
     if not isinstance(forest, ReleasedPosteriorForestClassifier) or not {
         i for block in forest.measurement.blocks for i in block
-    } <= set(data):
-        raise ModelFileError("screened: the forest measured other attributes.")
-    return tuple(data)
+    } <= set(kept):
+        raise FieldError("screened: the forest measured other attributes.")
+    return kept
 
 
 def _budget(forest: ReleasedForest) -> Budget:

@@ -14,7 +14,7 @@ from math import isclose
 
 import numpy as np
 
-from mrf_matrix.files.models.errors import ModelFileError
+from mrf_matrix.base.fields import FieldError
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
@@ -43,27 +43,17 @@ AGREEMENT = 1e-2
 def check_follows(report: PrivacyReport, expected: PrivacyReport) -> PrivacyReport:
     """Return the report that a file's release implies, with the notes of the one that it claims.
 
-    Parameters
-    ----------
-    report : PrivacyReport
-        What the file claims. It may deny more: that its domain was read off the records.
-    expected : PrivacyReport
-        What follows from its release.
+    `report`: what the file claims. It may deny more: that its domain was read off the records;
+    `expected`: what follows from its release.
 
-    Raises
-    ------
-    ModelFileError
-        If the two differ in more than the notes.
+    Raises FieldError if the two differ in more than the notes.
     """
-    if report.sensitivity is None:  # of an old file
-        old = tuple(replace(one, sensitivity=None) for one in expected.measurements)
-        expected = replace(expected, measurements=old)
     if report.statement == READ_OFF != expected.statement:
         expected = expected.without_claim()
     for field in fields(PrivacyReport):
         claimed, follows = getattr(report, field.name), getattr(expected, field.name)
         if field.name != "notes" and not _agree(claimed, follows):
-            raise ModelFileError(
+            raise FieldError(
                 f"report: {field.name}: {str(claimed)[:200]!r}; its release gives {str(follows)!r}."
             )
     return replace(expected, notes=report.notes)
@@ -75,24 +65,15 @@ def _agree(claimed: object, follows: object) -> bool:
     return bool(claimed == follows)
 
 
-def check_consistent(
-    report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise | None]]
-) -> None:
+def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise]]) -> None:
     """Refuse a report that contradicts itself or the noise of the leaves in its file.
 
-    Parameters
-    ----------
-    report : PrivacyReport
-    noises : sequence of (Forest, LeafNoise or None)
-        The noise of each ensemble's leaves, where the file knows it.
+    `noises`: the noise of each ensemble's leaves.
 
-    Raises
-    ------
-    ModelFileError, ValueError, ArithmeticError
-        If they disagree.
+    Raises FieldError, ValueError, ArithmeticError if they disagree.
     """
     if len(report.measurements) != len(noises):
-        raise ModelFileError(
+        raise FieldError(
             f"report: {len(report.measurements)} measurements of {len(noises)} ensembles: "
             f"expected one for each."
         )
@@ -100,7 +81,7 @@ def check_consistent(
         _check_law(measurement, report)
     spent = total_budget([_budget(one.budget) for one in report.measurements])
     if report.budget != repr(spent):
-        raise ModelFileError(
+        raise FieldError(
             f"report: budget {report.budget!r}; those of its measurements add up to {spent!r}."
         )
     _check_statement(report)
@@ -111,7 +92,7 @@ def _check_law(measurement: Measurement, report: PrivacyReport) -> None:
     """Refuse noise that is smaller than the measurement's budget needs."""
     budget = _budget(measurement.budget)
     if budget.is_infinite != (report.noise == "none"):
-        raise ModelFileError(
+        raise FieldError(
             f"report: noise {report.noise!r} with {budget!r}: expected 'none' with an infinite "
             f"budget only."
         )
@@ -119,12 +100,12 @@ def _check_law(measurement: Measurement, report: PrivacyReport) -> None:
     needed = noise_for(measurement.column_sum, factor, budget)
     name, _, scale = measurement.law.partition(" of scale ")
     if name != needed.name or (scale and not float(scale) >= float(needed.scale) * (1 - PRINTED)):
-        raise ModelFileError(
+        raise FieldError(
             f"report: law {measurement.law!r}: {budget!r} under {report.neighboring} neighbours "
             f"needs {needed} for column sums of {measurement.column_sum}."
         )
     if bool(scale) == budget.is_infinite:
-        raise ModelFileError(f"report: law {measurement.law!r}: expected {str(needed)!r}.")
+        raise FieldError(f"report: law {measurement.law!r}: expected {str(needed)!r}.")
 
 
 def _budget(text: str) -> PureDP | ZCDP:
@@ -135,7 +116,7 @@ def _budget(text: str) -> PureDP | ZCDP:
         budget = kind(float("inf") if amount == "inf" else Fraction(amount))
         if repr(budget) == text:
             return budget
-    raise ModelFileError(f"report: budget {text[:100]!r}: expected such as 'PureDP(epsilon=1/2)'.")
+    raise FieldError(f"report: budget {text[:100]!r}: expected such as 'PureDP(epsilon=1/2)'.")
 
 
 def _check_statement(report: PrivacyReport) -> None:
@@ -146,22 +127,20 @@ def _check_statement(report: PrivacyReport) -> None:
     expected = private_claim(report.budget, report.neighboring, laws)
     if report.noise != "exact" or report.statement != expected:
         follows = expected if report.noise == "exact" else f"{DENIAL}: {report.noise} noise"
-        raise ModelFileError(
+        raise FieldError(
             f"report: statement {report.statement[:300]!r}; the rest of it gives {follows!r}."
         )
 
 
-def _check_errors(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise | None]]) -> None:
+def _check_errors(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafNoise]]) -> None:
     """Refuse an expected error that is not that of the leaves, and noise that is not there."""
-    known = [noise.node_variances[forest.leaves] for forest, noise in noises if noise is not None]
-    if len(known) < len(noises):
-        return  # files of version 1, which know no noise
+    known = [noise.node_variances[forest.leaves] for forest, noise in noises]
     for variances in known:
         if bool(variances.any()) != (report.noise != "none"):
-            raise ModelFileError(f"report: noise {report.noise!r}: not that of the node_variances.")
+            raise FieldError(f"report: noise {report.noise!r}: not that of the node_variances.")
     claimed = report.expected_rms_per_leaf
     found = root_mean(float(sum(map(np.sum, known))), sum(map(len, known)))
     if claimed is None or not isclose(claimed, found, rel_tol=AGREEMENT):
-        raise ModelFileError(
+        raise FieldError(
             f"report: expected_rms_per_leaf={claimed}; the node_variances give {found:.6g}."
         )

@@ -7,11 +7,21 @@ the method are those of the schema's version, so that a later change of them mak
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array, Longs, Values
+from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    check_version,
+    integer_of,
+    list_of,
+    number_of,
+    object_of,
+    whole_numbers,
+)
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.residual.learning import learned
@@ -19,12 +29,10 @@ from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
-from mrf_matrix.files.fields import checked_object, checked_version, one_of
-from mrf_matrix.files.models.errors import ModelFileError
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
-from mrf_matrix.files.release_record import budget_of
 from mrf_matrix.mechanisms import NEIGHBORING, Release
+from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
 from mrf_matrix.planning import ResidualPlan, ResidualStep, residual_plan
 
@@ -33,35 +41,25 @@ RESIDUAL_VERSION = 1
 ANSWERS = "<i8"
 LARGEST_ANSWER = 2**62
 MOST_RECORDS = 10**15
+LARGEST_DELTA = 1 - 2**-53
 KEYS = {
-    "format",
-    "schema_version",
-    "domain",
-    "budget",
-    "delta",
-    "neighboring",
-    "noise",
-    "n_records",
-    "orders",
-    "choices",
-    "n_answers",
-    "report",
-}
+    "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
+    "orders", "choices", "n_answers", "report",
+}  # fmt: skip
 
 Attributes = tuple[int, ...]
-Floats = NDArray[np.float64]
 ResidualModel = ResidualForestClassifier | ReleasedResidualForestClassifier
 
 
-def residual_content(model: ResidualModel) -> tuple[dict[str, Any], dict[str, Any]]:
+def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted residual forest."""
     plan = model.plan_
     answers = np.concatenate([release.answers.ravel() for release in model.releases_])
-    content = {
+    content: JsonObject = {
         "format": RESIDUAL_FORMAT,
         "schema_version": RESIDUAL_VERSION,
         "domain": model.domain_.to_dict(),
-        "budget": {plan.budget.parameter: str(plan.budget.amount)},
+        "budget": plan.budget.to_dict(),
         "delta": plan.delta,
         "neighboring": plan.neighboring,
         "noise": model.releases_[0].noise,
@@ -77,30 +75,28 @@ def residual_content(model: ResidualModel) -> tuple[dict[str, Any], dict[str, An
 def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     """Return the residual forest of a file.
 
-    Raises
-    ------
-    ModelFileError, ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
+    another type, too large, or does not agree.
     """
-    data = checked_object(container.data, KEYS, "model.json")
-    checked_version(data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
+    data = object_of(container.data, "model.json", KEYS)
+    check_version(data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
     domain = Domain.from_dict(data["domain"])
     plan = _plan(domain, data)
     if container.names != {"answers"}:
-        raise ModelFileError("it has members that are no arrays of its releases.")
-    n_answers = _whole(data["n_answers"], "n_answers", 2**31)
+        raise FieldError("it has members that are no arrays of its releases.")
+    n_answers = integer_of(data["n_answers"], "n_answers", least=1)
     answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
     if not bool(np.all(np.abs(answers) <= LARGEST_ANSWER)):
-        raise ModelFileError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
+        raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
     again = ReplayedReleases(domain.sizes, answers, _choices(data["choices"]), _noise(plan, data))
     with np.errstate(all="ignore"):  # what overflows is found below
         posterior = learned(plan, again).posterior
     if again.used != n_answers:
-        raise ModelFileError(f"n_answers={n_answers}: its plan takes {again.used}.")
+        raise FieldError(f"n_answers={n_answers}: its plan takes {again.used}.")
     arrays = [one for block in posterior.blocks for one in (block.mean, block.covariance)]
     arrays.append(np.array([posterior.base, posterior.shift]))
     if not all(bool(np.isfinite(one).all()) for one in arrays):
-        raise ModelFileError("no finite posterior follows from its answers.")
+        raise FieldError("no finite posterior follows from its answers.")
     expected = residual_report(plan, again.releases)
     report = check_follows(report_of(data["report"]), expected)
     return ReleasedResidualForestClassifier(
@@ -110,35 +106,25 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
 
 @dataclass(eq=False)
 class ReplayedReleases:
-    """Takes the steps of a plan with answers that were released before; there are no records.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-    answers : ndarray of int64
-        Of all releases, one after another.
-    choices : tuple of (tuple of int or None)
-    noise : {"exact", "research", "none"}
-    used : int
-        Answers that were taken so far.
-    releases : list of Release
-    """
+    """Takes the steps of a plan with answers that were released before; there are no records."""
 
     sizes: tuple[int, ...]
-    answers: NDArray[np.int64]
+    answers: Longs
+    """Of all releases, one after another."""
     choices: tuple[Attributes | None, ...]
     noise: Noise
     used: int = 0
+    """Answers that were taken so far."""
     releases: list[Release] = field(default_factory=list)
 
-    def add(self, attributes: Sequence[int], effects: Floats) -> None:
+    def add(self, attributes: Sequence[int], effects: Array) -> None:
         """Do nothing: there are no records."""
 
-    def totals(self, step: ResidualStep) -> Floats:
+    def totals(self, step: ResidualStep) -> Array:
         """Return the class totals that were released."""
         return np.asarray(self._taken(step, 1, 2, (1,))[0])
 
-    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
+    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array:
         """Return the table that was released."""
         n_cells = prod(self.sizes[i] for i in attributes)
         sizes = (n_cells,) if step.kind == "counts" else (n_cells, step.n_values)
@@ -146,77 +132,61 @@ class ReplayedReleases:
 
     def _taken(
         self, step: ResidualStep, n_cells: int, n_columns: int, sizes: tuple[int, ...]
-    ) -> Floats:
+    ) -> Array:
         end = self.used + n_cells * n_columns
         if end > len(self.answers):
-            raise ModelFileError(f"n_answers={len(self.answers)}: its plan takes more.")
+            raise FieldError(f"n_answers={len(self.answers)}: its plan takes more.")
         answers = self.answers[self.used : end].reshape(n_cells, n_columns)
         self.used = end
         self.releases.append(Release(step.mechanism(n_cells), answers, self.noise, sizes))
         return np.asarray(self.releases[-1].values / step.units)
 
     def choose(
-        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
+        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Array
     ) -> list[Attributes | None]:
         """Return what was chosen, if it could be."""
         found = list(self.choices)
         chosen = [one for one in found if one is not None]
         if len(found) != len(steps) or len(set(chosen)) < len(chosen):
-            raise ModelFileError(f"choices: expected {len(steps)}, each table at most once.")
+            raise FieldError(f"choices: expected {len(steps)}, each table at most once.")
         if not set(chosen) <= set(candidates):
-            raise ModelFileError("choices: expected pairs and triples that could be chosen.")
+            raise FieldError("choices: expected pairs and triples that could be chosen.")
         return found
 
 
-def _plan(domain: Domain, data: dict[str, Any]) -> ResidualPlan:
+def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
     """Return the plan that domain, budget and number of records make, with the orders given."""
-    delta = data["delta"]
-    if type(delta) is not float or not 0 <= delta < 1:
-        raise ModelFileError("delta: expected a number from 0 to below 1.")
     n_records = data["n_records"]
     if n_records is not None:
-        n_records = _whole(n_records, "n_records", MOST_RECORDS)
+        n_records = integer_of(n_records, "n_records", 1, MOST_RECORDS)
     plan = residual_plan(
         domain,
         budget_of(data["budget"]),
         np.random.default_rng(0),
         n_records=n_records,
-        neighboring=one_of(data["neighboring"], NEIGHBORING, "neighboring"),
-        delta=delta,
+        neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
+        delta=number_of(data["delta"], "delta", most=LARGEST_DELTA),
     )
     if len(sorted_classes(domain)[0]) != domain.n_classes:
-        raise ModelFileError("domain: two classes of the target are the same.")
-    orders = data["orders"]
-    if not isinstance(orders, list) or len(orders) != len(plan.passes):
-        raise ModelFileError(f"orders: expected a list of {len(plan.passes)}.")
-    places = list(range(domain.n_attributes))
-    for order in orders:
-        if (
-            not isinstance(order, list)
-            or any(type(i) is not int for i in order)
-            or sorted(order) != places
-        ):
-            raise ModelFileError("orders: expected each attribute once in each.")
-    passes = (replace(p, order=tuple(o)) for p, o in zip(plan.passes, orders, strict=True))
+        raise FieldError("domain: two classes of the target are the same.")
+    orders = list_of(data["orders"], "orders", len(plan.passes), len(plan.passes))
+    places = set(range(domain.n_attributes))
+    passes = []
+    for one, given in zip(plan.passes, orders, strict=True):
+        order = whole_numbers(given, "orders", length=len(places))
+        if set(order) != places:
+            raise FieldError("orders: expected each attribute once in each.")
+        passes.append(replace(one, order=order))
     return replace(plan, passes=tuple(passes))
 
 
-def _choices(data: Any) -> tuple[Attributes | None, ...]:
-    if not isinstance(data, list) or not all(
-        one is None or (isinstance(one, list) and all(type(i) is int for i in one)) for one in data
-    ):
-        raise ModelFileError("choices: expected a list of lists of attributes, or null.")
-    return tuple(None if one is None else tuple(one) for one in data)
+def _choices(data: object) -> tuple[Attributes | None, ...]:
+    given = list_of(data, "choices")
+    return tuple(None if one is None else whole_numbers(one, "choices") for one in given)
 
 
-def _noise(plan: ResidualPlan, data: dict[str, Any]) -> Noise:
-    noise: Noise = one_of(data["noise"], NOISE_KINDS, "noise")  # type: ignore[assignment]
+def _noise(plan: ResidualPlan, data: JsonObject) -> Noise:
+    noise: Noise = one_word("noise", data["noise"], NOISE_KINDS)
     if plan.budget.is_infinite != (noise == "none"):
-        raise ModelFileError("noise: expected 'none' with an infinite budget only.")
+        raise FieldError("noise: expected 'none' with an infinite budget only.")
     return noise
-
-
-def _whole(data: Any, where: str, most: int) -> int:
-    if type(data) is not int or not 0 < data <= most:
-        raise ModelFileError(f"{where}: expected a whole number from 1 to {most}.")
-    return data

@@ -2,25 +2,25 @@
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.fields import FieldError, JsonObject
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
-from mrf_matrix.files.container import ContainerError, write_container
-from mrf_matrix.files.models.errors import ModelFileError
+from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
 from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS
 from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
 from mrf_matrix.files.models.private_file import PrivateModel, private_content
 from mrf_matrix.files.models.residual_file import ResidualModel, residual_content
-from mrf_matrix.forests import Forest
 from mrf_matrix.reports.privacy_report import DENIAL
 from strategies.operator_files import OperatorFileError
 
 FORMAT = "mrf_matrix.model"
 SCHEMA_VERSION = 2
 INTEGERS, FLOATS = "<i4", "<f8"
+ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
 MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
@@ -95,13 +95,13 @@ def save_model(
         )
     try:
         write_container(Path(path), "model", *_content_of(model))
-    except (ContainerError, OperatorFileError) as error:
+    except (ContainerError, FieldError, OperatorFileError) as error:
         raise ModelFileError(str(error)) from error
 
 
 def _content_of(
     model: MatrixModel | TableModel,
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted forest of any kind."""
     if isinstance(model, PrivateModel):
         return private_content(model)
@@ -110,17 +110,18 @@ def _content_of(
     return residual_content(model) if isinstance(model, ResidualModel) else _content(model)
 
 
-def _content(model: MatrixModel) -> tuple[dict[str, Any], dict[str, Any]]:
+def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted matrix forest."""
     voting, shrinkage = model.voting_and_shrinkage()
-    arrays: dict[str, Any] = {}
-    described = []
+    arrays: dict[str, Values] = {}
+    described: list[JsonObject] = []
     for number, one in enumerate(model.ensembles_):
-        mine = {name: _integers(one.forest, name) for name in FOREST_ARRAYS}
+        mine: dict[str, Values] = {
+            name: np.asarray(getattr(one.forest, name), dtype=INTEGERS) for name in FOREST_ARRAYS
+        }
         mine["leaf_values"] = np.asarray(one.leaf_values, dtype=FLOATS)
-        noise = one.leaves.noise if one.leaves.origin is not None else None
-        if noise is not None:
-            mine["node_variances"] = np.asarray(noise.node_variances, dtype=FLOATS)
+        noise = one.leaves.noise
+        mine["node_variances"] = np.asarray(noise.node_variances, dtype=FLOATS)
         shapes = {name: list(array.shape) for name, array in mine.items()}
         arrays |= {f"ensemble_{number}/{name}": array for name, array in mine.items()}
         described.append(
@@ -128,10 +129,10 @@ def _content(model: MatrixModel) -> tuple[dict[str, Any], dict[str, Any]]:
                 "features": list(one.features),
                 "source": one.forest.source,
                 "shapes": shapes,
-                "vote_share": None if noise is None else noise.vote_share,
+                "vote_share": noise.vote_share,
             }
         )
-    content = {
+    content: JsonObject = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "voting": voting,
@@ -152,7 +153,3 @@ def doubt_of(model: MatrixModel | TableModel) -> str | None:
         if one.forest.data_dependent and one.forest.budget_spent is None:
             return "its trees were learned from records without a budget"
     return None
-
-
-def _integers(forest: Forest, name: str) -> Any:
-    return np.asarray(getattr(forest, name), dtype=INTEGERS)

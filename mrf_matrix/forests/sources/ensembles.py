@@ -17,6 +17,7 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
+from mrf_matrix.forests.codes import seen_columns
 from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
 from mrf_matrix.forests.sources.random_trees import RandomTrees
 
@@ -52,9 +53,7 @@ class Ensemble:
 
     def view(self, codes: Codes) -> Codes:
         """Return the columns of encoded records that the ensemble sees, shape (N, d̄)."""
-        if self.features == tuple(range(codes.shape[1])):
-            return codes
-        return np.ascontiguousarray(codes[:, self.features])
+        return seen_columns(codes, self.features)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from functools import total_ordering
 from math import inf
 from numbers import Integral
 from reprlib import repr as short
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, TypeVar
 
+from mrf_matrix.base.fields import FieldError, fraction_of
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.exact_number import (
     BudgetError,
@@ -17,6 +18,7 @@ from mrf_matrix.mechanisms.budgets.exact_number import (
     readable,
 )
 
+Given = TypeVar("Given")
 Norm = Literal["l1", "l2"]
 
 
@@ -25,10 +27,26 @@ class Budget:
     """A positive exact amount of privacy loss, infinite for no privacy at all.
 
     Budgets of one kind add, subtract, scale, split and compare exactly, never as floats.
+
+    Parameters
+    ----------
+    epsilon or rho : int, float, Fraction or Decimal
+        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
+
+    Raises
+    ------
+    BudgetError
+        If it is zero, negative or NaN.
+    TypeError
+        If it is no real number.
     """
 
     parameter: ClassVar[str]
     norm: ClassVar[Norm]
+
+    def __post_init__(self) -> None:
+        exact = exact_positive(self.parameter, getattr(self, self.parameter), allow_infinite=True)
+        object.__setattr__(self, self.parameter, exact)
 
     @property
     def amount(self) -> Fraction | float:
@@ -53,18 +71,17 @@ class Budget:
         """Return the budget of an amount."""
         return cls(**{cls.parameter: amount})
 
-    def split(self, shares: int | Sequence[Any]) -> tuple[Self, ...]:
+    def to_dict(self) -> dict[str, str]:
+        """Return ``{"epsilon": "1/2"}`` or the like, exact, for JSON; `budget_of` reads it."""
+        return {self.parameter: str(self.amount)}
+
+    def split(self, shares: int | Sequence[object]) -> tuple[Self, ...]:
         """Split into budgets that add up to this one exactly.
 
-        Parameters
-        ----------
-        shares : int or sequence of positive numbers
-            A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the rest.
+        `shares`: A number of equal shares, or one weight a share: ``[1, 4]`` is a fifth and the
+        rest.
 
-        Raises
-        ------
-        BudgetError, TypeError
-            If there is no share, or one is not a positive number.
+        Raises BudgetError, TypeError if there is no share, or one is not a positive number.
 
         Examples
         --------
@@ -117,19 +134,7 @@ class PureDP(Budget):
     """Pure ε-differential privacy, paid by discrete Laplace noise.
 
     A mechanism M is ε-DP if ``P(M(D) ∈ S) <= exp(ε) P(M(D') ∈ S)`` for all neighbours D, D' and
-    all S (Dwork, McSherry, Nissim and Smith, 2006). Budgets of several releases add.
-
-    Parameters
-    ----------
-    epsilon : int, float, Fraction or Decimal
-        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
-
-    Raises
-    ------
-    BudgetError
-        If it is zero, negative or NaN.
-    TypeError
-        If it is no real number.
+    all S (Dwork, McSherry, Nissim and Smith, 2006).
 
     Examples
     --------
@@ -143,11 +148,6 @@ class PureDP(Budget):
     norm: ClassVar[Norm] = "l1"
     epsilon: Fraction | float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", exact_positive("epsilon", self.epsilon, allow_infinite=True)
-        )
-
     def to_zcdp(self) -> "ZCDP":
         """Return the zCDP budget ρ = ε²/2 that ε-DP implies (Bun and Steinke 2016, Prop. 1.4)."""
         return ZCDP(self.epsilon if self.is_infinite else self.exact**2 / 2)
@@ -158,19 +158,7 @@ class ZCDP(Budget):
     """Zero-concentrated differential privacy, paid by discrete Gaussian noise.
 
     M is ρ-zCDP if the Rényi divergences of its outputs on neighbours satisfy
-    ``D_α(M(D) || M(D')) <= ρ α`` for all α > 1 (Bun and Steinke, 2016). Budgets add.
-
-    Parameters
-    ----------
-    rho : int, float, Fraction or Decimal
-        Positive; ``float("inf")`` for no noise. A float is taken as the decimal it prints as.
-
-    Raises
-    ------
-    BudgetError
-        If it is zero, negative or NaN.
-    TypeError
-        If it is no real number.
+    ``D_α(M(D) || M(D')) <= ρ α`` for all α > 1 (Bun and Steinke, 2016).
 
     Examples
     --------
@@ -182,17 +170,8 @@ class ZCDP(Budget):
     norm: ClassVar[Norm] = "l2"
     rho: Fraction | float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", exact_positive("rho", self.rho, allow_infinite=True))
-
     def epsilon(self, delta: float) -> float:
-        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`.
-
-        Examples
-        --------
-        >>> round(ZCDP(0.5).epsilon(1e-6), 2)
-        5.22
-        """
+        """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`."""
         return epsilon_from_rho(self.rho, delta)
 
     @classmethod
@@ -201,7 +180,19 @@ class ZCDP(Budget):
         return cls(rho_from_epsilon(epsilon, delta))
 
 
-def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
+def budget_of(data: object) -> PureDP | ZCDP:
+    """Return the exact budget of ``{"epsilon": "1/2"}`` or ``{"rho": "inf"}``, as files hold it.
+
+    Raises FieldError if it is of another form.
+    """
+    for kind in (PureDP, ZCDP):
+        if isinstance(data, dict) and list(data) == [kind.parameter]:
+            text = data[kind.parameter]
+            return kind(float("inf") if text == "inf" else fraction_of(text, kind.parameter))
+    raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
+
+
+def as_budget(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
     """Return the budget of exactly one of ε and ρ.
 
     Raises
@@ -225,32 +216,19 @@ def as_budget(epsilon: Any = None, rho: Any = None) -> PureDP | ZCDP:
             f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
             f"two, the other None."
         )
-    return PureDP(epsilon) if epsilon is not None else ZCDP(rho)
+    kind, amount = (ZCDP, rho) if epsilon is None else (PureDP, epsilon)
+    return kind.of(exact_positive(kind.parameter, amount, allow_infinite=True))
 
 
-def epsilon_or_default(epsilon: Any, rho: Any) -> Any:
-    """Return the ε that estimators, plans and searches take: 1 where neither budget is given.
-
-    Parameters
-    ----------
-    epsilon, rho : number or None
-        As somebody gave them. Where both are, the two together are refused by `as_budget`.
-
-    Examples
-    --------
-    >>> epsilon_or_default(None, None), epsilon_or_default(None, 0.5), epsilon_or_default(2, None)
-    (1, None, 2)
-    """
+def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
+    """Return the ε that estimators, plans and searches take: 1 where neither budget is given."""
     return 1 if epsilon is None and rho is None else epsilon
 
 
 def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
     """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
 
-    Raises
-    ------
-    BudgetError, TypeError
-        As `as_budget`.
+    Raises BudgetError, TypeError as `as_budget`.
 
     Examples
     --------
@@ -260,7 +238,7 @@ def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZC
     return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
 
 
-def _checked_shares(shares: int | Sequence[Any]) -> list[Fraction]:
+def _checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(
             f"shares={short(shares)}: expected a number of shares or a list of weights."

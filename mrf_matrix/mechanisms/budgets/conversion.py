@@ -19,17 +19,7 @@ def epsilon_from_rho(rho: Fraction | float, delta: float) -> float:
     every α (Bun and Steinke 2016), converted by Proposition 12 of Canonne, Kamath and Steinke
     (2020) as dp-accounting does it.
 
-    Parameters
-    ----------
-    rho : Fraction or float
-        Positive; may be infinite.
-    delta : float
-        Between 0 and 1, exclusive; well below one over the number of records.
-
-    Returns
-    -------
-    float
-        Infinite where ρ is.
+    δ is well below one over the number of records; ε is infinite where ρ is.
 
     Examples
     --------

@@ -16,20 +16,8 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
 
     A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
 
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the message.
-    value : int, float, Fraction, Decimal or NumPy real scalar
-    allow_infinite : bool, default=False
-        Whether infinity passes, as ``float("inf")``.
-
-    Raises
-    ------
-    TypeError
-        If the value is no real number: a string, a bool, a complex number, None, an array.
-    BudgetError
-        If the value is zero, negative, NaN, or infinite where that is not allowed.
+    Raises TypeError if the value is no real number: a string, a bool, a complex number, None, an
+    array; BudgetError if the value is zero, negative, NaN, or infinite where that is not allowed.
 
     Examples
     --------

@@ -16,28 +16,17 @@ i of class c adds ``a_i`` to column c of the m x k answers ``A D``.
 """
 
 from math import sqrt
-from reprlib import repr as short
 from typing import Literal, get_args
 
+from mrf_matrix.base.checks import one_word
+
 Neighboring = Literal["add_remove", "replace_one"]
-NEIGHBORING: tuple[str, ...] = get_args(Neighboring)
+NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
 
 def checked_neighboring(neighboring: object) -> Neighboring:
-    """Return a known neighbouring relation, or refuse.
-
-    Raises
-    ------
-    ValueError
-        If it is none of `NEIGHBORING`.
-    """
-    for known in get_args(Neighboring):
-        if isinstance(neighboring, str) and neighboring == known:
-            return known  # type: ignore[no-any-return]
-    raise ValueError(
-        f"neighboring={short(neighboring)}: expected "
-        f"{' or '.join(map(repr, NEIGHBORING))} (one record more or less, or one changed)."
-    )
+    """Return a known neighbouring relation, or refuse."""
+    return one_word("neighboring", neighboring, NEIGHBORING)
 
 
 def squared_factor(neighboring: object, norm: Literal["l1", "l2"], *, nonnegative: bool) -> int:

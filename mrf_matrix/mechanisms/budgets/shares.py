@@ -15,12 +15,7 @@ from typing import Literal
 
 ShareRule = Literal["equal", "total", "max"]
 SHARE_RULES: tuple[ShareRule, ...] = ("equal", "total", "max")
-POWERS = {
-    ("total", "l1"): 1 / 3,
-    ("max", "l1"): 1 / 2,
-    ("total", "l2"): 1 / 2,
-    ("max", "l2"): 1.0,
-}
+POWERS = {("total", "l1"): 1 / 3, ("max", "l1"): 1 / 2, ("total", "l2"): 1 / 2, ("max", "l2"): 1.0}
 
 
 def budget_shares(
@@ -37,10 +32,6 @@ def budget_shares(
         "l1" where ε is shared, "l2" where ρ is.
     rule : {"equal", "total", "max"}, default="total"
         "total" makes the sum of all errors least, "max" the largest strategy's error.
-
-    Returns
-    -------
-    tuple of float
 
     Raises
     ------

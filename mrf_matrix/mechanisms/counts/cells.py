@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from math import prod
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Codes, Longs
 from strategies.operators import check_allocation
 
-Integers = NDArray[np.int64]
 
-
-def flat_cells(codes: NDArray[np.integer[Any]], sizes: tuple[int, ...]) -> Integers:
+def flat_cells(codes: AnyInts, sizes: tuple[int, ...]) -> Longs:
     """Return cell numbers in C order, for a domain of less than 2**63 cells."""
     if prod(sizes) > np.iinfo(np.int64).max:
         raise ValueError(
@@ -23,9 +20,7 @@ def flat_cells(codes: NDArray[np.integer[Any]], sizes: tuple[int, ...]) -> Integ
     return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes), dtype=np.int64)
 
 
-def distinct_cells(
-    codes: NDArray[np.integer[Any]], sizes: tuple[int, ...]
-) -> tuple[NDArray[Any], Integers]:
+def distinct_cells(codes: AnyInts, sizes: tuple[int, ...]) -> tuple[AnyInts, Longs]:
     """Return the distinct rows of codes and, for each record, which of them is its own.
 
     The largest arrays are one number a record, and one byte a cell where the domain has at most
@@ -46,17 +41,10 @@ def distinct_cells(
     return rows, index.ravel().astype(np.int64)
 
 
-def summed_cells(
-    codes: NDArray[np.integer[Any]], counts: Integers, sizes: tuple[int, ...]
-) -> tuple[NDArray[np.int32], Integers]:
+def summed_cells(codes: AnyInts, counts: Longs, sizes: tuple[int, ...]) -> tuple[Codes, Longs]:
     """Return distinct cells in C order with the sums of their counts, those without any left out.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (N', d)
-        Cells, which may repeat.
-    counts : ndarray of int64, shape (N', k)
-    sizes : tuple of int
+    `codes` (N', d): cells, which may repeat; `counts` (N', k).
     """
     cells, index = distinct_cells(codes, sizes)
     check_allocation("counts of the occupied cells", (len(cells), counts.shape[1]))
@@ -76,7 +64,7 @@ def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(size) for size in values)
 
 
-def _integers(name: str, values: object) -> NDArray[np.integer[Any]]:
+def _integers(name: str, values: object) -> AnyInts:
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(
@@ -86,7 +74,7 @@ def _integers(name: str, values: object) -> NDArray[np.integer[Any]]:
     return array
 
 
-def checked_codes(codes: object, sizes: tuple[int, ...]) -> NDArray[np.integer[Any]]:
+def checked_codes(codes: object, sizes: tuple[int, ...]) -> AnyInts:
     """Return codes of shape (N, d) within the domain, or refuse."""
     array = _integers("codes", codes)
     if array.ndim != 2 or array.shape[1] != len(sizes):
@@ -102,7 +90,7 @@ def checked_codes(codes: object, sizes: tuple[int, ...]) -> NDArray[np.integer[A
     return array
 
 
-def checked_labels(labels: object, records: int, n_classes: int) -> Integers:
+def checked_labels(labels: object, records: int, n_classes: int) -> Longs:
     """Return class codes of shape (N,) as int64, or refuse."""
     array = _integers("labels", labels)
     if array.shape != (records,):

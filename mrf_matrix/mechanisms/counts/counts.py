@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.base.arrays import AnyInts, Longs, Values
 from mrf_matrix.mechanisms.counts.cells import (
     checked_codes,
     checked_sizes,
@@ -17,8 +17,6 @@ from mrf_matrix.mechanisms.counts.cells import (
 )
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from strategies.operators import Operator, check_allocation
-
-Integers = NDArray[np.int64]
 
 BLOCK_ENTRIES = 2**24
 """Entries of the strategy's columns that are held at once while counting (about 200 MB)."""
@@ -53,8 +51,8 @@ class CellCounts:
     refusing it here would tell the two apart. Estimators refuse it, before they come here.
     """
 
-    codes: NDArray[np.integer[Any]]
-    counts: Integers
+    codes: AnyInts
+    counts: Longs
     sizes: tuple[int, ...]
     domain: PublicDomain | None = None
 
@@ -86,7 +84,7 @@ class CellCounts:
         """Cells of the whole domain, public, as an exact integer."""
         return prod(self.sizes)
 
-    def __add__(self, other: Any) -> "CellCounts":
+    def __add__(self, other: object) -> "CellCounts":
         """Return the counts of both data sets together, see `merge_counts`."""
         return self.merged([other]) if isinstance(other, CellCounts) else NotImplemented
 
@@ -115,7 +113,7 @@ class CellCounts:
         sizes = tuple(self.sizes[i] for i in kept)
         return CellCounts(*summed_cells(self.codes[:, kept], self.counts, sizes), sizes)
 
-    def answers(self, operator: Operator) -> Integers:
+    def answers(self, operator: Operator) -> Longs:
         """Return ``A D`` exactly, shape (m, k), from the operator's columns at occupied cells.
 
         Parameters
@@ -173,7 +171,7 @@ def _check_same_domain(first: CellCounts, part: CellCounts, number: int) -> None
         )
 
 
-def _check_domain(domain: Any, sizes: tuple[int, ...], classes: int) -> None:
+def _check_domain(domain: PublicDomain | None, sizes: tuple[int, ...], classes: int) -> None:
     if domain is None:
         return
     known = domain.n_classes if domain.target is not None else None
@@ -213,7 +211,7 @@ def _check_exact(columns: sparse.csr_array, records: float) -> None:
         )
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+def _read_only(array: Values) -> Values:
     view = array.view()
     view.flags.writeable = False
     return view

@@ -6,15 +6,16 @@ of as many attributes as fit. Sorting by all words is sorting the pairs in C ord
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.counts.cells import Integers
+from mrf_matrix.base.arrays import AnyInts, Codes, Longs
 
-Columns = Sequence[NDArray[np.integer[Any]]]
-Keyed = tuple[Integers, Integers]
+Integer = TypeVar("Integer", np.int32, np.int64)
+Columns = Sequence[AnyInts]
+Keyed = tuple[Longs, Longs]
 """Keys of shape (w, m), distinct and sorted, and how many records have each, shape (m,)."""
 
 WORD = 2**62
@@ -37,7 +38,7 @@ def word_groups(sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     return tuple(groups)
 
 
-def keys_of(columns: Columns, sizes: Sequence[int], dtype: type[np.signedinteger[Any]]) -> Any:
+def keys_of(columns: Columns, sizes: Sequence[int], dtype: type[Integer]) -> NDArray[Integer]:
     """Return the numbers of cells in C order, shape (N,), by Horner's rule in place.
 
     The largest array is the result.
@@ -49,7 +50,7 @@ def keys_of(columns: Columns, sizes: Sequence[int], dtype: type[np.signedinteger
     return keys
 
 
-def codes_of(keys: Integers, sizes: Sequence[int]) -> NDArray[np.int32]:
+def codes_of(keys: Longs, sizes: Sequence[int]) -> Codes:
     """Return the codes that keys were made of, shape (m, len(sizes))."""
     return np.stack(np.unravel_index(keys, tuple(sizes)), axis=1).astype(np.int32)
 
@@ -59,13 +60,10 @@ def no_counts(n_words: int) -> Keyed:
     return np.empty((n_words, 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
-def counted_keys(keys: Integers, weights: Integers | None = None) -> Keyed:
+def counted_keys(keys: Longs, weights: Longs | None = None) -> Keyed:
     """Return distinct keys, sorted, and the sums of their weights (1 each where none are given).
 
-    Parameters
-    ----------
-    keys : ndarray of int64, shape (w, m)
-    weights : ndarray of int64, shape (m,), optional
+    `keys` (w, m); `weights` (m,).
     """
     if len(keys) == 1 and weights is None:
         ordered = np.sort(keys, axis=1)

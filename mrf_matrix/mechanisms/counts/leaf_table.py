@@ -1,15 +1,16 @@
 """The private leaf counts C = T D of a public forest, where D itself is out of reach."""
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.counts.cells import Integers
+from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.mechanisms.counts.counts import PrivateDataError
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
-from strategies.operators import Operator, RowKronecker, RowScaled, Scaled
+from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
+from strategies.operators.masks.components import mask_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +31,7 @@ class LeafCounts:
     """
 
     paths: RowKronecker
-    counts: Integers
+    counts: Longs
     domain: PublicDomain | None = None
 
     def __post_init__(self) -> None:
@@ -58,7 +59,7 @@ class LeafCounts:
         """Number of classes k, public."""
         return int(self.counts.shape[1])
 
-    def __add__(self, other: Any) -> "LeafCounts":
+    def __add__(self, other: object) -> "LeafCounts":
         """Return the counts of both data sets together, in the leaves of one forest."""
         if not isinstance(other, LeafCounts):
             return NotImplemented
@@ -66,7 +67,7 @@ class LeafCounts:
             raise ValueError("leaf counts of different forests: expected one public forest.")
         return LeafCounts(self.paths, self.counts + other.counts, self.domain)
 
-    def answers(self, operator: Operator) -> Integers:
+    def answers(self, operator: Operator) -> Longs:
         """Return ``A D`` exactly, shape (m, k), where each row of A is a leaf's, weighted.
 
         Raises
@@ -85,7 +86,7 @@ class LeafCounts:
             )
         return np.asarray(weights.reshape(-1, 1) * self.counts, dtype=np.int64)
 
-    def check_measured(self, operator: Operator) -> NDArray[np.integer[Any]]:
+    def check_measured(self, operator: Operator) -> AnyInts:
         """Return the weight of each leaf in an operator, or refuse one of other rows.
 
         Raises
@@ -112,20 +113,27 @@ class LeafCounts:
         )
 
 
-def _weighted_rows(operator: Operator) -> tuple[NDArray[np.integer[Any]], Operator]:
+def _weighted_rows(operator: Operator) -> tuple[AnyInts, Operator]:
     """Return integer weights and the structure whose rows they multiply."""
     weights = np.ones(1, dtype=np.int64)
     while isinstance(operator, RowScaled | Scaled):
         more = operator.weights if isinstance(operator, RowScaled) else operator.weight
-        given = np.asarray(more)
-        whole = np.rint(given).astype(np.int64)
-        if not np.array_equal(whole, given):
-            raise ValueError(
-                "the strategy's rows have real weights: expected integers; round it first with "
-                "round_strategy(matrix, norm)."
-            )
-        weights, operator = weights * whole, operator.inner
-    return weights, operator
+        weights, operator = weights * _whole(np.asarray(more)), operator.inner
+    rows = mask_rows(operator) if isinstance(operator, Marginals) else None
+    if rows is None:
+        return weights, operator
+    each = np.ones(1) if rows.mix is None else rows.mix.diagonal()  # the leaves of a tree a table
+    return weights * _whole(each), RowKronecker.from_masks(rows.masks)
+
+
+def _whole(given: NDArray[np.generic]) -> NDArray[np.int64]:
+    whole: NDArray[np.int64] = np.rint(given).astype(np.int64)
+    if not np.array_equal(whole, given):
+        raise ValueError(
+            "the strategy's rows have real weights: expected integers; round it first with "
+            "round_strategy(matrix, norm)."
+        )
+    return whole
 
 
 def _same_paths(one: RowKronecker, other: RowKronecker) -> bool:

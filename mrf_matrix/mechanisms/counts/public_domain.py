@@ -1,6 +1,16 @@
 """What counts and releases know of the domain that they belong to."""
 
-from typing import Any, Protocol
+from typing import Protocol
+
+from mrf_matrix.base.fields import JsonObject
+
+
+class Named(Protocol):
+    """An attribute, of which its name is known."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
 
 
 class PublicDomain(Protocol):
@@ -15,12 +25,12 @@ class PublicDomain(Protocol):
         """Names of the attributes."""
 
     @property
-    def target(self) -> Any:
+    def target(self) -> "Named | None":
         """The classes, or None."""
 
     @property
     def n_classes(self) -> int:
         """Number of classes, where there is a target."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return it as JSON-ready data."""

@@ -7,12 +7,12 @@ merged with what is there once it has grown to its size, so that every key is so
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.counts.cells import Integers, checked_sizes
+from mrf_matrix.base.arrays import AnyInts, Codes, Longs
+from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateDataError
 from mrf_matrix.mechanisms.counts.keyed_counts import (
     Columns,
@@ -33,7 +33,7 @@ DENSE_ENTRIES = 2**24
 PENDING_KEYS = 2**22
 """Keys that wait at least before they are sorted and merged (32 MB a word)."""
 
-Table = Integers | Keyed
+Table = Longs | Keyed
 """What has been counted: a dense table of shape (cells x k,), or counts by key."""
 
 
@@ -74,8 +74,8 @@ class CellTally:
         self._entries = prod(self._shape)
         self._groups = word_groups(self._shape)
         self._counted: list[Keyed] = []
-        self._pending: list[Integers] = []
-        self._dense: Integers | None = None
+        self._pending: list[Longs] = []
+        self._dense: Longs | None = None
         if self.is_dense:
             self._dense = np.zeros(self._entries, dtype=np.int64)
 
@@ -84,7 +84,7 @@ class CellTally:
         """Whether a table of all (cell, class) pairs is kept."""
         return self._entries <= DENSE_ENTRIES
 
-    def add(self, columns: Columns, labels: NDArray[np.integer[Any]]) -> None:
+    def add(self, columns: Columns, labels: AnyInts) -> None:
         """Count a block of records, best of some 10**5, so that its keys stay in cache.
 
         Parameters
@@ -137,11 +137,7 @@ class CellTally:
         return self._by_cell(codes[:, :-1], codes[:, -1], counts, domain)
 
     def _by_cell(
-        self,
-        codes: NDArray[np.int32],
-        labels: NDArray[np.int32],
-        counts: Integers,
-        domain: PublicDomain | None,
+        self, codes: Codes, labels: Codes, counts: Longs, domain: PublicDomain | None
     ) -> CellCounts:
         """Gather the classes of each cell, whose keys stand together."""
         new = np.ones(len(codes), dtype=bool)

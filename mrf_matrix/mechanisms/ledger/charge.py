@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
 
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError, readable
 from mrf_matrix.mechanisms.budgets.neighboring import Neighboring
@@ -51,12 +51,12 @@ class Charge:
         """Whether it paid for a private release: exact noise of a finite budget."""
         return self.noise in PRIVATE_NOISE and not self.budget.is_infinite
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the charge as plain values, ready for JSON; fractions as exact text."""
         return {
             "number": self.number,
             "what": self.what,
-            "budget": {self.budget.parameter: str(self.budget.amount)},
+            "budget": self.budget.to_dict(),
             "amount": str(self.amount),
             "noise": self.noise,
             "is_private": self.is_private,

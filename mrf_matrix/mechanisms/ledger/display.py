@@ -1,8 +1,8 @@
 """A ledger for people: plain text, a rich table, an HTML table; all from the same rows."""
 
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mrf_matrix.base.display import aligned, html_table
 from mrf_matrix.mechanisms.budgets.exact_number import readable
 from mrf_matrix.mechanisms.ledger.charge import Account, Charge, amount_text
 from mrf_matrix.mechanisms.ledger.rules import Terms
@@ -27,7 +27,7 @@ class Displayed:
     def __str__(self) -> str:
         return as_text(self._terms, self._store.read())
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> "Table | Text":
         return as_table(self._terms, self._store.read())
 
     def _repr_html_(self) -> str:
@@ -86,13 +86,8 @@ def as_line(terms: Terms, account: Account) -> str:
 
 def as_text(terms: Terms, account: Account) -> str:
     """Return the ledger as lines of plain text."""
-    rows = [HEADER, *rows_of(account)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([statement(terms, account), *(lines if account.charges else [])])
+    lines = aligned([HEADER, *rows_of(account)]) if account.charges else []
+    return "\n".join([statement(terms, account), *lines])
 
 
 def as_table(terms: Terms, account: Account) -> "Table | Text":
@@ -122,13 +117,5 @@ def as_table(terms: Terms, account: Account) -> "Table | Text":
 
 
 def as_html(terms: Terms, account: Account) -> str:
-    """Return the ledger as an HTML table, for notebooks; an empty one as its statement."""
-    head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in HEADER)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
-        for row in rows_of(account)
-    )
-    return (
-        f"<p><b>{escape(statement(terms, account))}</b></p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    """Return the ledger as an HTML table, for notebooks."""
+    return html_table(statement(terms, account), rows_of(account), HEADER)

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from uuid import uuid4
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.fields import parsed
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
@@ -30,14 +31,13 @@ class FileStore:
         The ledger's file. The lock is a file beside it, of the same name with ``.lock`` added.
     terms : Terms
         What the ledger was opened for; a file that says otherwise is refused.
-    identity : str or None
-        Which ledger it is, as the file says; None is a file of version 1, which gets one at its
-        next charge.
+    identity : str
+        Which ledger it is, as the file says.
     account : Account
         What the file says now.
     """
 
-    def __init__(self, path: Path, terms: Terms, identity: str | None, account: Account) -> None:
+    def __init__(self, path: Path, terms: Terms, identity: str, account: Account) -> None:
         self.path = path
         self.terms = terms
         self.identity = identity
@@ -50,7 +50,6 @@ class FileStore:
     def read(self) -> Account:
         """Return the account as the file has it now."""
         terms, account, identity = read_file(self.path)
-        self.identity = self.identity or identity
         if identity != self.identity:
             raise LedgerError(
                 f"{self.path} is now another ledger: expected the one that it was when opened. "
@@ -76,21 +75,17 @@ class FileStore:
         with file_lock(self.path):
             account = self.read()
             charge = write(account)
-            identity = self.identity or uuid4().hex
-            write_file(self.path, self.terms, account.plus(charge), identity)
-            self.identity, self._last = identity, account.plus(charge)
+            paid = account.plus(charge)
+            write_file(self.path, self.terms, paid, self.identity)
+            self._last = paid
             return charge
 
 
 def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) -> FileStore:
     """Return the store of a file, which is made if there is none.
 
-    Raises
-    ------
-    LedgerError
-        If the file is no ledger.
-    BudgetError
-        If there is no file and no total budget, or the file is a ledger of other terms.
+    Raises LedgerError if the file is no ledger; BudgetError if there is no file and no total
+    budget, or the file is a ledger of other terms.
     """
     if not path.exists() and budget is None:
         raise BudgetError(
@@ -114,13 +109,11 @@ def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None
     return FileStore(path, terms, identity, account)
 
 
-def read_file(path: Path) -> tuple[Terms, Account, str | None]:
+def read_file(path: Path) -> tuple[Terms, Account, str]:
     """Return terms, account and identity of a ledger's file. Needs the right to read, no more.
 
-    Raises
-    ------
-    LedgerError
-        If there is no such file, it has several names, is too large, or is no ledger.
+    Raises LedgerError if there is no such file, it has several names, is too large, or is no
+    ledger.
     """
     try:
         with path.open("rb") as file:
@@ -137,7 +130,7 @@ def read_file(path: Path) -> tuple[Terms, Account, str | None]:
     if len(content) > MAX_BYTES:
         raise LedgerError(f"{path} has more than {MAX_BYTES} bytes: expected a ledger's file.")
     try:
-        record = json.loads(content.decode("utf-8"))
+        record = parsed(content)
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"{path} is no ledger in JSON: {error}") from error
     return read_record(record, str(path))

@@ -6,7 +6,7 @@ ledger in a file lives wherever that file is, as long as it still is that ledger
 """
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -49,7 +49,7 @@ class OneLedger:
         """Return the ledger itself: clones of an estimator spend from one budget."""
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Return enough to tell, where it is loaded, whether a file is still this ledger."""
         kind, store = type(self), self._store
         if isinstance(store, FileStore):
@@ -76,7 +76,7 @@ def living_ledger(
 
 
 def ledger_of_file(
-    kind: type[OneLedger], path: str, identity: str | None, terms: Terms, account: Account
+    kind: type[OneLedger], path: str, identity: str, terms: Terms, account: Account
 ) -> OneLedger:
     """Return the ledger of a file if it is the one that was pickled, else a read-only copy.
 
@@ -91,7 +91,7 @@ def ledger_of_file(
         return away
     known = found.charges[: len(account.charges)]
     same = (found_identity, found_terms, known) == (identity, terms, account.charges)
-    if identity is None or not same:
+    if not same:
         return away
     return kind._of(terms, FileStore(file, terms, identity, found), identity)
 

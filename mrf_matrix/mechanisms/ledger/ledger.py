@@ -3,9 +3,10 @@
 import json
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 
+from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
@@ -41,16 +42,11 @@ class PrivacyLedger(OneLedger, Displayed):
 
     Notes
     -----
-    Estimators take it as their parameter ``ledger`` and charge it in every `fit`. It is one
-    object, never two: `copy`, `deepcopy` and `sklearn.clone` return the ledger itself, so that
-    cross-validation and grid search in this process (or its threads) charge each fit. A pickle
-    loaded in another process, or a forked child, shows the figures and refuses to spend, with the
-    reason: the figures of the owner stay right. See `open` for a ledger that many processes share:
-    its pickle opens the file again where the file is still that ledger, and shows elsewhere.
-
-    Releases without privacy (an infinite budget, research noise) are listed as such, and
-    `is_private` turns false. A finite ledger refuses an infinite charge like any other that does
-    not fit; research noise is charged like the exact noise that it stands for.
+    Estimators take it as their parameter ``ledger`` and charge it in every `fit`. `copy`,
+    `deepcopy` and `sklearn.clone` return the ledger itself, so that grid search in this process
+    charges each fit. In another process, or a forked child, a pickle shows the figures and refuses
+    to spend; see `open` for a ledger that processes share. Releases without privacy (an infinite
+    budget, research noise) are listed as such, and `is_private` turns false.
 
     Examples
     --------
@@ -87,14 +83,13 @@ class PrivacyLedger(OneLedger, Displayed):
     ) -> Self:
         """Return the ledger of a file, which is made if there is none and a total is given.
 
-        The file is the JSON of `to_json`. It is read anew and written under a lock for every
-        charge, so that any number of processes, today and later, spend from one budget. Research
-        noise may be drawn and charged in workers; exact noise is refused there as anywhere.
+        The file is the JSON of `to_json`, read anew and written for every charge under a lock (a
+        file beside it, with ``.lock`` added): any number of processes, today and later, spend from
+        one budget. To look needs the right to read only.
 
         Parameters
         ----------
         path : str or path
-            The file. A lock file of the same name with ``.lock`` added is left beside it.
         budget, epsilon, rho, neighboring
             Needed for a new file (``neighboring`` is "add_remove" unless given); for an old one
             optional, and compared.
@@ -106,11 +101,6 @@ class PrivacyLedger(OneLedger, Displayed):
         LedgerError
             If the file is no ledger, does not add up, cannot be read or made, or is one of several
             hard links, which charges would part.
-
-        Notes
-        -----
-        Looking needs the right to read the file; only charges take the lock. It guards against
-        accidents, not against someone who edits the file.
         """
         nothing = budget is None and epsilon is None and rho is None
         total = None if nothing else total_of(budget, epsilon, rho)
@@ -130,8 +120,7 @@ class PrivacyLedger(OneLedger, Displayed):
     @property
     def identity(self) -> str:
         """32 digits that tell this ledger from all others; they stay with its file."""
-        own = self._store.identity if isinstance(self._store, FileStore) else None
-        return own or self._token
+        return self._store.identity if isinstance(self._store, FileStore) else self._token
 
     @property
     def account(self) -> Account:
@@ -190,17 +179,10 @@ class PrivacyLedger(OneLedger, Displayed):
         Parameters
         ----------
         budget : PureDP or ZCDP
-            What the release costs.
         what : str
             What it pays for, to be published with the ledger: nothing private.
-        neighboring : {"add_remove", "replace_one"}
-            The neighbouring relation of the release.
-        noise : {"exact", "research", "none"}, default="exact"
-            The release's noise.
-
-        Returns
-        -------
-        Charge
+        neighboring, noise : str
+            Of the release.
 
         Raises
         ------
@@ -219,22 +201,14 @@ class PrivacyLedger(OneLedger, Displayed):
 
         The sum of the charges' ρ (ρ = ε²/2 of a pure charge) is converted through dp-accounting,
         see `ZCDP.epsilon`. If every charge is pure, the plain sum of ε holds as well, and
-        the smaller one is returned: it gains where many small charges were made.
-
-        Parameters
-        ----------
-        delta : float
-            Between 0 and 1, exclusive; well below one over the number of records.
-
-        Notes
-        -----
-        That the *total* is kept holds whatever is asked (a privacy filter; Feldman and Zrnic,
-        2021). This figure for what was *spent* holds if the amounts were not chosen by looking at
-        earlier private answers.
+        the smaller one is returned: it gains where many small charges were made. δ is well below
+        one over the number of records. It holds if the amounts were not chosen by looking at
+        earlier private answers; that the *total* is kept holds whatever is asked (a privacy filter;
+        Feldman and Zrnic, 2021).
         """
         return epsilon_of(self.account, delta)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the ledger as plain values, ready for JSON; fractions as exact text."""
         return record_of(self._terms, self.account, self.identity)
 

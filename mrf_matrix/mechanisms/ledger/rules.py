@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from mrf_matrix.base import is_plain_line
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
@@ -35,16 +35,17 @@ class Terms:
 
 
 def next_charge(
-    terms: Terms, account: Account, budget: Any, what: Any, neighboring: Any, noise: Any
+    terms: Terms,
+    account: Account,
+    budget: PureDP | ZCDP,
+    what: object,
+    neighboring: object,
+    noise: object,
 ) -> Charge:
     """Return the charge that comes next on an account, or refuse it.
 
-    Raises
-    ------
-    BudgetError
-        If it does not fit, or is made under another neighbouring relation.
-    NoiseProcessError
-        If its noise is exact and this is a worker process.
+    Raises BudgetError if it does not fit, or is made under another neighbouring relation;
+    NoiseProcessError if its noise is exact and this is a worker process.
     """
     amount = amount_in(terms.unit, budget)
     charge = Charge(
@@ -103,12 +104,7 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
 
     ε-DP implies ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); zCDP implies no pure DP.
 
-    Raises
-    ------
-    BudgetError
-        If a zCDP charge is put to a pure-DP ledger.
-    TypeError
-        If it is no budget.
+    Raises BudgetError if a zCDP charge is put to a pure-DP ledger; TypeError if it is no budget.
     """
     if not isinstance(budget, PureDP | ZCDP):
         raise TypeError(
@@ -139,14 +135,12 @@ def checked_what(what: object) -> str:
     return what
 
 
-def checked_kind(noise: Any, budget: PureDP | ZCDP) -> Noise:
+def checked_kind(noise: object, budget: PureDP | ZCDP) -> Noise:
     """Return the noise of a charge: "none" for an infinite budget, whatever was asked."""
-    if noise not in NOISE_KINDS:
-        raise ValueError(f"noise={noise!r}: expected one of {NOISE_KINDS}.")
-    if not budget.is_infinite and noise == "none":
+    kind = one_word("noise", noise, NOISE_KINDS)
+    if not budget.is_infinite and kind == "none":
         raise ValueError(f"noise='none' for {budget!r}: expected an infinite budget without noise.")
-    kind: Noise = "none" if budget.is_infinite else noise
-    return kind
+    return "none" if budget.is_infinite else kind
 
 
 def epsilon_of(account: Account, delta: float) -> float:

@@ -36,10 +36,7 @@ def checked_workload(workload: object) -> Operator:
 def check_determined(workload: Operator, matrix: Operator) -> None:
     """Refuse a workload with rows outside the row space of a matrix, naming them.
 
-    Raises
-    ------
-    RowSpaceError
-        If ``w_r A⁺ A`` is not ``w_r`` for some row r.
+    Raises RowSpaceError if ``w_r A⁺ A`` is not ``w_r`` for some row r.
 
     Notes
     -----
@@ -61,12 +58,8 @@ def determined_estimate(workload: Operator, matrix: Operator, answers: Array) ->
     a probability below 1e-11. A structure's own rule goes first; where n is out of reach and
     there is none, its estimate checks.
 
-    Raises
-    ------
-    RowSpaceError
-        If a row lies outside.
-    ValueError
-        If workload and matrix have different columns.
+    Raises RowSpaceError if a row lies outside; ValueError if workload and matrix have different
+    columns.
     """
     _check_columns(workload, matrix)
     check_allocation("answers to the workload", (workload.shape[0], answers.shape[1] + PROBES))

@@ -60,10 +60,7 @@ def _(matrix: Product, answers: Array) -> Array | None:
 def recovered_squares(workload: Operator, matrix: Operator) -> Array:
     """Return ``||(W A⁺)_r||²`` of every row: its error for noise of variance one, shape (q,).
 
-    Raises
-    ------
-    RowSpaceError
-        If the matrix does not determine the workload.
+    Raises RowSpaceError if the matrix does not determine the workload.
     """
     if isinstance(matrix, Scaled):
         return recovered_squares(workload, matrix.inner) / matrix.weight**2

@@ -1,9 +1,8 @@
 """The only step that sees both data and noise."""
 
-from typing import Any
-
 import numpy as np
 
+from mrf_matrix.base.checks import Seed
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
@@ -22,7 +21,7 @@ def measure(
     *,
     neighboring: str = "add_remove",
     noise: str = "exact",
-    random_state: object = None,
+    random_state: Seed = None,
     workload: object = None,
 ) -> Release:
     """Measure a strategy on private counts, once: ``y = Ã D + noise``.
@@ -47,10 +46,6 @@ def measure(
     workload : ndarray, scipy sparse or Operator of shape (q, n), optional
         What will be asked of the release: refused before spending if it has no answer.
 
-    Returns
-    -------
-    Release
-
     Raises
     ------
     TypeError, ValueError
@@ -62,8 +57,7 @@ def measure(
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells
     >>> from strategies.operators import Identity
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> measure(Identity(3), counts, PureDP(1.0), noise="research", random_state=0)
@@ -95,7 +89,7 @@ add_remove neighbours.)
     return Release(mechanism, answers, kind, counts.sizes, Provenance.today(kind))
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def _generator(random_state: Seed) -> np.random.Generator:
     """Return NumPy's generator for a seed, or refuse the seed by name."""
     try:
         return np.random.default_rng(random_state)

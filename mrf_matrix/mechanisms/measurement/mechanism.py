@@ -1,10 +1,9 @@
 """A calibrated mechanism: a rounded strategy and the noise it needs. All of it is public."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import sqrt
-from typing import Any, Literal
-
-from numpy.typing import NDArray
+from typing import Literal
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import (
@@ -13,26 +12,16 @@ from mrf_matrix.mechanisms.budgets.neighboring import (
     squared_factor,
 )
 from mrf_matrix.mechanisms.measurement.containment import check_determined
-from mrf_matrix.mechanisms.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    NoiseLaw,
-    NoNoise,
-    SharedDiscreteGaussian,
-    SharedDiscreteLaplace,
-)
+from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
+from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise
+from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, round_strategy
 from strategies import Strategy
 from strategies.operators import Operator, RowSpaceError, as_operator, check_allocation
 
-PROVED = (
-    DiscreteLaplace,
-    DiscreteGaussian,
-    SharedDiscreteLaplace,
-    SharedDiscreteGaussian,
-    NoNoise,
-)
+PROVED = (DiscreteLaplace, DiscreteGaussian, SharedDiscreteLaplace, SharedDiscreteGaussian, NoNoise)
 """Laws whose privacy is proved, and tested here; not their subclasses, which may do anything."""
 
 
@@ -48,7 +37,6 @@ class Mechanism:
         The integer strategy, its exact sensitivity and what its answers are recovered with.
     law : NoiseLaw
         Law of each noise draw, in units of the integer answers.
-    budget : PureDP or ZCDP
     neighboring : {"add_remove", "replace_one"}
     squared_factor : int
         Square of what the relation multiplies the sensitivity by: 1, 2 or 4.
@@ -125,8 +113,43 @@ class Mechanism:
         check_allocation("answers of the strategy", (self.rounded.matrix.shape[0], n_classes))
 
 
+class OfMechanism:
+    """What is known of anything that a mechanism is behind: an expectation, or a release."""
+
+    mechanism: Mechanism
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """What is spent."""
+        return self.mechanism.budget
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation that the budget refers to."""
+        return self.mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves what is measured, in units of the selected strategy.
+
+        The largest column norm, L1 for Laplace and L2 for Gaussian noise, times the relation's
+        factor.
+        """
+        return self.mechanism.sensitivity
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Law of each noise draw, in units of the integer answers."""
+        return self.mechanism.law
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Scale of the noise: t of discrete Laplace, σ of discrete Gaussian, 0 for none."""
+        return self.law.scale
+
+
 def calibrate(
-    strategy: Strategy | Operator | NDArray[Any] | Any,
+    strategy: object,
     budget: PureDP | ZCDP,
     *,
     neighboring: str = "add_remove",
@@ -178,27 +201,16 @@ def calibrate(
 
 
 def noise_for(
-    column_sum: int,
-    squared: int,
-    budget: PureDP | ZCDP,
-    law: type[NoiseLaw] | None = None,
+    column_sum: int, squared: int, budget: PureDP | ZCDP, law: type[NoiseLaw] | None = None
 ) -> NoiseLaw:
     """Return the noise that the answers of an integer matrix need.
 
-    Parameters
-    ----------
-    column_sum : int
-        Largest column sum of absolute entries for `PureDP`, of squared entries for `ZCDP`.
-    squared : int
-        Square of the neighbouring relation's factor.
-    budget : PureDP or ZCDP
-    law : subclass of NoiseLaw, optional
-        By default the proved one of the budget's kind.
+    `column_sum`: largest column sum of absolute entries for `PureDP`, of squared entries for
+    `ZCDP`; `squared`: square of the neighbouring relation's factor; `law`: by default the proved
+    one of the budget's kind.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the law is none, is for budgets of the other kind, or states no scale.
+    Raises TypeError, ValueError if the law is none, is for budgets of the other kind, or states no
+    scale.
     """
     standard = DiscreteLaplace if isinstance(budget, PureDP) else DiscreteGaussian
     kind = standard if law is None else _checked_law(law, budget)

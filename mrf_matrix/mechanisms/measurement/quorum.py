@@ -27,8 +27,6 @@ class Quorum:
 
     Examples
     --------
-    >>> Quorum(10, dropouts=2, colluders=1)
-    Quorum(parties=10, dropouts=2, colluders=1)
     >>> Quorum(10, 2, 1).honest, Quorum(10, 2, 1).threshold
     (7, 8)
     """

@@ -1,19 +1,19 @@
 """From noisy answers to a workload's answers: post-processing, at no cost in privacy."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms.measurement.containment import (
     check_determined,
     checked_workload,
     determined_estimate,
 )
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
-from mrf_matrix.mechanisms.measurement.release import Release
+from mrf_matrix.mechanisms.measurement.release import Release, checked_release
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 
 
-def reconstruct(release: Release, workload: object) -> NDArray[np.float64]:
+def reconstruct(release: Release, workload: object) -> Array:
     """Answer a workload from a release by least squares: ``W A⁺ y``.
 
     The estimates are unbiased, of covariance ``variance * (W A⁺)(W A⁺)ᵀ`` in each class (Li, Hay,
@@ -40,15 +40,13 @@ def reconstruct(release: Release, workload: object) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
-    >>> from mrf_matrix.mechanisms.measurement.measure import measure
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(np.eye(3), counts, PureDP(float("inf")))
     >>> reconstruct(release, [[1, 1, 0], [1, 1, 1]]).ravel()
     array([1., 3.])
     """
-    _check_release(release)
+    checked_release(release)
     queries = checked_workload(workload)
     answers = release.answers.astype(np.float64)
     estimates = determined_estimate(queries, release.mechanism.rounded.recovery, answers)
@@ -57,22 +55,17 @@ def reconstruct(release: Release, workload: object) -> NDArray[np.float64]:
     return estimates
 
 
-def row_variances(release: Release, workload: object) -> NDArray[np.float64]:
+def row_variances(release: Release, workload: object) -> Array:
     """Return the expected squared error of every answer of a workload in each class.
 
-    ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise. Where the strategy
-    had to be rounded (`RoundedStrategy.recovery`), the rounding error is not in it: at most half
-    a unit a record, where the sensitivity is 2**30 units.
+    ``variance * ||(W A⁺)_r||²`` with the exact variance of the discrete noise, in records squared,
+    shape (q,). Where the strategy had to be rounded (`RoundedStrategy.recovery`), the rounding
+    error is not in it: at most half a unit a record, where the sensitivity is 2**30 units.
 
     Parameters
     ----------
     release : Release
     workload : ndarray, scipy sparse or Operator of shape (q, n)
-
-    Returns
-    -------
-    ndarray of shape (q,)
-        In records squared.
 
     Raises
     ------
@@ -81,23 +74,14 @@ def row_variances(release: Release, workload: object) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
-    >>> from mrf_matrix.mechanisms.measurement.measure import measure
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(np.eye(3), counts, PureDP(1), noise="research", random_state=0)
     >>> row_variances(release, [[1, 1, 0], [1, 1, 1]]) / release.variance
     array([2., 3.])
     """
-    _check_release(release)
+    checked_release(release)
     queries, recovery = checked_workload(workload), release.mechanism.rounded.recovery
     # row by row: sums over all rows would pass a faint one outside beside the others
     check_determined(queries, recovery)
     return release.variance * recovered_squares(queries, recovery)
-
-
-def _check_release(release: object) -> None:
-    if not isinstance(release, Release):
-        raise TypeError(
-            f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
-        )

@@ -1,37 +1,34 @@
 """The product of a private measurement: noisy integers, and everything public about them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
-from mrf_matrix.mechanisms.measurement.mechanism import Mechanism
+from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, OfMechanism
 from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
-from mrf_matrix.mechanisms.measurement.release_display import (
-    NEIGHBOURS,
-    as_html,
-    as_text,
-    first_few,
-    whole,
-)
-from mrf_matrix.mechanisms.noise import NoiseLaw
 from strategies.operators import Operator
 
 Noise = Literal["exact", "shares", "claimed", "research", "none"]
-NOISE_KINDS: tuple[str, ...] = get_args(Noise)
+NOISE_KINDS: tuple[Noise, ...] = get_args(Noise)
 PRIVATE_NOISE = ("exact", "shares")
 """Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
+
+NEIGHBOURS = {"add_remove": "one record more or less", "replace_one": "one record replaced"}
+SHOWN = 12
+"""Attributes listed by size or name."""
 
 READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(OfMechanism, RowDisplay):
     """Noisy answers ``y = Ã D + noise`` of an integer strategy, as often usable as one likes.
 
     It holds no seed, no raw count and no record. Whatever is asked of it, with `reconstruct` and
@@ -60,9 +57,7 @@ class Release:
 
     Examples
     --------
-    >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
-    >>> from mrf_matrix.mechanisms.counts.counting import count_cells
-    >>> from mrf_matrix.mechanisms.measurement.measure import measure
+    >>> from mrf_matrix.mechanisms import PureDP, count_cells, measure
     >>> from strategies.operators import Identity
     >>> counts = count_cells(np.array([[0], [2], [2]]), np.zeros(3, int), sizes=(3,), n_classes=1)
     >>> release = measure(Identity(3), counts, PureDP(float("inf")))
@@ -71,7 +66,7 @@ class Release:
     """
 
     mechanism: Mechanism
-    answers: NDArray[np.int64]
+    answers: Longs
     noise: Noise
     sizes: tuple[int, ...]
     provenance: Provenance | None = None
@@ -134,7 +129,7 @@ class Release:
         return self.mechanism.rounded.scale
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Array:
         """The answers in the units of the selected strategy: estimates of ``A D``."""
         return self.answers / float(self.scale)
 
@@ -142,35 +137,6 @@ class Release:
     def n_classes(self) -> int:
         """Number of classes k."""
         return int(self.answers.shape[1])
-
-    @property
-    def budget(self) -> PureDP | ZCDP:
-        """What was spent."""
-        return self.mechanism.budget
-
-    @property
-    def neighboring(self) -> str:
-        """The neighbouring relation that the budget refers to."""
-        return self.mechanism.neighboring
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one record moves `values`, under the release's neighbouring relation.
-
-        The largest column norm, L1 for Laplace and L2 for Gaussian noise, times the relation's
-        factor, in the units of the selected strategy.
-        """
-        return self.mechanism.sensitivity
-
-    @property
-    def law(self) -> NoiseLaw:
-        """Law of each noise draw, in units of the answers."""
-        return self.mechanism.law
-
-    @property
-    def noise_scale(self) -> Fraction:
-        """Scale of the noise: t of discrete Laplace, σ of discrete Gaussian, 0 for none."""
-        return self.law.scale
 
     @property
     def variance(self) -> float:
@@ -188,7 +154,7 @@ class Release:
         return self.noise in PRIVATE_NOISE and not self.domain_read_off
 
     @property
-    def statement(self) -> str:
+    def statement(self) -> str:  # type: ignore[override]
         """One sentence on what is, or is not, protected."""
         return READ_OFF if self.domain_read_off else self.noise_statement
 
@@ -213,8 +179,9 @@ class Release:
             f"{self.law}{rests}."
         )
 
-    def _rows(self) -> list[tuple[str, str]]:
-        """Return names and values of everything public about the self."""
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values of everything public about the release."""
         m, n = self.matrix.shape
         norm = "L2" if self.mechanism.rounded.norm == "l2" else "L1"
         rows = [
@@ -238,8 +205,23 @@ class Release:
         rows, classes = self.answers.shape
         return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
 
-    def __str__(self) -> str:
-        return as_text(self.statement, self._rows())
 
-    def _repr_html_(self) -> str:
-        return as_html(self.statement, self._rows())
+def first_few(texts: Iterable[str]) -> str:
+    """Return the first texts in a line, and how many more there are."""
+    items = list(texts)
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def whole(n: int) -> str:
+    """Write a whole number of any size for people."""
+    return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"
+
+
+def checked_release(release: object) -> Release:
+    """Return a release, or refuse anything else."""
+    if isinstance(release, Release):
+        return release
+    raise TypeError(
+        f"release is of type {type(release).__name__}: expected a Release, from measure(...)."
+    )

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import log, pi, sqrt
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import ZCDP
-from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, above, checked_scale
-from mrf_matrix.mechanisms.noise.sampler import noisy
+from mrf_matrix.mechanisms.noise.law import above
+from mrf_matrix.mechanisms.noise.sampler import SampledLaw, Sampler
 
 TABLE_SCALE = 1024
 """Up to this σ research draws invert a table; above, rounded normals agree to 1e-7 relative."""
@@ -27,7 +27,7 @@ INTEGERS = np.arange(-40, 41)
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(NoiseLaw):
+class DiscreteGaussian(SampledLaw):
     """``P(X = x) ∝ exp(-x²/2σ²)`` on the integers (Canonne, Kamath and Steinke, 2020).
 
     Added to integer answers of L2 sensitivity Δ, ``σ² = Δ²/2ρ`` gives ρ-zCDP (their Theorem 14).
@@ -46,24 +46,12 @@ class DiscreteGaussian(NoiseLaw):
 
     name: ClassVar[str] = "discrete Gaussian noise"
     budget_kind: ClassVar[type[ZCDP]] = ZCDP
+    sampler: ClassVar[Sampler] = "gaussian"
     scale: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checked_scale(self.scale))
 
     @classmethod
     def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
-        """Return the law that makes integer answers ρ-zCDP.
-
-        Parameters
-        ----------
-        column_sum : int
-            Largest column sum of *squared* entries of the integer strategy.
-        squared_factor : int
-            Square of the neighbouring relation's factor: 1, 2 or 4.
-        amount : Fraction
-            The finite ρ.
-        """
+        """Return the law that makes integer answers ρ-zCDP: ``σ² = f² Δ² / 2ρ``."""
         return cls(above(squared_factor * column_sum / (2 * amount)))
 
     @cached_property
@@ -89,12 +77,12 @@ class DiscreteGaussian(NoiseLaw):
         """Variance by theta series: below σ², and equal to it to double precision above σ = 2."""
         return self._moments[1]
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return ``-x²/2σ² - log Σ exp(-x²/2σ²)``."""
         ratio = np.asarray(values, dtype=np.float64) / float(self.scale)
         return np.asarray(-0.5 * ratio**2 - log(self._moments[0]))
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         r"""Return the logarithm of the characteristic function, by whichever series is short.
 
         It is, by Poisson's summation, ``Σ_k exp(-σ² (θ + 2πk)²/2)`` over its value at 0, or for
@@ -126,11 +114,7 @@ class DiscreteGaussian(NoiseLaw):
         """True."""
         return True
 
-    def exact(self, answers: Integers) -> Integers:
-        """Return the answers plus exact draws by OpenDP."""
-        return noisy(answers, self.scale, "gaussian")
-
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return draws by inversion of the exact table, or rounded normals for large σ."""
         sigma = float(self.scale)
         if sigma > TABLE_SCALE:

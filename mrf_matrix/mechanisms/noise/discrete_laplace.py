@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, expm1, log, log1p, sinh
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import PureDP
-from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, above, checked_scale
-from mrf_matrix.mechanisms.noise.sampler import noisy
+from mrf_matrix.mechanisms.noise.law import above
+from mrf_matrix.mechanisms.noise.sampler import SampledLaw, Sampler
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(NoiseLaw):
+class DiscreteLaplace(SampledLaw):
     """``P(X = x) = tanh(1/2t) exp(-|x|/t)`` on the integers (Ghosh, Roughgarden, Sundararajan).
 
     Added to integer answers of L1 sensitivity Δ, the scale ``t = Δ/ε`` gives pure ε-DP: the
@@ -34,24 +34,12 @@ class DiscreteLaplace(NoiseLaw):
 
     name: ClassVar[str] = "discrete Laplace noise"
     budget_kind: ClassVar[type[PureDP]] = PureDP
+    sampler: ClassVar[Sampler] = "laplace"
     scale: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checked_scale(self.scale))
 
     @classmethod
     def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
-        """Return the law that makes integer answers ε-DP.
-
-        Parameters
-        ----------
-        column_sum : int
-            Largest column sum of absolute entries of the integer strategy.
-        squared_factor : int
-            Square of the neighbouring relation's factor: 1 or 4.
-        amount : Fraction
-            The finite ε.
-        """
+        """Return the law that makes integer answers ε-DP: ``t = f Δ / ε``."""
         return cls(above(squared_factor * (column_sum / amount) ** 2))
 
     @property
@@ -60,13 +48,13 @@ class DiscreteLaplace(NoiseLaw):
         half = float(1 / (2 * self.scale))
         return 0.5 / sinh(half) ** 2 if half < 300 else 2 * exp(-2 * half)
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return ``log tanh(1/2t) - |x|/t``."""
         t = float(self.scale)
         normaliser = log(-expm1(-1 / t)) - log1p(exp(-1 / t))
         return np.asarray(normaliser - np.abs(np.asarray(values, dtype=np.float64)) / t)
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         r"""Return the logarithm of ``(1-p)² / ((1-p)² + 4 p sin²(θ/2))`` with ``p = exp(-1/t)``."""
         t = float(self.scale)
         waves = 4 * exp(-1 / t) * np.sin(np.asarray(angles) / 2) ** 2
@@ -84,11 +72,7 @@ class DiscreteLaplace(NoiseLaw):
         """False: they are exponential."""
         return False
 
-    def exact(self, answers: Integers) -> Integers:
-        """Return the answers plus exact draws by OpenDP."""
-        return noisy(answers, self.scale, "laplace")
-
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return draws as the difference of two geometric variables, which has this law."""
         stop = -expm1(-1 / float(self.scale))
         first, second = generator.geometric(stop, size=(2, *shape))

@@ -4,15 +4,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter, sqrt
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LARGEST_SCALE = Fraction(2**55)
 """Largest noise scale: a draw 200 scales out still fits in 63 bits."""
@@ -51,15 +48,9 @@ class NoiseLaw(ABC):
     def calibrated(cls, column_sum: int, squared_factor: int, amount: Fraction) -> Self:
         """Return the law that spends a budget on integer answers.
 
-        Parameters
-        ----------
-        column_sum : int
-            Largest column sum of absolute entries of the integer strategy for `PureDP`, of
-            squared entries for `ZCDP`.
-        squared_factor : int
-            Square of the neighbouring relation's factor: 1, 2 or 4.
-        amount : Fraction
-            The finite ε or ρ.
+        `column_sum` is the largest column sum of absolute entries of the integer strategy for
+        `PureDP`, of squared ones for `ZCDP`; `squared_factor` the square of the neighbouring
+        relation's factor, 1, 2 or 4; `amount` the finite ε or ρ.
         """
         raise cls._refusal("its scale for a budget", "calibrated")
 
@@ -68,12 +59,12 @@ class NoiseLaw(ABC):
     def variance(self) -> float:
         """Exact variance of one draw, up to rounding of the result."""
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return the logarithm of the probability of each integer."""
         raise self._refusal("its probabilities", "log_pmf")
 
     @abstractmethod
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         """Return the logarithm of the characteristic function at each angle, shape (f,)."""
 
     @property
@@ -98,11 +89,11 @@ class NoiseLaw(ABC):
         """
         raise self._refusal("how its tails fall", "has_normal_tails")
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return the answers plus independent release-grade draws, never seedable."""
         raise self._refusal("a release-grade sampler", "exact")
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return independent draws from NumPy: seedable, for studies only."""
         raise self._refusal("a sampler for studies", "research")
 
@@ -116,7 +107,7 @@ class NoiseLaw(ABC):
         """The law whose guarantee it has: its own, unless it is made of others' shares."""
         return type(self)
 
-    def pmf(self, values: NDArray[Any]) -> Floats:
+    def pmf(self, values: Array | AnyInts) -> Array:
         """Return the probability of each integer."""
         return np.asarray(np.exp(self.log_pmf(values)), dtype=np.float64)
 
@@ -136,11 +127,11 @@ class NoNoise(NoiseLaw):
         """Zero."""
         return 0.0
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return 0 at the integer 0 and minus infinity elsewhere."""
         return np.where(np.asarray(values) == 0, 0.0, -np.inf)
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         """Return zeros: the characteristic function of 0 is 1."""
         return np.zeros(len(angles))
 
@@ -154,11 +145,11 @@ class NoNoise(NoiseLaw):
         """True: there are none."""
         return True
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return a copy of the answers."""
         return answers.copy()
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return zeros."""
         return np.zeros(shape, dtype=np.int64)
 
@@ -171,10 +162,8 @@ def above(square: Fraction) -> Fraction:
 
     OpenDP takes scales as doubles. Rounding the scale up can only add noise, so privacy holds.
 
-    Raises
-    ------
-    ValueError
-        If the scale would exceed `LARGEST_SCALE`: the budget is too small for the sensitivity.
+    Raises ValueError if the scale would exceed `LARGEST_SCALE`: the budget is too small for the
+    sensitivity.
     """
     if square > LARGEST_SCALE**2:
         raise ValueError(

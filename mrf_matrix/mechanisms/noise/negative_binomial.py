@@ -15,10 +15,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-Words = Callable[[int], NDArray[np.uint64]]
+from mrf_matrix.base.arrays import Longs, Words
+
+WordSource = Callable[[int], Words]
 """Returns so many uniform 64-bit words."""
 
 LARGEST_TABLED_SCALE = 4096
@@ -31,33 +31,23 @@ WORD = 64
 BLOCK = 2**20
 
 
-def system_words(count: int) -> NDArray[np.uint64]:
+def system_words(count: int) -> Words:
     """Return uniform words from the operating system, which cannot be seeded."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
 def negative_binomial(
-    scale: Fraction, shape: Fraction, count: int, words: Words = system_words
-) -> Integers:
+    scale: Fraction, shape: Fraction, count: int, words: WordSource = system_words
+) -> Longs:
     """Return independent draws of NB(r, 1 - q), ``q = exp(-1/t)``, exactly.
 
     ``P(g) = (1-q)^r q^g Γ(r+g) / (Γ(r) g!)``: for r = 1 the geometric law.
 
-    Parameters
-    ----------
-    scale : Fraction
-        t, at most `LARGEST_TABLED_SCALE`.
-    shape : Fraction
-        r, positive. Whole parts are drawn one by one and added.
-    count : int
-        Number of draws; the largest arrays hold as many words.
-    words : callable, default=system_words
-        Where randomness comes from.
+    `scale`: t, at most `LARGEST_TABLED_SCALE`; `shape`: r, positive. Whole parts are drawn one by
+    one and added; `count`: number of draws; the largest arrays hold as many words; `words`: where
+    randomness comes from.
 
-    Raises
-    ------
-    ValueError
-        If the scale is too large for a table, or the shape not positive.
+    Raises ValueError if the scale is too large for a table, or the shape not positive.
     """
     check_tabled(scale, shape)
     whole, rest = divmod(Fraction(shape), 1)
@@ -82,9 +72,7 @@ def check_tabled(scale: Fraction, shape: Fraction) -> None:
         raise ValueError(f"shape={shape}: expected a positive fraction.")
 
 
-def _inverted(
-    scale: Fraction, shape: Fraction, first: NDArray[np.uint64], words: Words
-) -> Integers:
+def _inverted(scale: Fraction, shape: Fraction, first: Words, words: WordSource) -> Longs:
     """Return the value at which the distribution function passes each word."""
     low, high = _arrays(scale, shape)
     values = np.searchsorted(low, first, side="right")
@@ -96,7 +84,7 @@ def _inverted(
     return values.astype(np.int64)
 
 
-def draw_within(scale: Fraction, shape: Fraction, value: int, bits: int, words: Words) -> int:
+def draw_within(scale: Fraction, shape: Fraction, value: int, bits: int, words: WordSource) -> int:
     """Return the draw at U in ``[value, value + 1) / 2**bits``, with as many bits as it takes."""
     while True:
         low, high = cumulative(scale, shape, bits)
@@ -107,7 +95,7 @@ def draw_within(scale: Fraction, shape: Fraction, value: int, bits: int, words: 
 
 
 @lru_cache(maxsize=256)
-def _arrays(scale: Fraction, shape: Fraction) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _arrays(scale: Fraction, shape: Fraction) -> tuple[Words, Words]:
     """Return the table of one word. An upper bound of 1 is cut: the last word is never settled."""
     low, high = cumulative(scale, shape, WORD)
     last = (1 << WORD) - 1

@@ -1,41 +1,44 @@
-"""Exact samplers, from OpenDP: answers in, noisy answers out, in one call."""
+"""Laws that OpenDP samples exactly: answers in, noisy answers out, in one call."""
 
-from fractions import Fraction
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.parent_process import NoiseProcessError as NoiseProcessError
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.base.steps import tell
+from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale
 
-Integers = NDArray[np.int64]
+Sampler = Literal["laplace", "gaussian"]
 DRAWS = 1 << 16
 """Draws of one call: its integers as Python's take 2 MiB, and progress is told in between."""
 
 
-def noisy(answers: Integers, scale: Fraction, kind: Literal["laplace", "gaussian"]) -> Integers:
-    """Return integers plus independent discrete noise, sampled exactly by OpenDP, in blocks.
+class SampledLaw(NoiseLaw):
+    """A law with a sampler of OpenDP's.
 
     OpenDP takes the scale as a double and works with its exact rational value (Canonne, Kamath
     and Steinke, 2020, sections 5.2 and 5.3). Sums saturate at the ends of the 64-bit integers.
-
-    Raises
-    ------
-    NoiseProcessError
-        In a worker process.
     """
-    check_parent_process()
-    noised = answers.ravel().copy()
-    measurement = _measurement(float(scale), kind)
-    for start in range(0, noised.size, DRAWS):
-        tell("Drawing exact noise", start, noised.size)
-        drawn = slice(start, start + DRAWS)
-        noised[drawn] = measurement(noised[drawn].tolist())
-    return noised.reshape(answers.shape)
+
+    sampler: ClassVar[Sampler]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+
+    def exact(self, answers: Longs) -> Longs:
+        """Return the answers plus exact draws, in blocks; refused in a worker process."""
+        check_parent_process()
+        noised = answers.ravel().copy()
+        measurement = _measurement(float(self.scale), self.sampler)
+        for start in range(0, noised.size, DRAWS):
+            tell("Drawing exact noise", start, noised.size)
+            drawn = slice(start, start + DRAWS)
+            noised[drawn] = measurement(noised[drawn].tolist())
+        return noised.reshape(answers.shape)
 
 
-def _measurement(scale: float, kind: Literal["laplace", "gaussian"]) -> Any:
+def _measurement(scale: float, kind: Sampler) -> Callable[[list[int]], list[int]]:
     # not opendp.prelude: that loads scikit-learn and takes ten times as long
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
@@ -44,6 +47,9 @@ def _measurement(scale: float, kind: Literal["laplace", "gaussian"]) -> Any:
 
     enable_features("contrib")
     integers = vector_domain(atom_domain(T="i64"))
-    if kind == "laplace":
-        return make_laplace(integers, l1_distance(T="i64"), scale=scale)
-    return make_gaussian(integers, l2_distance(T="f64"), scale=scale)
+    make, distance = {
+        "laplace": (make_laplace, l1_distance(T="i64")),
+        "gaussian": (make_gaussian, l2_distance(T="f64")),
+    }[kind]
+    sample: Callable[[list[int]], list[int]] = make(integers, distance, scale=scale)
+    return sample

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
 from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
-from mrf_matrix.mechanisms.noise.law import Floats, Integers, NoiseLaw, checked_scale
+from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale
 from mrf_matrix.mechanisms.noise.negative_binomial import (
-    Words,
+    WordSource,
     check_tabled,
     negative_binomial,
     system_words,
@@ -63,7 +63,7 @@ class SharedDiscreteLaplace(NoiseLaw):
         """``2 r q / (1 - q)²``: r times that of discrete Laplace noise."""
         return float(self.shape) * self.whole.variance
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return the logarithm of the probabilities, from a table of ratios.
 
         Beyond 60 scales the tail is ``x^(r-1) exp(-x/t)``, to three digits of the probability.
@@ -75,7 +75,7 @@ class SharedDiscreteLaplace(NoiseLaw):
         tail = (float(self.shape) - 1) * np.log(beyond / end) - (beyond - end) / float(self.scale)
         return np.asarray(table[np.minimum(x, end).astype(np.int64)] + tail)
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         """Return the logarithm of the characteristic function, r times that at shape 1."""
         p = np.exp(-1 / float(self.scale))
         bend = 4 * p * np.sin(np.asarray(angles) / 2) ** 2 / np.expm1(-1 / float(self.scale)) ** 2
@@ -97,18 +97,18 @@ class SharedDiscreteLaplace(NoiseLaw):
         """Discrete Laplace noise, where enough shares of honest parties come together."""
         return DiscreteLaplace
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return the answers plus exact draws, from the system's randomness."""
         check_parent_process()
         return answers + self.draws(answers.shape, system_words)
 
-    def draws(self, shape: tuple[int, ...], words: Words) -> Integers:
+    def draws(self, shape: tuple[int, ...], words: WordSource) -> Longs:
         """Return exact draws from a source of uniform words."""
         count = int(np.prod(shape))
         first, second = (negative_binomial(self.scale, self.shape, count, words) for _ in "+-")
         return (first - second).reshape(shape)
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return draws as the difference of two of NumPy's negative binomials."""
         stop = -np.expm1(-1 / float(self.scale))
         first, second = generator.negative_binomial(float(self.shape), stop, size=(2, *shape))
@@ -119,7 +119,7 @@ class SharedDiscreteLaplace(NoiseLaw):
 
 
 @lru_cache(maxsize=64)
-def _log_probabilities(scale: Fraction, shape: Fraction) -> Floats:
+def _log_probabilities(scale: Fraction, shape: Fraction) -> Array:
     r"""Return ``log P(x)`` of differences of negative binomials, x = 0 to 60 t.
 
     Their characteristic function is :math:`(1 + q^2 - 2 q \cos\theta)^{-r}` and a constant. Its
@@ -153,7 +153,7 @@ class SharedDiscreteGaussian(NoiseLaw):
     -----
     Its probabilities are those of the discrete Gaussian of variance parameter ``n σ²``, up to a
     factor of ``1 ± 4 n exp(-π²σ²)``: below 1e-8 from σ² = 2 on. See
-    `mrf_matrix.federated.gaussian_sums`.
+    `mrf_matrix.federated.shares.gaussian_sums`.
     """
 
     name: ClassVar[str] = "sums of discrete Gaussian noise"
@@ -178,11 +178,11 @@ class SharedDiscreteGaussian(NoiseLaw):
         """The number of parties times a draw's exact variance."""
         return self.parties * DiscreteGaussian(self.scale).variance
 
-    def log_pmf(self, values: NDArray[Any]) -> Floats:
+    def log_pmf(self, values: Array | AnyInts) -> Array:
         """Return the logarithm of the probabilities of the law that is as wide."""
         return self.whole.log_pmf(values)
 
-    def log_characteristic(self, angles: NDArray[Any]) -> Floats:
+    def log_characteristic(self, angles: Array) -> Array:
         """Return the logarithm of the characteristic function: the parties' add."""
         return self.parties * DiscreteGaussian(self.scale).log_characteristic(angles)
 
@@ -201,14 +201,14 @@ class SharedDiscreteGaussian(NoiseLaw):
         """Discrete Gaussian noise, up to the correction for sums that its design charges."""
         return DiscreteGaussian
 
-    def exact(self, answers: Integers) -> Integers:
+    def exact(self, answers: Longs) -> Longs:
         """Return the answers plus every party's exact draw, by OpenDP."""
         share = DiscreteGaussian(self.scale)
         for _ in range(self.parties):
             answers = share.exact(answers)
         return answers
 
-    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+    def research(self, shape: tuple[int, ...], generator: np.random.Generator) -> Longs:
         """Return draws of the law that is as wide."""
         return self.whole.research(shape, generator)
 

@@ -5,13 +5,11 @@ them are integers so is every entry, and where none is negative none of the entr
 converse does not hold, and need not: both are proofs, not decisions.
 """
 
-from collections.abc import Iterator
-from functools import singledispatch
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Values
 from strategies.operators import (
     Dense,
     Kronecker,
@@ -26,72 +24,42 @@ from strategies.operators import (
     Transposed,
 )
 
-Numbers = NDArray[Any]
 
-
-@singledispatch
-def defining_numbers(operator: Operator) -> Iterator[Numbers]:
+def defining_numbers(operator: Operator) -> Iterator[Values]:
     """Yield the arrays of numbers that a strategy is made of; zeros and ones may be left out."""
-    if not operator.is_binary:
-        form = operator.compact()
-        yield form if isinstance(form, np.ndarray) else form.data
+    match operator:
+        case Dense():
+            yield operator.array
+        case Sparse():
+            yield operator.matrix.data
+        case Marginals():
+            yield np.asarray(operator.weights)
+        case ResidualMarginals():
+            yield np.asarray(operator.weights)
+            if any(operator.attribute_sets):
+                yield np.array([-1])  # differences of codes
+        case Scaled():
+            yield np.asarray([operator.weight])
+            yield from defining_numbers(operator.inner)
+        case RowScaled():
+            yield operator.weights
+            yield from defining_numbers(operator.inner)
+        case Stack():
+            yield from _all_numbers(operator.blocks)
+        case Kronecker():
+            yield from _all_numbers(operator.factors)
+        case Product():
+            yield from _all_numbers((operator.left, operator.right))
+        case Transposed():
+            yield from defining_numbers(operator.inner)
+        case _ if not operator.is_binary:
+            form = operator.compact()
+            yield form if isinstance(form, np.ndarray) else form.data
 
 
-@defining_numbers.register
-def _(operator: Dense) -> Iterator[Numbers]:
-    yield operator.array
-
-
-@defining_numbers.register
-def _(operator: Sparse) -> Iterator[Numbers]:
-    yield operator.matrix.data
-
-
-@defining_numbers.register
-def _(operator: Marginals) -> Iterator[Numbers]:
-    yield np.asarray(operator.weights)
-
-
-@defining_numbers.register
-def _(operator: ResidualMarginals) -> Iterator[Numbers]:
-    yield np.asarray(operator.weights)
-    if any(operator.attribute_sets):
-        yield np.array([-1])  # differences of codes
-
-
-@defining_numbers.register
-def _(operator: Scaled) -> Iterator[Numbers]:
-    yield np.asarray([operator.weight])
-    yield from defining_numbers(operator.inner)
-
-
-@defining_numbers.register
-def _(operator: RowScaled) -> Iterator[Numbers]:
-    yield operator.weights
-    yield from defining_numbers(operator.inner)
-
-
-@defining_numbers.register
-def _(operator: Stack) -> Iterator[Numbers]:
-    for block in operator.blocks:
-        yield from defining_numbers(block)
-
-
-@defining_numbers.register
-def _(operator: Kronecker) -> Iterator[Numbers]:
-    for factor in operator.factors:
-        yield from defining_numbers(factor)
-
-
-@defining_numbers.register
-def _(operator: Product) -> Iterator[Numbers]:
-    yield from defining_numbers(operator.left)
-    yield from defining_numbers(operator.right)
-
-
-@defining_numbers.register
-def _(operator: Transposed) -> Iterator[Numbers]:
-    yield from defining_numbers(operator.inner)
+def _all_numbers(parts: Iterable[Operator]) -> Iterator[Values]:
+    for part in parts:
+        yield from defining_numbers(part)
 
 
 def is_integral(operator: Operator) -> bool:

@@ -97,9 +97,7 @@ class BlockPart(PlanPart):
     @property
     def row_factors(self) -> Array:
         """What a noise draw is divided by to be in records, shape (o,)."""
-        factors = np.full(self.workload.shape[0], float(self.weights[0]))
-        factors[-1] = self.weights[1]
-        return factors * float(self.mechanism.rounded.scale)
+        return _by_row(self.weights, self.workload.shape[0]) * float(self.mechanism.rounded.scale)
 
     def _row_squares(self) -> Array:
         return np.asarray(1 / self.row_factors**2)
@@ -118,10 +116,29 @@ class BlockPart(PlanPart):
         law = self.mechanism.law
         return [NoiseTerm.of(np.array([1 / factor]), law) for factor in self.row_factors[rows]]
 
+    def lighter(self, largest_scale: int) -> "BlockPart":
+        """Return the part with weights so small that discrete Laplace noise has this scale."""
+        made = self.mechanism
+        if isinstance(made.budget, ZCDP) or made.law.scale <= largest_scale:
+            return self
+        share = largest_scale / made.law.scale
+        leaf = max(1, int(self.weights[0] * share))
+        weights = leaf, max(1, leaf * self.weights[1] // self.weights[0])
+        weighted = RowScaled(_by_row(weights, self.workload.shape[0]), self.workload)
+        mechanism = calibrate(weighted, made.budget, neighboring=made.neighboring)
+        return replace(self, weights=weights, mechanism=mechanism)
+
     def fit_orders(self, n_classes: int) -> list[int]:
         """Return how many effects each block's model has: the orders of their covariances."""
         sizes = self.forest.domain.sizes
         return [n_effects([sizes[i] for i in block], n_classes) for block in self.blocks]
+
+
+def _by_row(weights: tuple[int, int], rows: int) -> Array:
+    """Return the weight of each row, the class totals last."""
+    found = np.full(rows, float(weights[0]))
+    found[-1] = weights[1]
+    return found
 
 
 def block_part(
@@ -239,10 +256,9 @@ def weighted_blocks(
         components = prod(domain.sizes[i] + 1 for i in block)
         check_allocation(f"components of attributes {list(block)}", (components, n_classes))
     forest = BlockTrees(blocks).grow(domain)
-    rows = np.full(forest.n_leaves, weights[0], dtype=np.float64)
-    rows[-1] = weights[1]
     workload = path_matrix(forest)
-    mechanism = calibrate(RowScaled(rows, workload), budget, neighboring=neighboring)
+    weighted = RowScaled(_by_row(weights, forest.n_leaves), workload)
+    mechanism = calibrate(weighted, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, tuple(blocks), weights)
 

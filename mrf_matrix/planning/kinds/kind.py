@@ -15,7 +15,7 @@ from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP, calibrate
 from mrf_matrix.planning.kinds.table_source import TableSource
 from strategies import Strategy
-from strategies.operators import Operator, RowScaled
+from strategies.operators import Norm, Operator, RowScaled
 
 Budget = PureDP | ZCDP
 Codes = NDArray[np.int32]
@@ -144,6 +144,10 @@ class Kind:
         if self.is_disjoint:
             return source.disjoint_leaves(ensemble, coins)
         return source.cells(ensemble.features)
+
+    def own_strategy(self, ensemble: Ensemble, norm: Norm) -> Strategy | None:
+        """Return the strategy that the kind itself names, None where one is searched or given."""
+        return None
 
     def mechanism(
         self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str

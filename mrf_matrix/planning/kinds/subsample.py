@@ -16,7 +16,7 @@ from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
 from mrf_matrix.planning.kinds.coins import one_leaf_each
 from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind
 from mrf_matrix.planning.kinds.table_source import TableSource
-from mrf_matrix.voting.hard_votes import leaf_labels
+from mrf_matrix.voting.voting import leaf_labels
 from strategies import Strategy
 from strategies.operators import Operator, Sparse
 

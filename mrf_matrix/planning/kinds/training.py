@@ -6,6 +6,7 @@ allocation    what is measured                            sensitivity  leaf valu
 "matrix"      the strategy: ``A D + noise``               ‖A‖          ``T A⁺ (A D + noise)``
 "per_tree"    every tree's leaves: ``T D + noise``        ‖T‖ = τ      as measured
 "disjoint"    every leaf, each record in one tree only    1            as measured
+"…_levels"    all nodes, one weight a level: `levels`     ‖A‖          ``T A⁺ (A D + noise)``
 ============  ==========================================  ===========  ==========================
 
 "matrix" is Algorithm 1 of Tajima, Wu and Houmansadr (AAAI 2025); the others are the baselines it

@@ -5,12 +5,13 @@ from typing import Any
 from mrf_matrix.base.shown import shown
 from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.levels import LEVELS
 from mrf_matrix.planning.kinds.prediction import Prediction
 from mrf_matrix.planning.kinds.subsample import PerQuery, Subsample
 from mrf_matrix.planning.kinds.training import Disjoint, PerTree, Training
 
 KINDS: tuple[type[Kind], ...] = (
-    Training, PerTree, Disjoint, Prediction, Subsample, PerQuery, Blocks, NaiveBayes
+    Training, PerTree, Disjoint, *LEVELS, Prediction, Subsample, PerQuery, Blocks, NaiveBayes
 )  # fmt: skip
 """Every kind of plan; the first of a name is that of its usual allocation."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
 from strategies import Strategy
 from strategies.operators import Operator, check_allocation
 
+if TYPE_CHECKING:
+    from mrf_matrix.federated.shares.design import FederatedDesign
+
 Array = NDArray[np.float64]
 Budget = PureDP | ZCDP
 
@@ -47,6 +50,8 @@ class PlanPart:
         What is measured in its place; None where the answers are measured themselves.
     mechanism : Mechanism
         The integer matrix that is measured, its noise, budget and neighbouring relation.
+    federation : FederatedDesign or None
+        How several parties share the noise, where no single one measures.
     """
 
     ensemble: Ensemble
@@ -54,6 +59,7 @@ class PlanPart:
     strategy: Strategy | None
     mechanism: Mechanism
     known_squares: "KnownSquares | None" = field(default=None, repr=False, kw_only=True)
+    federation: "FederatedDesign | None" = field(default=None, repr=False, kw_only=True)
 
     @property
     def forest(self) -> Forest:
@@ -74,7 +80,18 @@ class PlanPart:
     def release(
         self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Any = None
     ) -> Release:
-        """Measure a private table, once."""
+        """Measure a private table, once.
+
+        Raises
+        ------
+        TypeError
+            If several parties are to measure it.
+        """
+        if self.federation is not None:
+            raise TypeError(
+                "the plan shares its noise among parties: expected run_federation(part.federation, "
+                "tables), or the apps of mrf_matrix.federated.flower."
+            )
         return measure(self.mechanism, counts, noise=noise, random_state=noise_state)
 
     def answers(self, release: Release) -> Array:
@@ -144,8 +161,25 @@ class PlanPart:
         found = answer_coefficients(asked, rounded.recovery, rows)
         return None if found is None else [NoiseTerm.of(row, law) for row in found]
 
+    @property
+    def rounded_for(self) -> Operator | None:
+        """What coarser integers are judged by; None where the answers are measured themselves."""
+        return None if self.strategy is None else self.workload
+
+    def lighter(self, largest_scale: int) -> "PlanPart":
+        """Return the part with noise of at most this scale, where its integers are free."""
+        return self
+
+    def shared_by(self, design: "FederatedDesign") -> "PlanPart":
+        """Return the part with its noise shared by parties, all of whom contribute."""
+        return replace(self, mechanism=design.expected(), federation=design)
+
     def at(self, budget: Budget) -> "PlanPart":
         """Return the same at another budget of the same kind, without new linear algebra."""
+        if (shares := self.federation) is not None:
+            alone = replace(self, mechanism=shares.central.at(budget), federation=None)
+            central = alone.lighter(shares.largest_scale)
+            return central.shared_by(shares.sharing(central.mechanism, central.rounded_for))
         known = KnownSquares(self.workload, self.mechanism.rounded, self.row_squares)
         return replace(self, mechanism=self.mechanism.at(budget), known_squares=known)
 

@@ -193,9 +193,14 @@ class PublicForests:
             )
         limit = kind.time_limit if measuring.time_limit == AUTO else measuring.time_limit
         asked = [kind.weighed(workload, often) for workload in workloads]
-        strategy = one_strategy_each(measuring.strategy, len(asked))
+        norm = measuring.budget.norm
+        strategy = [
+            kind.own_strategy(ensemble, norm) or one
+            for ensemble, one in zip(
+                self.ensembles, one_strategy_each(measuring.strategy, len(asked)), strict=True
+            )
+        ]
         if kind.answers_queries:
-            norm = measuring.budget.norm
             strategy = [
                 method_within(workload, norm, limit) if is_auto(one) else one
                 for one, workload in zip(strategy, asked, strict=True)
@@ -207,7 +212,7 @@ class PublicForests:
                 partial(kind.mechanism, workload=workload, budget=budget, neighboring=relation)
                 for workload, budget in zip(workloads, budgets, strict=True)
             ],
-            measuring.budget.norm,
+            norm,
             choices,
             time_limit=limit,
             n_jobs=measuring.n_jobs,

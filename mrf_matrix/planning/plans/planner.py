@@ -9,10 +9,12 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.mechanisms import Quorum
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
+from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import AUTO, Design, Measuring, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
@@ -42,6 +44,10 @@ def plan(
     n_classes: int | None = None,
     n_records: int | None = None,
     time_limit: float | str = "auto",
+    parties: int | None = None,
+    dropouts: int = 0,
+    colluders: int = 0,
+    remove_excess: bool = False,
     random_state: Any = None,
 ) -> Plan:
     """Plan a private forest without data: what it costs in error, memory and time.
@@ -64,7 +70,8 @@ default="training"
         The design of a posterior forest, as its classifier takes it. All other parameters of the
         design stay at their defaults in that mode.
     allocation : str, default="matrix"
-        "per_tree" and "disjoint" ("training") or "per_query" ("subsample"): the baselines.
+        The baselines: "per_tree", "disjoint", "uniform_levels", "geometric_levels" and
+        "optimal_levels" ("training") or "per_query" ("subsample").
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
     voting : str, optional
@@ -79,6 +86,12 @@ default="training"
     time_limit : float or "auto", default="auto"
         Seconds of the search for each strategy; "auto" as the classifier, 8 in training and 1 for
         queries.
+    parties, dropouts, colluders : int, optional
+        Of a release by several parties who do not trust each other: how many, how many may vanish,
+        how many may collude. The plan is then a `FederatedPlan`, of the noise that they share: it
+        says what they send, and its `designs` are what they run.
+    remove_excess : bool, default=False
+        Whether these parties take noise that nobody needs off again, by a second sum.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the public structure.
 
@@ -90,6 +103,8 @@ default="training"
     ------
     ValueError, TypeError
         If an argument is impossible; the message says what to change.
+    CoarseStrategyError
+        If parties share noise of pure DP, and the strategy has no small integers.
     LearnedStructureError
         If a forest was, or would be, learned from records.
     MemoryCapError
@@ -110,6 +125,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     kind = kind_of(mode, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
     budget = budget_or_default(epsilon, rho)
+    quorum = _quorum(parties, dropouts, colluders, remove_excess)
     measuring = Measuring(budget, neighboring, budget_shares, strategy, time_limit)
     measuring.check()
     trees = kind.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
@@ -121,11 +137,25 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         BlockChoice(n_blocks, blocks),
         measuring,
     )
-    return plan_of(
+    made = plan_of(
         kind, schema, design, measuring, structure_generator(random_state), queries=queries,
         n_classes=_classes(schema, n_classes),
         n_records=None if n_records is None else whole_number("n_records", n_records),
     )  # fmt: skip
+    return made if quorum is None else shared_plan(made, quorum, remove_excess)
+
+
+def _quorum(
+    parties: int | None, dropouts: int, colluders: int, remove_excess: bool
+) -> Quorum | None:
+    if parties is not None:
+        return Quorum(parties, dropouts, colluders)
+    if dropouts or colluders or remove_excess:
+        raise ValueError(
+            f"dropouts={dropouts}, colluders={colluders}, remove_excess={remove_excess} without "
+            f"parties: expected parties=, how many there are, or none of them."
+        )
+    return None
 
 
 def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring) -> Design:

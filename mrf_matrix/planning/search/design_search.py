@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from time import monotonic
-from typing import Any
-
-from joblib import Parallel, delayed
+from typing import TYPE_CHECKING, Any
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
+from mrf_matrix.base.workers import computed
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
@@ -26,6 +25,9 @@ from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.search.tuning import Tuning, ranked
 from strategies.search.select import checked_time_limit
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Progress = Callable[[str, int, int], None]
 Design = dict[str, Any]
@@ -50,6 +52,7 @@ def tune(
     max_release_seconds: float | None = None,
     max_bytes: int | None = None,
     n_jobs: int | None = None,
+    client: "Client | None" = None,
     resume: Any = None,
     progress: Progress | None = None,
     random_state: int = 0,
@@ -92,6 +95,8 @@ def tune(
         Refuse designs with a larger array, when planned or released.
     n_jobs : int, optional
         Processes of joblib. The result does not depend on it.
+    client : distributed.Client, optional
+        A Dask cluster that tries the designs instead: public work. Nor does it depend on that.
     resume : str or Path, optional
         JSON file of finished trials: read if it is there, written after every batch.
     progress : callable, optional
@@ -149,7 +154,8 @@ def tune(
     }
     file = TrialFile(resume, request)
     done = {trial.key: trial for trial in file.load()}
-    clock = Stopwatch(_checked_limit("max_seconds", max_seconds), monotonic)
+    limit = _checked_limit("max_seconds", max_seconds)
+    clock = Stopwatch(limit, monotonic)
     search = DesignTrials(
         domain,
         fixed,
@@ -157,14 +163,13 @@ def tune(
         whole_number("n_forests", n_forests),
         seconds,
         most,
-        clock,
+        clock if client is None else Stopwatch(None, monotonic),  # other machines, other clocks
     )
     total = len(designs)
     if progress:
         progress("designs", _count(designs, done), total)
-    for trials in Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(search.run)(group) for group in _to_do(designs, done, clock)
-    ):
+    groups = _to_do(designs, done, clock)
+    for trials in computed(search.run, groups, n_jobs=n_jobs, client=client):
         done |= {trial.key: trial for trial in trials}
         file.save(list(done.values()))
         if progress:

@@ -1,13 +1,18 @@
 """Column-wise Kronecker products of sparse matrices."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators.base.memory import check_allocation
+
+BAND = 2**15
+"""Entries that are laid out at a time: a few arrays of them stay in the processor's cache."""
 
 
 def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:
@@ -29,21 +34,37 @@ def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:
     MemoryCapError
         If the nonzeros do not fit the memory cap.
     """
-    n_columns = blocks[0].shape[1]
-    total = sum_of_products([np.diff(block.indptr) for block in blocks])
+    counts = [np.diff(block.indptr) for block in blocks]
+    total = sum_of_products(counts)
     check_allocation("nonzeros of a column-wise Kronecker product", (total, 3))
-    column = np.arange(n_columns)
-    row = np.zeros(n_columns, dtype=np.int64)
-    value = np.ones(n_columns, dtype=np.result_type(*(block.dtype for block in blocks)))
-    for block in blocks:
-        counts = np.diff(block.indptr)[column]
-        entry = ranges(block.indptr[:-1][column], counts)
-        row = np.repeat(row, counts) * block.shape[0] + block.indices[entry]
-        value = np.repeat(value, counts) * block.data[entry]
-        column = np.repeat(column, counts)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n_columns))])
+    ends = np.concatenate([[0], np.cumsum(np.prod(counts, axis=0, dtype=np.int64))])
+    row = np.empty(total, dtype=np.int64)
+    value = np.ones(total, dtype=np.result_type(*(block.dtype for block in blocks)))
+    weighted = any((block.data != 1).any() for block in blocks)
+    cuts = np.searchsorted(ends, np.arange(0, total, BAND)).tolist()
+    for first, last in pairwise([*dict.fromkeys(cuts), len(ends) - 1]):
+        band = slice(ends[first], ends[last])
+        row[band], products = _band(blocks, np.arange(first, last), weighted)
+        if weighted:
+            value[band] = products
     n_rows = prod(int(block.shape[0]) for block in blocks)
-    return sparse.csc_array((value, row, ends), shape=(n_rows, n_columns))
+    return sparse.csc_array((value, row, ends), shape=(n_rows, len(ends) - 1))
+
+
+def _band(
+    blocks: Sequence[sparse.csc_array], column: NDArray[np.int64], weighted: bool
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return row numbers and, where some are not one, values of columns one after the other."""
+    row, value = np.zeros(len(column), dtype=np.int64), np.ones(len(column), dtype=np.int64)
+    for block in blocks:
+        starts = block.indptr[column]
+        counts = (block.indptr[column + 1] - starts).astype(np.int64)
+        entry = ranges(starts, counts)
+        row = np.repeat(row * block.shape[0], counts) + block.indices[entry]
+        if weighted:
+            value = np.repeat(value, counts) * block.data[entry]
+        column = np.repeat(column, counts)
+    return row, value
 
 
 def ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -34,6 +34,16 @@ def test_a_rehearsal_reports_and_writes_its_release(tmp_path):
     assert "is there already" in again.output
 
 
+@pytest.mark.parametrize("mode", ["posterior", "naive_bayes"])
+def test_tables_of_blocks_are_released_in_the_same_rounds(tmp_path, mode):
+    told = ["federate", "simulate", "car", "--by", "doors", "--mode", mode]
+    done = CliRunner().invoke(main, [*told, "--output", str(tmp_path / "car.mrf")])
+    assert done.exit_code == 0, done.output
+    assert load_release(tmp_path / "car.mrf").is_private
+    refused = CliRunner().invoke(main, [*told, "--n-trees", "4"])
+    assert "no option of --mode" in refused.output
+
+
 def test_people_read_a_table():
     done = simulated("--by", "buying", "--rho", "1")
     assert done.exit_code == 0, done.output

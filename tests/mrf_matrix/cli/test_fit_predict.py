@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from mrf_matrix import MatrixForestClassifier, PrivacyLedger, load_dataset, load_model
 from mrf_matrix.cli import options
 from mrf_matrix.cli.main import main
-from mrf_matrix.voting.leaf_noise import SHRINKAGES
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 QUICK = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--random-state", "0"]
 DATA = load_dataset("monks_1")
@@ -203,27 +202,6 @@ def test_abstaining_needs_the_release(files):
     assert "not part of a model file" in done.output
 
 
-def test_automatic_depth_is_told_the_public_number_of_records(files):
-    auto = [
-        "--domain",
-        files / "domain.json",
-        "--max-depth",
-        "auto",
-        "--n-trees",
-        4,
-        "--random-state",
-        0,
-    ]
-    told = ["--epsilon", "0.5", "--json", "--overwrite", "--output", files / "model.mrf"]
-    measured = []
-    for more in (["--n-records", 100], ["--strategy", "identity"]):
-        done = run("fit", files / "records.csv", *auto, *told, *more)
-        assert done.exit_code == 0, done.output
-        report = json.loads(done.stdout)["report"]
-        measured.append(report["measurements"][0]["n_answers"])
-    assert measured[0] < 100 < measured[1]
-
-
 @pytest.mark.parametrize("voting", ["product", "shares", "posterior"])
 def test_noise_aware_votings_are_fitted_saved_and_predict(files, voting):
     done = fit(files, "--voting", voting, "--shrinkage", "leaves")
@@ -244,45 +222,16 @@ def test_the_command_line_knows_every_rule():
     assert options.SHRINKAGES == SHRINKAGES
 
 
-def test_depth_voting_and_shrinkage_may_be_chosen_from_the_release(files):
-    run("ledger", files / "ledger.json", "--epsilon", "1")
-    done = run(
-        "fit", files / "records.csv", "--domain", files / "domain.json", "--max-depth", "auto",
-        "--class-share", "0.2", "--n-trees", 8, "--random-state", 0,
-        "--ledger", files / "ledger.json",
-        "--epsilon", "0.6", "--output", files / "model.mrf", "--json",
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)["report"]
-    assert sum(one["n_answers"] for one in report["measurements"]) == 433 * 2
-    model = load_model(files / "model.mrf")
-    voting, shrinkage = model.voting_and_shrinkage()
-    depth = model.ensembles_[0].forest.max_depth
-    assert f"depth {depth}, {voting!r} voting and shrinkage {shrinkage!r}" in report["notes"][-1]
-    assert PrivacyLedger.open(files / "ledger.json").spent == Fraction(3, 5)
-    done = run("predict", files / "model.mrf", files / "records.csv")
-    assert [row[0] for row in rows(done.stdout)[1:]] == [
-        str(label) for label in model.predict(DATA.X).tolist()
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--max-depth", "auto", "--voting", "hard"], "--voting: no option of --max-depth auto"),
-        (["--max-depth", "auto", "--n-ensembles", "2"], "--n-ensembles"),
-        (["--max-depth", "auto", "--strategy", "marginals"], "strategy='marginals'"),
-        (["--class-share", "0.2"], "--class-share: no option of --max-depth 4"),
-        (["--max-depth", "auto", "--class-share", "1"], "range"),
-        (["--max-depth", "deep"], "whole number, or auto"),
-        (
-            ["--method", "posterior", "--max-depth", "auto"],
-            "--max-depth: no option of --method posterior",
-        ),
+        (["--n-records", "100"], "--n-records: no option of --method matrix"),
+        (["--max-depth", "deep"], "not a valid integer"),
+        (["--method", "posterior", "--max-depth", "2"], "--max-depth: no option of --method post"),
         (["--voting", "loudest"], "loudest"),
     ],
 )
-def test_options_that_automatic_depth_has_no_use_for_are_refused(files, arguments, message):
+def test_options_that_a_method_has_no_use_for_are_refused(files, arguments, message):
     done = run("fit", "monks_1", "--output", files / "model.mrf", *arguments)
     assert done.exit_code != 0
     assert message in done.output
@@ -294,7 +243,7 @@ def test_options_that_automatic_depth_has_no_use_for_are_refused(files, argument
     [
         (["--method", "posterior", "--n-trees", "8"], "--n-trees: no option of --method posterior"),
         (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--method", "matrix", "--n-records", "500"], "--n-records: no option of --max-depth 4"),
+        (["--method", "matrix", "--n-records", "500"], "--n-records: no option of --method matrix"),
         (["--method", "posterior", "--n-blocks", "0"], "0"),
         (["--method", "posterior", "--n-records", "-1"], "-1"),
         (["--method", "magic"], "magic"),

@@ -23,11 +23,10 @@ from mrf_matrix import (
 )
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
-from mrf_matrix.mechanisms import count_cells, measure
+from mrf_matrix.mechanisms import measure
 from mrf_matrix.mechanisms.measurement import mechanism
 
 RUNS = 500
-MORE_RUNS = {"training, automatic depth": 2500}  # evidence spread over two kinds of answers
 FAILURE = 1e-3
 EPSILON = 1.0
 DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
@@ -47,14 +46,6 @@ def train(codes, labels, **privacy):
     return [(one.mechanism, t) for one, t in zip(made.parts, tables, strict=True)]
 
 
-def train_auto(codes, labels, **privacy):
-    """Return what ``max_depth="auto"`` measured; all that it chose comes from these answers."""
-    model = MatrixForestClassifier(
-        DOMAIN, max_depth="auto", n_trees=2, random_state=1, **privacy
-    ).fit(codes, labels)
-    return [(model.release_.mechanism, count_cells(codes, labels, DOMAIN.sizes, 2))]
-
-
 def answer(kind, codes, labels, *, asked=CELLS, **privacy):
     model = kind(DOMAIN, **PUBLIC, **privacy).fit(codes, labels)
     parts = model.plan(asked).parts
@@ -63,7 +54,6 @@ def answer(kind, codes, labels, *, asked=CELLS, **privacy):
 
 MODES = {
     "training": train,
-    "training, automatic depth": train_auto,
     "prediction": partial(answer, BatchPredictionClassifier),
     "subsample, weight": partial(answer, SubsampleAggregateClassifier),
     "subsample, hard": partial(answer, partial(SubsampleAggregateClassifier, voting="hard")),
@@ -109,7 +99,7 @@ def audited(mode, relation):
         return (np.abs(noisy - exact[1]).sum() - np.abs(noisy - exact[0]).sum()) / scale
 
     most = np.abs(exact[1] - exact[0]).sum() / scale
-    runs = MORE_RUNS.get(mode, RUNS)
+    runs = RUNS
     seen = [sum(evidence(noisy_answers(one)) >= most / 2 for _ in range(runs)) for one in pairs]
     return math.log(lower(seen[0], runs) / upper(seen[1], runs)), most
 

@@ -36,7 +36,6 @@ SMALL = {"n_trees": 2, "max_depth": 1}
 
 CLASSIFIERS = {
     "training": (MatrixForestClassifier, SMALL | {"strategy": "identity"}),
-    "automatic depth": (MatrixForestClassifier, {"n_trees": 2, "max_depth": "auto"}),
     "batch prediction": (BatchPredictionClassifier, SMALL | {"strategy": "identity"}),
     "subsample": (SubsampleAggregateClassifier, SMALL | {"strategy": "identity"}),
     "posterior": (PosteriorForestClassifier, {}),

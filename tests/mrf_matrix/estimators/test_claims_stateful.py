@@ -44,7 +44,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
-from mrf_matrix.estimators.training import matrix_forest
+from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.planning.kinds import subsample
 
@@ -164,7 +164,7 @@ class Watch:
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
-        for module in (private_prediction, matrix_forest):
+        for module in (private_prediction, base):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
             choosing = self._choosing(module.private_labels, name)
@@ -221,7 +221,7 @@ VALUES = {
     "label_rule": ["count", "smooth"],
     "parts": ["coins", "all"],
     "structure_share": [0.5, 0.25],
-    "max_depth": [1, "auto"],
+    "max_depth": [1, 2],
 }
 OFTEN = [*KINDS, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
 """Those that spend after fit, more often."""

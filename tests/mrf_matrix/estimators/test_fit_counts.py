@@ -38,7 +38,6 @@ MEASURING = {
     "matrix": MatrixForestClassifier(DOMAIN, **SMALL, **STUDY),
     "ensembles": MatrixForestClassifier(DOMAIN, n_ensembles=2, max_features=3, **SMALL, **STUDY),
     "per tree": MatrixForestClassifier(DOMAIN, allocation="per_tree", **SMALL, **STUDY),
-    "auto": MatrixForestClassifier(DOMAIN, max_depth="auto", n_trees=4, random_state=0, **STUDY),
     "posterior": PosteriorForestClassifier(DOMAIN, random_state=0, **STUDY),
     "bayes": PrivateNaiveBayesClassifier(DOMAIN, **STUDY),
     "batch": BatchPredictionClassifier(DOMAIN, n_ensembles=2, max_features=4, **SMALL, **STUDY),
@@ -88,6 +87,20 @@ def test_leaf_counts_serve_a_domain_without_cells():
     np.testing.assert_array_equal(found.release_.answers, expected.release_.answers)
     with pytest.raises(ValueError, match="measures something else"):
         PosteriorForestClassifier(domain, blocks=blocks[:2]).fit_counts(leaves)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": 0.5}], ids=["pure", "zcdp"])
+def test_automatic_depth_counts_tables_alone_where_cells_are_too_many(budget, share, monkeypatch):
+    domain = Domain.from_sizes([4] * 40, n_classes=2)
+    codes = np.random.default_rng(0).integers(0, 4, (300, 40))
+    labels = (codes[:, 0] > 1).astype(int)
+    told = {"n_trees": 4, "random_state": 0, "class_share": share, **budget, **STUDY}
+    model = MatrixForestClassifier(domain, max_depth="auto", **told)
+    expected = clone(model).fit(codes, labels).predict_proba(codes)
+    monkeypatch.setattr(given_data, "count_tables", None)
+    found = clone(model).fit_stream([(codes[:90], labels[:90]), (codes[90:], labels[90:])])
+    np.testing.assert_array_equal(found.predict_proba(codes), expected)
 
 
 REFUSING = {

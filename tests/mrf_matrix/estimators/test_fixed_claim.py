@@ -68,9 +68,6 @@ CELLS = TREES | {"strategy": "identity"}
 GROWN = {"n_trees": 2, "random_state": 0}
 MADE = {
     "training": lambda: MatrixForestClassifier(DOMAIN, voting="weight", **CELLS),
-    "automatic depth": lambda: MatrixForestClassifier(
-        DOMAIN, n_trees=2, max_depth="auto", random_state=0
-    ),
     "batch prediction": lambda: BatchPredictionClassifier(DOMAIN, n_batches=3, **CELLS),
     "subsample": lambda: SubsampleAggregateClassifier(DOMAIN, n_batches=3, **CELLS),
     "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
@@ -88,7 +85,7 @@ MADE = {
     "Bernoulli": lambda: BernoulliForestClassifier(DOMAIN, **GROWN),
     "federated": lambda: FederatedForestClassifier(DOMAIN, n_clients=2, **GROWN),
 }
-NO_CLAIM = {"ComparisonForestClassifier"}
+NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
 
 WITH_PLAN = (ResidualForestClassifier, PrivateForestClassifier)
@@ -193,7 +190,6 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
                 ask()
         model.set_params(**{parameter: old})
     unknown = {
-        "automatic depth": INTERVALS[:1],
         "released": INTERVALS,
         "released residual": ("plan",),
         "released private": ("forest",),
@@ -202,7 +198,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
         before[entry]()
 
 
-MEASURING = ("training", "automatic depth", "batch prediction", "posterior", "naive Bayes")
+MEASURING = ("training", "batch prediction", "posterior", "naive Bayes")
 FROM_COUNTS = {
     "fit_counts": lambda model: model.fit_counts(model.partial_counts(X, Y)),
     "fit_stream": lambda model: model.fit_stream([(X[:2], Y[:2]), (X[2:], Y[2:])]),
@@ -352,10 +348,9 @@ def read_off(kind, **changes):
     ("kind", "changes"),
     [
         (MatrixForestClassifier, CELLS),
-        (MatrixForestClassifier, {"n_trees": 2, "max_depth": "auto"}),
         (PosteriorForestClassifier, {}),
     ],
-    ids=["training", "automatic depth", "posterior"],
+    ids=["training", "posterior"],
 )
 def test_a_domain_read_off_the_records_never_becomes_private(kind, changes, tmp_path):
     model = read_off(kind, **changes)

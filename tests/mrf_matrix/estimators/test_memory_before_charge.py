@@ -21,7 +21,6 @@ SIZES = (6, 5, 4)
 FEW = {"n_trees": 4, "max_depth": 2}
 SPENDERS = {
     "matrix": (MatrixForestClassifier, FEW | {"strategy": "identity"}),
-    "auto": (MatrixForestClassifier, {"max_depth": "auto", "n_trees": 4}),
     "disjoint": (MatrixForestClassifier, FEW | {"allocation": "disjoint"}),
     "per tree": (MatrixForestClassifier, FEW | {"allocation": "per_tree"}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),

@@ -19,7 +19,7 @@ from mrf_matrix import (
     partial_counts,
     save_model,
 )
-from mrf_matrix.files.models.errors import ModelFileError
+from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import private_plan
 

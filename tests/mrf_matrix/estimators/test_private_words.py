@@ -42,7 +42,7 @@ class Shy:
 
 
 def objects(value):
-    column = np.array(X["sex"], dtype=object)
+    column = X["sex"].to_numpy(dtype=object, copy=True)
     column[BAD] = value
     return column
 
@@ -236,7 +236,6 @@ def test_one_budget_is_enough(name):
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("MatrixForestClassifier", {"class_share": "x"}),
         ("MatrixForestClassifier", {"n_records": -1}),
         ("MatrixForestClassifier", {"time_limit": None}),
         ("MatrixForestClassifier", {"forest": [None]}),

@@ -10,8 +10,8 @@ from mrf_matrix.study import strategy_table
 from mrf_matrix.study.strategy_table import strategy_rows
 from strategies import MemoryCapError, RowSpaceError, select
 
-WORKLOAD = path_matrix(RandomTrees(4, 2).grow(Domain.from_sizes([3, 3, 2]), 0))
-SELECTED = select(WORKLOAD, method="identity")
+FOREST = RandomTrees(4, 2).grow(Domain.from_sizes([3, 3, 2]), 0)
+SELECTED = select(path_matrix(FOREST), method="identity")
 
 
 def refusing(error):
@@ -26,17 +26,17 @@ def refusing(error):
 @pytest.mark.parametrize("kind", [MemoryCapError, RowSpaceError])
 def test_a_refusal_is_a_row_that_says_why(kind, monkeypatch):
     monkeypatch.setattr(strategy_table, "select", refusing(kind("too many\n  cells")))
-    rows = strategy_rows(WORKLOAD, SELECTED, [1.0, 2.0], "add_remove")
+    rows = strategy_rows(FOREST, SELECTED, [1.0, 2.0], "add_remove")
     (refused,) = [row for row in rows if row.note is not None]
     assert refused.note == "too many cells"
     assert refused.name.startswith("identity")
     assert np.isnan(refused.loss)
     assert json.loads(json.dumps(refused.to_dict()))["loss"] is None
-    assert len(rows) == 4
+    assert len(rows) == 7
 
 
 @pytest.mark.parametrize("bug", [ValueError("x"), TypeError("x"), KeyError("x")])
 def test_a_bug_surfaces(bug, monkeypatch):
     monkeypatch.setattr(strategy_table, "select", refusing(bug))
     with pytest.raises(type(bug)):
-        strategy_rows(WORKLOAD, SELECTED, [1.0], "add_remove")
+        strategy_rows(FOREST, SELECTED, [1.0], "add_remove")

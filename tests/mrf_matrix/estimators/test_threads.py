@@ -181,15 +181,16 @@ def test_two_fits_at_once_leave_one_of_them_whole(monkeypatch):
         DOMAIN, epsilon=1, n_trees=2, max_depth=1, strategy="identity", random_state=0
     )
     inside, go_on = Event(), Event()
-    release = MatrixForestClassifier._release
+    measured = MatrixForestClassifier._measured
 
     def waiting(self, *args):
-        release(self, *args)
+        found = measured(self, *args)
         if self.epsilon == 1:
             inside.set()
             assert go_on.wait(10)
+        return found
 
-    monkeypatch.setattr(MatrixForestClassifier, "_release", waiting)
+    monkeypatch.setattr(MatrixForestClassifier, "_measured", waiting)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(model.fit, X, Y)
         assert inside.wait(10)
@@ -208,13 +209,13 @@ def test_a_fit_reads_its_parameters_once(monkeypatch):
         DOMAIN, n_trees=2, max_depth=1, strategy="identity", random_state=0,
         ledger=PrivacyLedger(epsilon=1),
     )  # fmt: skip
-    release = MatrixForestClassifier._release
+    measured = MatrixForestClassifier._measured
 
     def changing(self, *args):
         model.set_params(noise="research", noise_state=0)
-        release(self, *args)
+        return measured(self, *args)
 
-    monkeypatch.setattr(MatrixForestClassifier, "_release", changing)
+    monkeypatch.setattr(MatrixForestClassifier, "_measured", changing)
     model.fit(X, Y)
     assert model.release_.noise == "exact"
     with pytest.raises(ValueError, match="noise was changed from 'exact' to 'research'"):

@@ -74,8 +74,15 @@ def federation(monkeypatch):
     keys = [Ed25519PrivateKey.generate() for _ in range(PARTIES + 1)]
     publics = [key.public_key().public_bytes_raw() for key in keys]
 
-    def made(budget=ENDLESS, gone=(), **ledger):
-        design = federate(Identity(4), budget, parties=PARTIES, dropouts=2, n_classes=1)
+    def made(budget=ENDLESS, gone=(), remove_excess=False, **ledger):
+        design = federate(
+            Identity(4),
+            budget,
+            parties=PARTIES,
+            dropouts=2,
+            n_classes=1,
+            remove_excess=remove_excess,
+        )
         session = session_of(design, "a test", publics[:-1], publics[-1])
         parts = [count_cells(np.full((i, 1), i % 4), np.zeros(i, int), (4,), 1) for i in range(5)]
         ledgers = [PrivacyLedger(epsilon=2) if ledger else None for _ in range(PARTIES)]
@@ -113,6 +120,24 @@ def test_noise_ledgers_and_law_over_flower(federation):
     assert server.remaining == 0
 
 
+@pytest.mark.parametrize(
+    ("gone", "contributors", "revealing"),
+    [
+        ((), 5, 5),
+        ([(1, 3)], 4, 4),
+        ([(1, 4)], 5, 4),
+        ([(2, 7)], 5, 4),
+        ([(0, 3), (1, 3)], 3, 0),
+        ([(0, 5), (1, 5), (2, 5)], 5, 0),
+    ],
+)
+def test_excess_noise_is_taken_off_over_flower(federation, gone, contributors, revealing):
+    """Node 1 is party 0; rounds 1 to 4 are the first sum, 5 to 8 the second."""
+    run, kept, _, design = federation(PureDP(1), gone, remove_excess=True, ledger=None)
+    run()
+    assert kept[0].law == design.law(contributors, revealing)
+
+
 def test_a_session_runs_once_and_too_few_open_nothing(federation):
     run, kept, _, _ = federation()
     run()
@@ -132,10 +157,6 @@ def test_telemetry_is_off():
 def test_sessions_of_another_design_are_refused():
     design = federate(Identity(4), PureDP(1), parties=2, dropouts=1, n_classes=1)
     other = federate(Identity(5), PureDP(1), parties=2, n_classes=1)
-    second = federate(
-        Identity(4), PureDP(1), parties=2, dropouts=1, n_classes=1, remove_excess=True
-    )
-    for one, agreed in ((design, other), (second, second)):
-        session = session_of(agreed, "a test", [bytes(32)] * 2, bytes(32))
-        with pytest.raises(ProtocolError, match="design"):
-            client_app(one, session, lambda context: None)
+    session = session_of(other, "a test", [bytes(32)] * 2, bytes(32))
+    with pytest.raises(ProtocolError, match="design"):
+        client_app(design, session, lambda context: None)

@@ -14,9 +14,9 @@ from mrf_matrix.federated import (
     contribution,
     federate,
     message_bytes,
+    run_federation,
 )
-from mrf_matrix.federated.contribution import capacity, tail
-from mrf_matrix.federated.runner import run_federation
+from mrf_matrix.federated.noisy_answers import capacity, tail
 from mrf_matrix.mechanisms import (
     ZCDP,
     BudgetError,

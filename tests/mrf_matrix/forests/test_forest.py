@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, RandomTrees, branch_pool, threshold_pattern
-from mrf_matrix.forests.routing import BLOCK, ROWS
+from mrf_matrix.forests.codes import BLOCK, ROWS
 
 QUICK = settings(deadline=None, max_examples=60)
 

@@ -1,6 +1,5 @@
 """A pickled ledger in a file: it opens its own file, never another, and shows elsewhere."""
 
-import json
 import os
 import pickle
 import shutil
@@ -117,23 +116,6 @@ def test_a_model_whose_ledger_is_elsewhere_loads_and_predicts(ledger, path):
     with pytest.raises(BudgetError, match="takes no charges"):
         loaded.fit(monks.X, monks.y)
     assert PrivacyLedger.open(path).spent == 0
-
-
-def first_version(path):
-    record = json.loads(path.read_text())
-    del record["identity"]
-    path.write_text(json.dumps(record | {"schema_version": 1}))
-
-
-def test_a_file_of_the_first_version_gets_an_identity_with_its_next_charge(ledger, path):
-    first_version(path)
-    old, other = PrivacyLedger.open(path), PrivacyLedger.open(path)
-    assert not pickle.loads(pickle.dumps(old)).is_open  # nothing tells it from another
-    pay(old, "1/4")
-    pay(other, "1/4")
-    assert old.identity == other.identity == json.loads(path.read_text())["identity"]
-    assert pickle.loads(pickle.dumps(old)).spent == Fraction(3, 4)
-    assert PrivacyLedger.from_dict(old.to_dict()).to_dict() == old.to_dict()
 
 
 # -- what looking needs, and what errors name ------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 
 import strategies
 from mrf_matrix import compare, load_dataset
-from mrf_matrix.plotting import StrategyErrorDisplay
+from mrf_matrix.plotting import RowErrorDisplay, StrategyErrorDisplay
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -69,8 +69,27 @@ def test_strategies_without_a_study(norm):
     assert ("rho" in ax.get_xlabel()) == (norm == "l2")
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_errors_of_rows_are_drawn_worst_first(norm):
+    workload = np.tri(6)
+    drawn = {
+        "total": strategies.evaluate(workload, np.eye(6), norm),
+        "max": strategies.evaluate(workload, np.eye(6) + np.ones((6, 6)), norm, "max"),
+    }
+    ax = RowErrorDisplay.from_strategies(drawn, workload, title="prefixes").ax_
+    lines = {line.get_label(): line.get_ydata() for line in ax.lines}
+    for name, one in drawn.items():
+        np.testing.assert_allclose(lines[name], np.sort(one.row_errors(workload))[::-1])
+    marks = [line.get_ydata()[0] for line in ax.lines if len(line.get_ydata()) == 1]
+    assert marks == [one.row_errors(workload).mean() for one in drawn.values()]
+    assert lines["no largest error is below"][0] == drawn["max"].lower_bound
+    assert ("rho" in ax.get_ylabel()) == (norm == "l2")
+
+
 def test_strategies_of_both_norms_have_no_common_scale():
     both = {norm: strategies.evaluate(np.eye(2), np.eye(2), norm) for norm in ("l1", "l2")}
     for given in (both, {}):
         with pytest.raises(ValueError, match="all of one norm"):
             StrategyErrorDisplay.from_strategies(given)
+        with pytest.raises(ValueError, match="all of one norm"):
+            RowErrorDisplay.from_strategies(given, np.eye(2))

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from dask import delayed
 from distributed import Client, LocalCluster
-from joblib import parallel_config
 
 from mrf_matrix import load_dataset, tune
 from mrf_matrix.domain import DomainError
 from mrf_matrix.mechanisms import count_cells
 from mrf_matrix.mechanisms.counts import tally
 from mrf_matrix.streams import cluster, count_dask
+from mrf_matrix.study import compare
 
 CAR = load_dataset("car")
 TARGET = CAR.domain.required_target().name
@@ -29,6 +29,15 @@ SEARCH = {
     "epsilon": 1,
     "n_records": 1728,
     "space": {"max_depth": [1, 2], "n_trees": [4], "strategy": ["identity"]},
+}
+STUDY = {
+    "methods": ["matrix", "naive_bayes"],
+    "n_trees": 4,
+    "max_depth": 2,
+    "epsilons": [1.0],
+    "n_splits": 2,
+    "n_draws": 1,
+    "strategy": "identity",
 }
 
 
@@ -124,6 +133,15 @@ def test_two_processes_one_of_which_dies(tmp_path, monkeypatch):
         assert_whole(count_dask(dd.from_pandas(FRAME, npartitions=5), CAR.domain))
         with pytest.raises(DomainError, match="Partition 0"):
             count_dask([delayed(FRAME.assign(safety="unheard"))], CAR.domain, client)
-        with parallel_config(backend="dask", client=client):
-            found = tune(CAR.domain, **SEARCH)
-    assert found.best.design == tune(CAR.domain, **SEARCH).best.design
+        tuned, studied = (
+            tune(CAR.domain, **SEARCH, client=client),
+            compare(CAR, **STUDY, client=client),
+        )
+        with pytest.raises(ValueError, match="both given"):
+            tune(CAR.domain, **SEARCH, client=client, n_jobs=2)
+        with pytest.raises(ValueError, match="expected 'research'"):
+            compare(CAR, **STUDY, client=client, noise="exact")
+    alone = tune(CAR.domain, **SEARCH)
+    assert [one.design for one in tuned.trials] == [one.design for one in alone.trials]
+    assert [one.value for one in tuned.trials] == [one.value for one in alone.trials]
+    assert studied.scores == compare(CAR, **STUDY).scores

@@ -84,6 +84,13 @@ def test_the_bound_of_row_maxima(norm: str) -> None:
     assert row_maximum_bound(Problem.of(signed, norm)) == pytest.approx(13, rel=1e-9)
 
 
+def test_rows_of_zeros_and_ones_are_bounded_by_their_structure() -> None:
+    masks = [np.array([[1, 0], [1, 1], [0, 0]]), np.array([[1, 1, 0], [0, 1, 0], [1, 1, 1]])]
+    workload = RowKronecker.from_masks(masks)
+    expected = np.sum(workload.to_dense().max(axis=1) ** 2)
+    assert row_maximum_bound(Problem.of(workload)) == pytest.approx(expected, rel=1e-9)
+
+
 def test_rows_whose_paths_do_not_meet_prove_nothing() -> None:
     paths = RowKronecker.from_masks([np.eye(3)])
     workload = Product(Sparse(sparse.csr_array(np.array([[1.0, 1.0, 0.0]]))), paths)

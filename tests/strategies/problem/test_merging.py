@@ -1,5 +1,7 @@
 """Merging equal columns loses nothing, and its hashes decide nothing by themselves."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -125,3 +127,13 @@ def test_bands_of_a_tall_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_array_equal(whole[0], whole[2])
     matrix[2999, 2] = np.nextafter(matrix[2999, 2], 1)
     assert_array_equal(merge_columns(matrix).groups, [0, 1, 2])
+
+
+@pytest.mark.parametrize("value", [1.0, -0.5])
+def test_entries_of_one_value_are_hashed_by_row(value: float) -> None:
+    """As the general hash does, entry by entry."""
+    mask = np.random.default_rng(0).random((6, 40)) < 0.3
+    form = sparse.csc_array(value * mask)
+    entries = module.hash_entries(form.indices, form.data)
+    sums = [entries[a:b].sum(axis=0, dtype=np.uint64) for a, b in pairwise(form.indptr)]
+    assert_array_equal(module.sparse_keys(form), sums)

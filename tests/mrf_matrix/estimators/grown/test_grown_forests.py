@@ -18,6 +18,7 @@ from mrf_matrix.estimators import (
     DenilForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
+    ObliqueForestClassifier,
     SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.grown.value_coding import code_values, ready_to_encode
@@ -33,6 +34,8 @@ PUBLIC = [
     BernoulliForestClassifier(n_trees=30, random_state=0),
     ComparisonForestClassifier(n_trees=30, random_state=0),
     ComparisonForestClassifier(n_trees=30, supervised=True, random_state=0),
+    ObliqueForestClassifier(n_trees=30, random_state=0),
+    ObliqueForestClassifier(n_trees=30, split="mpsvm_p", random_state=0),
 ]
 SIZES = (3, 4, 2)
 

@@ -12,7 +12,7 @@ from mrf_matrix.error.vote_noise import HARD_SQUARED
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PrivacyLedger, count_cells
 from mrf_matrix.planning import plan
 from mrf_matrix.planning.kinds.coins import one_leaf_each
-from mrf_matrix.voting.hard_votes import leaf_labels
+from mrf_matrix.voting.voting import leaf_labels
 
 INFINITE = float("inf")
 DRAWS = 4000

@@ -11,7 +11,6 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
-from mrf_matrix.choosing import choose_forest
 from mrf_matrix.estimators import from_release
 from mrf_matrix.forests import LearnedStructureError
 from strategies.operators import Identity, RowSpaceError
@@ -70,12 +69,6 @@ def test_it_is_saved_like_any_other(model, tmp_path):
     loaded = load_model(tmp_path / "m")
     np.testing.assert_array_equal(loaded.predict_proba(CAR.X), asked.predict_proba(CAR.X))
     assert loaded.privacy_report_ == asked.privacy_report_
-
-
-def test_a_choice_brings_its_rule(model):
-    choice = choose_forest(model.release_, CAR.domain, depths=[1, 2], n_trees=4, n_draws=2)
-    asked = from_release(model.release_, CAR.domain, forest=choice)
-    assert asked.voting_and_shrinkage() == (choice.voting, choice.shrinkage)
 
 
 def test_what_the_release_cannot_answer_is_refused(model):

@@ -89,29 +89,6 @@ def test_the_file_holds_no_release_no_seed_and_no_record(tmp_path):
     assert "987654321" not in json.dumps(described)
 
 
-def test_a_file_of_the_first_schema_is_read_and_knows_no_noise(tmp_path):
-    model = fitted()
-    save_model(model, tmp_path / "second")
-    with zipfile.ZipFile(tmp_path / "second") as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    described = json.loads(members.pop("model.json"))
-    del described["shrinkage"], members["ensemble_0/node_variances.npy"]
-    described["schema_version"] = 1
-    del described["ensembles"][0]["vote_share"]
-    del described["ensembles"][0]["shapes"]["node_variances"]
-    with zipfile.ZipFile(tmp_path / "first", "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("model.json", json.dumps(described))
-        for name, content in members.items():
-            file.writestr(name, content)
-    loaded, X = load_model(tmp_path / "first"), DATA["monks_1"].X
-    assert np.array_equal(loaded.predict(X), model.predict(X))
-    loaded.set_params(voting="product").predict(X)
-    with pytest.raises(ValueError, match="noise of the leaf values is not known"):
-        loaded.set_params(voting="shares").predict(X)
-    save_model(loaded.set_params(voting="hard"), tmp_path / "again")
-    assert np.array_equal(load_model(tmp_path / "again").predict(X), model.predict(X))
-
-
 def test_numpy_opens_the_arrays(tmp_path):
     model = fitted()
     save_model(model, tmp_path / "m.npz")

@@ -1,0 +1,147 @@
+"""Fields of JSON that anyone may have written: of the expected keys, type and size, or refused."""
+
+import json
+import re
+from collections.abc import Collection
+from fractions import Fraction
+from math import inf, isfinite
+from typing import NoReturn
+
+from mrf_matrix.base.plain_text import is_plain_line
+from mrf_matrix.base.shown import shown
+
+JsonObject = dict[str, object]
+"""An object of JSON; its values are nothing in particular until a field is checked."""
+
+LONGEST = 5000
+MOST = 10_000
+FRACTION = re.compile(r"[0-9]{1,1300}(/[0-9]{1,1300})?")
+
+
+class FieldError(ValueError):
+    """A field is missing, of another type, or larger than it may be."""
+
+
+def parsed(content: bytes) -> object:
+    """Return the value of JSON in UTF-8; refuse repeated keys, NaN and infinities.
+
+    Raises ValueError, RecursionError if it is no such JSON.
+    """
+    text = content.decode("utf-8-sig")
+    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+
+
+def object_of(
+    data: object, where: str, keys: Collection[str], optional: Collection[str] = ()
+) -> JsonObject:
+    """Return an object that has all of some keys, and none but these and the optional ones."""
+    if not isinstance(data, dict):
+        raise FieldError(f"{where} is {type(data).__name__}; expected an object.")
+    unknown = [key for key in data if key not in keys and key not in optional]
+    if unknown:
+        names = ", ".join(map(shown, unknown[:5]))
+        raise FieldError(f"{where}: unknown keys {names}; expected {sorted({*keys, *optional})}.")
+    absent = sorted(set(keys) - set(data))
+    if absent:
+        raise FieldError(f"{where}: the key {absent[0]!r} is missing.")
+    return data
+
+
+def check_version(data: JsonObject, name: str, version: int) -> None:
+    """Refuse a file of another format, or of another version of it."""
+    if data.get("format") != name:
+        raise FieldError(f"format={shown(data.get('format'))}: expected {name!r}.")
+    found = data.get("schema_version")
+    if type(found) is not int or found != version:
+        raise FieldError(
+            f"schema_version={shown(found)}: this mrf_matrix reads {version}; a later one may read "
+            f"it. Upgrade mrf_matrix."
+        )
+
+
+def list_of(data: object, where: str, most: int = MOST, least: int = 0) -> list[object]:
+    """Return a list of bounded length."""
+    if not isinstance(data, list | tuple):
+        raise FieldError(f"{where} is {type(data).__name__}; expected a list.")
+    if not least <= len(data) <= most:
+        raise FieldError(
+            f"{where} has {len(data)} entries; expected at least {least} and at most {most}."
+        )
+    return list(data)
+
+
+def whole_numbers(
+    data: object, where: str, least: int = 0, most: int = 2**31 - 1, length: int | None = None
+) -> tuple[int, ...]:
+    """Return a list of so many integers of a range."""
+    listed = list_of(data, where, most=100_000)
+    if length not in (None, len(listed)):
+        raise FieldError(f"{where} has {len(listed)} entries; expected {length}.")
+    return tuple(integer_of(item, where, least, most) for item in listed)
+
+
+def integer_of(data: object, where: str, least: int = 0, most: int = 2**31 - 1) -> int:
+    """Return an integer of a range."""
+    if type(data) is not int or not least <= data <= most:
+        raise FieldError(f"{where}={shown(data)}: expected a whole number, {least} to {most}.")
+    return data
+
+
+def number_of(data: object, where: str, least: float = 0.0, most: float = inf) -> float:
+    """Return a finite number of a range."""
+    if not (type(data) is int or type(data) is float) or not isfinite(data):
+        raise FieldError(f"{where}={shown(data)}: expected a finite number.")
+    if not least <= data <= most:
+        raise FieldError(f"{where}={shown(data)}: expected a number from {least} to {most}.")
+    return float(data)
+
+
+def flag_of(data: object, where: str) -> bool:
+    """Return true or false."""
+    if type(data) is not bool:
+        raise FieldError(f"{where}={shown(data)}: expected true or false.")
+    return data
+
+
+def line_of_text(data: object, where: str, longest: int = LONGEST) -> str:
+    """Return a line of text; control characters could act on the reader's terminal."""
+    if not isinstance(data, str) or len(data) > longest or not is_plain_line(data):
+        raise FieldError(f"{where}: expected a line of at most {longest} characters.")
+    return data
+
+
+def fraction_of(data: object, where: str) -> Fraction:
+    """Return an exact number from its text: ``1/3`` or ``5``, of bounded length."""
+    if not isinstance(data, str) or FRACTION.fullmatch(data) is None:
+        raise FieldError(f"{where}={shown(data)}: expected a fraction as text: '1/2'.")
+    try:
+        return Fraction(data)
+    except ZeroDivisionError:
+        raise FieldError(f"{where}={shown(data)} divides by zero.") from None
+
+
+def whole_of(data: object, where: str) -> int:
+    """Return a whole number that is not negative from its text."""
+    number = fraction_of(data, where)
+    if number.denominator != 1:
+        raise FieldError(f"{where}={shown(data)}: expected a whole number as text.")
+    return number.numerator
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error as one short line of printable text."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, KeyError):
+        text = f"the key {text} is missing."
+    return "".join(c if c.isprintable() else " " for c in text)[:1000]
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> JsonObject:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise ValueError(f"repeated keys among {[shown(key) for key, _ in pairs][:20]}")
+    return data
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a JSON number")

@@ -1,0 +1,124 @@
+"""A party on its own machine: its records, what it keeps between messages, and its answers."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.noisy_answers import contribution
+from mrf_matrix.federated.opening import excess_session, revealed_sum
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import (
+    Message,
+    ReplayedMessageError,
+    unpack,
+    unpack_numbers,
+)
+from mrf_matrix.federated.sums.party import PartyState, check_request, party_step, supplied
+from mrf_matrix.federated.sums.party_record import packed_state, unpacked_state
+from mrf_matrix.federated.sums.session import Session
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, PrivacyLedger
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalParty:
+    """What one party has on its own machine, and never sends.
+
+    Attributes
+    ----------
+    number : int
+        Its place among the identities of the session.
+    identity : Ed25519PrivateKey
+    counts : CellCounts or LeafCounts
+        Of its records.
+    ledger : PrivacyLedger or None
+        Best one of a file, `PrivacyLedger.open`: it is charged before the masked vector leaves.
+    """
+
+    number: int
+    identity: "Ed25519PrivateKey"
+    counts: CellCounts | LeafCounts
+    ledger: PrivacyLedger | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Kept:
+    """What a party keeps between two messages, as bytes: **private**, on its own machine only.
+
+    Attributes
+    ----------
+    state, excess : bytes
+        Of the sum of answers, and of that of noise that is taken off. See `packed_state`.
+    layers : bytes
+        Noise that may be taken off; gone once it was given.
+    survivors : bytes
+        Who is in the sum of answers, as the party was told before it helped to open it: only
+        they may take noise off, and as much as goes with their number.
+    """
+
+    state: bytes = b""
+    excess: bytes = b""
+    layers: bytes = b""
+    survivors: bytes = b""
+
+
+def party_answer(
+    design: FederatedDesign,
+    session: Session,
+    local: LocalParty,
+    kept: Kept,
+    request: Message,
+    generator: np.random.Generator | None = None,
+) -> tuple[Kept, Message]:
+    """Answer the server's next message, of the sum of answers or of that of excess noise.
+
+    With a generator the noise is research noise, for studies.
+
+    Raises
+    ------
+    ProtocolError
+        By what is wrong with the message, see `party_step`. Nothing is sent.
+    BudgetError, CapacityError
+        As `contribution`: nothing is sent.
+    """
+    if request.session == session.digest:
+        state = _state(session, local, kept.state)
+        check_request(state, request)
+        if request.round == "masked":
+            made = contribution(
+                design,
+                local.counts,
+                ledger=local.ledger,
+                what=session.label,
+                noise="exact" if generator is None else "research",
+                generator=generator,
+            )
+            state = supplied(state, made.values)
+            kept = replace(kept, layers=made.layers.tobytes())
+        state, reply = party_step(state, request)
+        if request.round == "unmask":
+            kept = replace(kept, survivors=unpack(request.payload, 1)[0])
+        return replace(kept, state=packed_state(state)), reply
+    if not kept.survivors:
+        raise ReplayedMessageError(
+            "a message of another session: expected one of the session that all agreed on."
+        )
+    survivors = unpack_numbers(kept.survivors)
+    state = _state(excess_session(session, survivors), local, kept.excess)
+    check_request(state, request)
+    if request.round == "masked":
+        layers: Longs = np.frombuffer(kept.layers, np.int64).reshape(-1, design.length)
+        state = supplied(state, revealed_sum(design, layers, len(survivors)))
+        kept = replace(kept, layers=b"")
+    state, reply = party_step(state, request)
+    return replace(kept, excess=packed_state(state)), reply
+
+
+def _state(session: Session, local: LocalParty, packed: bytes) -> PartyState:
+    if not packed:
+        return PartyState(session, local.number, local.identity)
+    return unpacked_state(packed, session, local.number, local.identity)

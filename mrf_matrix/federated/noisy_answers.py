@@ -1,0 +1,154 @@
+"""What one party adds to the sum: its exact answers, and its share of the noise."""
+
+from dataclasses import dataclass
+from math import exp, log, sqrt
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.shares.design import FederatedDesign
+from mrf_matrix.federated.sums.messages import ProtocolError
+from mrf_matrix.mechanisms import (
+    CellCounts,
+    LeafCounts,
+    NoiseLaw,
+    PrivacyLedger,
+    SharedDiscreteGaussian,
+    SharedDiscreteLaplace,
+)
+from mrf_matrix.mechanisms.measurement.release import Noise
+
+MODULUS_BITS = 64
+TAIL_BITS = 40
+"""The sum leaves 64 bits with a probability below 2**-40, over all its integers."""
+
+
+class CapacityError(ProtocolError, OverflowError):
+    """A party's integers are too large for a sum mod 2**64. Nothing was sent or charged."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contribution:
+    """One party's noisy integers: **private** until they are masked and summed.
+
+    Attributes
+    ----------
+    values : ndarray of int64, shape (length,)
+        Answers plus all layers of noise.
+    layers : ndarray of int64, shape (n_layers - 1, length)
+        The layers that may be taken off again.
+    """
+
+    values: Longs
+    layers: Longs
+
+    def __repr__(self) -> str:
+        return "Contribution(private)"
+
+
+def contribution(
+    design: FederatedDesign,
+    counts: CellCounts | LeafCounts,
+    *,
+    ledger: PrivacyLedger | None = None,
+    what: str = "a federated release",
+    noise: str = "exact",
+    generator: np.random.Generator | None = None,
+) -> Contribution:
+    """Return one party's answers with its noise, charged to its ledger.
+
+    Everything is checked before the charge, and charged before noise is drawn. A charge is never
+    taken back: a sum that is not opened has used the noise up all the same.
+
+    Parameters
+    ----------
+    design : FederatedDesign
+    counts : CellCounts or LeafCounts
+        Of this party's records; none is as good as any.
+    ledger : PrivacyLedger, optional
+        Of this party.
+    what : str
+        What the charge says.
+    noise : {"exact", "research"}, default="exact"
+    generator : numpy Generator, optional
+        Draws research noise; refused with exact noise.
+
+    Raises
+    ------
+    CapacityError
+        If the sum might leave 64 bits.
+    ValueError
+        If the counts have other classes than the design, or a generator comes with exact noise.
+    BudgetError
+        If the ledger does not cover it.
+    """
+    if noise not in ("exact", "research") or (generator is None) != (noise == "exact"):
+        raise ValueError(
+            f"noise={noise!r} with generator={generator!r}: expected 'exact' without a generator, "
+            f"or 'research' with one."
+        )
+    if counts.n_classes != design.n_classes:
+        raise ValueError(
+            f"counts have {counts.n_classes} classes: expected {design.n_classes}, the design's."
+        )
+    answers = counts.answers(design.mechanism.rounded.matrix)
+    _check_capacity(design, answers)
+    if ledger is not None:
+        mechanism = design.mechanism
+        kind = noise_kind(design, noise)
+        ledger.charge(mechanism.budget, what, mechanism.neighboring, noise=kind)
+    drawn = [_drawn(law, answers.shape, generator) for law in design.layers]
+    layers = np.stack([part.ravel() for part in drawn])
+    return Contribution(answers.ravel() + layers.sum(axis=0), layers[1:])
+
+
+def noise_kind(design: FederatedDesign, noise: str) -> Noise:
+    """Return the kind of noise that a release and its charges carry."""
+    if design.mechanism.budget.is_infinite:
+        return "none"
+    return "shares" if noise == "exact" else "research"
+
+
+def _drawn(law: NoiseLaw, shape: tuple[int, ...], generator: np.random.Generator | None) -> Longs:
+    if generator is not None:
+        return law.research(shape, generator)
+    return law.exact(np.zeros(shape, dtype=np.int64))
+
+
+def capacity(design: FederatedDesign) -> int:
+    """Return the largest integer of one party for which no sum leaves signed 64 bits.
+
+    The tail of the noise is taken off first: by Chernoff's bound, over all integers of the
+    release, it is passed with a probability below ``2**-40``.
+    """
+    law = design.law()
+    room = (1 << (MODULUS_BITS - 1)) - 1 - tail(law, design.length)
+    return max(0, room // design.quorum.parties)
+
+
+def tail(law: NoiseLaw, count: int) -> int:
+    """Return what the largest of so many draws passes with a probability below ``2**-40``.
+
+    For sums of discrete Gaussians, ``P(|Z| > x) <= 2 exp(-x²/2nv)``. For shape r of discrete
+    Laplace noise ``E exp(Z/2t) = ((1-q)² / (1-√q)(1-q√q))^r``, so
+    ``P(|Z| > x) <= 2 exp(-x/2t) E exp(Z/2t)``.
+    """
+    rare = TAIL_BITS * log(2) + log(2 * count)
+    scale = float(law.scale)
+    if isinstance(law, SharedDiscreteGaussian):
+        return int(sqrt(2 * law.parties * rare) * scale) + 1
+    if isinstance(law, SharedDiscreteLaplace):
+        root = exp(-1 / (2 * scale))
+        moment = (1 - root**2) ** 2 / ((1 - root) * (1 - root**3))
+        return int(2 * scale * (rare + float(law.shape) * log(moment))) + 1
+    return 0
+
+
+def _check_capacity(design: FederatedDesign, answers: Longs) -> None:
+    most = capacity(design)
+    if answers.size and max(int(answers.max()), -int(answers.min())) > most:
+        raise CapacityError(
+            f"an answer of this party exceeds {most}, its part of 64 bits among "
+            f"{design.quorum.parties} parties, so the sum might wrap around. Nothing was sent or "
+            f"charged. Expected a strategy of smaller integers."
+        )

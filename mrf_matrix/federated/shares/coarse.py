@@ -1,0 +1,127 @@
+"""Integer strategies small enough that their noise can be shared exactly.
+
+Shares of discrete Laplace noise are drawn up to a scale of 4096, but a strategy of real
+numbers is rounded at 2**30 units, and its noise is as large. Here it is rounded at few units
+instead, where the rounding itself is searched: the loss is computed anew from the integers.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+
+from mrf_matrix.mechanisms import (
+    Mechanism,
+    calibrate,
+    integer_form,
+)
+from strategies import evaluate
+from strategies.operators import Operator, RowSpaceError
+
+LARGEST_RATIO = 1.05
+"""Largest loss of a coarse strategy over that of the real one."""
+
+LARGEST_SHARED_SCALE = 4096
+"""Largest noise scale that shares are drawn for."""
+
+TRIALS = 48
+"""Factors that are tried, from the coarsest worth a try to the finest allowed."""
+
+
+class CoarseStrategyError(ValueError):
+    """No small integers are close enough to a strategy."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseMechanism:
+    """A mechanism whose noise can be shared, and what its coarse integers cost.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    ratio : float
+        Loss of the integers over that of the strategy asked for; 1 where nothing was rounded.
+    """
+
+    mechanism: Mechanism
+    ratio: float
+
+
+def coarse_mechanism(
+    finest: Mechanism, workload: object = None, largest_scale: int = LARGEST_SHARED_SCALE
+) -> CoarseMechanism:
+    """Return a mechanism with noise of a small scale, for pure DP.
+
+    A strategy of small integers is taken as it is. Others are rounded at many factors, and the
+    best is kept: of least ``Δ² ||W Ã⁺||²``, recomputed from the integers.
+
+    Parameters
+    ----------
+    finest : Mechanism
+        As `calibrate` returns it.
+    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
+        What will be asked; needed where the strategy has to be rounded.
+    largest_scale : int, default=4096
+
+    Raises
+    ------
+    CoarseStrategyError
+        If the best ratio is above 1.05, or there is nothing to judge roundings by.
+    """
+    if finest.law.scale <= largest_scale:
+        return CoarseMechanism(finest, 1.0)
+    if workload is None:
+        raise CoarseStrategyError(
+            f"{_too_small_a_budget(finest, largest_scale)} To have the strategy rounded to fewer "
+            f"units, pass workload=, which roundings are judged by."
+        )
+    norms = _rounded_at(finest, workload, largest_scale)
+    if not norms:
+        raise CoarseStrategyError(_too_small_a_budget(finest, largest_scale))
+    loss, best = min(norms, key=lambda pair: pair[0])
+    ratio = loss / evaluate(workload, finest.rounded.recovery, norm="l1").loss
+    if ratio > LARGEST_RATIO:
+        raise CoarseStrategyError(
+            f"integers with noise of scale up to {largest_scale} lose {ratio - 1:.1%} on this "
+            f"strategy: expected at most {LARGEST_RATIO - 1:.0%}. Choose a strategy of small "
+            f"integers (identity, marginals, workload_itself), a larger epsilon, or zCDP (rho=), "
+            f"whose shares have any scale."
+        )
+    return CoarseMechanism(best, ratio)
+
+
+def _rounded_at(
+    finest: Mechanism, workload: object, largest_scale: int
+) -> list[tuple[float, Mechanism]]:
+    """Return loss and mechanism of every rounding that answers the workload."""
+    real = finest.rounded.recovery
+    most = int(largest_scale * finest.budget.exact) // isqrt(finest.squared_factor)
+    size = float(real.sensitivity("l1"))
+    found = []
+    for target in np.unique(np.geomspace(max(1, most / 64), max(1, most), TRIALS)):
+        factor = float(target) / size
+        matrix = integer_form(real, factor).matrix
+        try:
+            judged = evaluate(workload, matrix, norm="l1")
+        except (RowSpaceError, ValueError):  # rounded to nothing, or to too little
+            continue
+        made = _with_integers(finest, matrix, factor)
+        if made.law.scale <= largest_scale:
+            found.append((judged.loss, made))
+    return found
+
+
+def _with_integers(finest: Mechanism, matrix: Operator, factor: float) -> Mechanism:
+    """Return the mechanism of integers that were rounded here, not by `calibrate`."""
+    made = calibrate(matrix, finest.budget, neighboring=finest.neighboring)
+    scale = Fraction(factor) * finest.rounded.scale * made.rounded.scale
+    return replace(made, rounded=replace(made.rounded, scale=scale), method=finest.method)
+
+
+def _too_small_a_budget(finest: Mechanism, largest_scale: int) -> str:
+    return (
+        f"noise of scale {float(finest.law.scale):.4g} is needed, and shares are made for at most "
+        f"{largest_scale}: expected a larger epsilon, a strategy of smaller integers, or zCDP "
+        f"(rho=), whose shares have any scale."
+    )

@@ -1,0 +1,136 @@
+"""Keys, masks and sealed boxes, from `cryptography`'s primitives.
+
+A mask is ChaCha20's key stream read as integers mod 2**64: to whoever lacks the seed, a masked
+vector is uniform. Two parties agree on a seed by X25519; one adds the mask and the other takes it
+off, so that masks of pairs vanish from the sum.
+"""
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.federated.sums.messages import AlteredMessageError, name_of
+
+try:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "secure sums need the package cryptography: expected pip install 'mrf-matrix[federated]'."
+    ) from error
+
+Words = NDArray[np.uint64]
+
+SEED_BYTES = 32
+NONCE_BYTES = 12
+
+
+def stream(seed: bytes, count: int) -> Words:
+    """Return ChaCha20's key stream of a 32-byte seed as integers mod 2**64, shape (count,)."""
+    encryptor = Cipher(algorithms.ChaCha20(seed, bytes(16)), mode=None).encryptor()
+    return np.frombuffer(encryptor.update(_zeros(8 * count)), dtype="<u8")
+
+
+@lru_cache(maxsize=2)
+def _zeros(count: int) -> bytes:
+    return bytes(count)
+
+
+def random_bytes(seed: bytes, count: int) -> bytes:
+    """Return bytes of the key stream of a seed."""
+    return stream(seed, -(-count // 8)).tobytes()[:count]
+
+
+def derive_key(secret: bytes, session: bytes, purpose: bytes) -> bytes:
+    """Return a key for one purpose in one session, by HKDF with SHA-256."""
+    return HKDF(hashes.SHA256(), SEED_BYTES, salt=session, info=purpose).derive(secret)
+
+
+def private_key(secret: bytes) -> X25519PrivateKey:
+    """Return the X25519 private key of 32 secret bytes."""
+    return X25519PrivateKey.from_private_bytes(secret)
+
+
+def public_key(secret: bytes) -> bytes:
+    """Return the X25519 public key of 32 secret bytes."""
+    return private_key(secret).public_key().public_bytes_raw()
+
+
+def shared_key(private: X25519PrivateKey, public: bytes, session: bytes, purpose: bytes) -> bytes:
+    """Return what two parties derive alike, each from its private and the other's public key.
+
+    Raises
+    ------
+    AlteredMessageError
+        If the public key is of low order, so that nothing secret would come out.
+    """
+    try:
+        shared = private.exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        raise AlteredMessageError(
+            "a public key gives no shared secret: expected an X25519 key of 32 bytes."
+        ) from None
+    return derive_key(shared, session, purpose)
+
+
+def commitment(seed: bytes) -> bytes:
+    """Return the digest that a seed is held against once it is recovered."""
+    return hashlib.sha256(b"self mask" + seed).digest()
+
+
+def add_pair_mask(
+    total: Words, private: X25519PrivateKey, public: bytes, ends: tuple[int, int], session: bytes
+) -> None:
+    """Add to a vector, in place, what ``ends[0]`` adds for its pair with ``ends[1]``.
+
+    The other end adds the opposite.
+
+    Parameters
+    ----------
+    total : ndarray of uint64
+    private : X25519PrivateKey
+        Of one end.
+    public : bytes
+        Of the other.
+    ends : tuple of int
+        The party that adds it, and the other. Whose key is the private one does not matter.
+    session : bytes
+    """
+    mask = stream(shared_key(private, public, session, b"pair mask"), len(total))
+    if ends[0] < ends[1]:
+        total += mask
+    else:
+        total -= mask
+
+
+def box_key(private: X25519PrivateKey, public: bytes, session: bytes) -> bytes:
+    """Return the key of what two parties send each other, once each in a session."""
+    return shared_key(private, public, session, b"box")
+
+
+def seal(key: bytes, content: bytes, sender: int) -> bytes:
+    """Encrypt and authenticate one content of a sender: its number is the nonce."""
+    return ChaCha20Poly1305(key).encrypt(sender.to_bytes(NONCE_BYTES, "little"), content, None)
+
+
+def open_box(key: bytes, box: bytes, sender: int) -> bytes:
+    """Return the content of a box.
+
+    Raises
+    ------
+    AlteredMessageError
+        If it was altered or is not from that sender.
+    """
+    try:
+        return ChaCha20Poly1305(key).decrypt(sender.to_bytes(NONCE_BYTES, "little"), box, None)
+    except InvalidTag:
+        raise AlteredMessageError(
+            f"the share from {name_of(sender)} was altered on its way: expected it as it was "
+            f"sealed. Nothing was sent in answer."
+        ) from None

@@ -1,0 +1,236 @@
+"""One party of a secure sum: (state, message) -> (state, message), nothing else.
+
+After Bonawitz, Ivanov, Kreuter, Marcedone, McMahan, Patel, Ramage, Segal and Seth (2017), against a
+server that follows the protocol. All secrets are drawn when the state is made, so that a step has
+no other input than its arguments.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.sums import masks, shamir
+from mrf_matrix.federated.sums.messages import (
+    ROUNDS,
+    SERVER,
+    AlteredMessageError,
+    BelowThresholdError,
+    Message,
+    ProtocolError,
+    check_round,
+    check_signature,
+    pack,
+    pack_by_party,
+    sign,
+    unpack,
+    unpack_by_party,
+    unpack_numbers,
+)
+from mrf_matrix.federated.sums.session import Session
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What a party must never send whole: all 32 bytes long."""
+
+    mask: bytes = field(default_factory=lambda: os.urandom(masks.SEED_BYTES))
+    channel: bytes = field(default_factory=lambda: os.urandom(masks.SEED_BYTES))
+    self_mask: bytes = field(default_factory=lambda: os.urandom(masks.SEED_BYTES))
+    sharing: bytes = field(default_factory=lambda: os.urandom(masks.SEED_BYTES))
+
+    def __repr__(self) -> str:
+        return "Secrets(private)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartyState:
+    """What one party knows between two messages. It is private; its repr shows none of it.
+
+    Attributes
+    ----------
+    session : Session
+    number : int
+    identity : Ed25519PrivateKey
+    secrets : Secrets
+    now : str or None
+        The round that is expected next; None after the last.
+    values : ndarray of uint64, shape (session.length,), or None
+        What is added to the sum, mod 2**64. Noise is in it already. See `supplied`.
+    keys : mapping
+        Of the other parties: number to (public key of masks, key of sealed boxes).
+    received : mapping
+        Sealed shares, by who sent them.
+    """
+
+    session: Session
+    number: int
+    identity: "Ed25519PrivateKey"
+    secrets: Secrets = field(default_factory=Secrets)
+    now: str | None = ROUNDS[0]
+    values: NDArray[np.uint64] | None = None
+    keys: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    received: Mapping[int, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.identity.public_key().public_bytes_raw() != self.session.identity(self.number):
+            raise ProtocolError(
+                f"identity: its public key is not that of party {self.number} in the public "
+                f"configuration."
+            )
+
+    def __repr__(self) -> str:
+        return f"PartyState(party {self.number}, next round {self.now!r}, private)"
+
+
+def supplied(state: PartyState, values: Longs) -> PartyState:
+    """Return the state with the noisy integers that will be added to the sum.
+
+    Raises
+    ------
+    ProtocolError
+        If they have another shape or type than announced, or were supplied before.
+    """
+    array = np.asarray(values)
+    if array.shape != (state.session.length,) or array.dtype != np.int64:
+        raise ProtocolError(
+            f"values of shape {array.shape}, type {array.dtype}: expected "
+            f"({state.session.length},) of int64, the length that the session announced."
+        )
+    if state.values is not None:
+        raise ProtocolError("values were supplied before: expected once a session.")
+    return replace(state, values=array.astype(np.uint64))
+
+
+def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message]:
+    """Answer the server's message of the next round.
+
+    Parameters
+    ----------
+    state : PartyState
+    message : Message
+        From the server, to this party.
+
+    Returns
+    -------
+    (PartyState, Message)
+
+    Raises
+    ------
+    AlteredMessageError, ReplayedMessageError, OutOfOrderError
+        By what is wrong with the message. The state stays as it was, and nothing is sent.
+    BelowThresholdError
+        If too few parties are left: no answer is given.
+    """
+    check_request(state, message)
+    answer = {"keys": _keys, "shares": _shares, "masked": _masked, "unmask": _unmask}
+    after, payload = answer[message.round](state, message.payload)
+    order = (*ROUNDS, None)
+    done = replace(after, now=order[order.index(message.round) + 1])
+    reply = Message(state.session.digest, message.round, state.number, SERVER, payload)
+    return done, sign(reply, state.identity)
+
+
+def check_request(state: PartyState, message: Message) -> None:
+    """Refuse a message that is not the server's next one to this party."""
+    check_round(message, state.session.digest, state.now)
+    check_signature(message, state.session.server)
+    if message.sender != SERVER or message.receiver != state.number:
+        raise AlteredMessageError(
+            f"message for party {message.receiver}: expected one from the server for party "
+            f"{state.number}."
+        )
+
+
+def _keys(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
+    unpack(payload, 0)
+    secrets = state.secrets
+    publics = [masks.public_key(secrets.mask), masks.public_key(secrets.channel)]
+    return state, pack([*publics, masks.commitment(secrets.self_mask)])
+
+
+def _shares(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
+    """Check all keys, and seal a share of both secrets for every other party."""
+    publics = {}
+    for number, piece in unpack_by_party(payload).items():
+        content, signature = unpack(piece, 2)
+        signed = Message(state.session.digest, "keys", number, SERVER, content, signature)
+        check_signature(signed, state.session.identity(number))
+        mask, channel, _ = unpack(content, 3)
+        publics[number] = (mask, channel)
+    _check_enough(state, list(publics))
+    both = _split_secrets(state, sorted(publics))
+    private, digest = masks.private_key(state.secrets.channel), state.session.digest
+    keys = {
+        other: (mask, masks.box_key(private, channel, digest))
+        for other, (mask, channel) in publics.items()
+        if other != state.number
+    }
+    sealed = {other: masks.seal(key, both[other], state.number) for other, (_, key) in keys.items()}
+    after = replace(state, keys=keys, received={state.number: both[state.number]})
+    return after, pack_by_party(sealed)
+
+
+def _split_secrets(state: PartyState, holders: Sequence[int]) -> dict[int, bytes]:
+    """Return each holder's two shares: of the self mask's seed, then of the pair masks' key."""
+    halves = []
+    for name, secret in (("self", state.secrets.self_mask), ("pair", state.secrets.mask)):
+        seed = masks.derive_key(state.secrets.sharing, state.session.digest, name.encode())
+        source = partial(masks.random_bytes, seed)
+        halves.append(shamir.split(secret, holders, state.session.threshold, source))
+    return {holder: halves[0][holder] + halves[1][holder] for holder in holders}
+
+
+def _masked(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
+    """Open the shares that came, and send the vector under all masks."""
+    if state.values is None:
+        raise ProtocolError("no values were supplied: expected supplied(state, values) before.")
+    received = dict(state.received)
+    for sender, box in unpack_by_party(payload).items():
+        if sender not in state.keys:
+            raise AlteredMessageError(f"a share from party {sender}, whose keys did not come.")
+        received[sender] = masks.open_box(state.keys[sender][1], box, sender)
+    _check_enough(state, list(received))
+    total = state.values + masks.stream(state.secrets.self_mask, state.session.length)
+    private = masks.private_key(state.secrets.mask)
+    for other in sorted(set(received) - {state.number}):
+        ends = (state.number, other)
+        public, _ = state.keys[other]
+        masks.add_pair_mask(total, private, public, ends, state.session.digest)
+    return replace(state, received=received, values=None), total.astype("<u8").tobytes()
+
+
+def _unmask(state: PartyState, payload: bytes) -> tuple[PartyState, bytes]:
+    """Give one share of each party: of its self mask if its vector came, else of its pair key."""
+    (numbers,) = unpack(payload, 1)
+    survivors = unpack_numbers(numbers)
+    if not set(survivors) <= set(state.received):
+        raise AlteredMessageError(
+            "survivors: some never sent shares. Expected parties whose shares came."
+        )
+    _check_enough(state, survivors)
+    first, second = slice(0, shamir.SHARE_BYTES), slice(shamir.SHARE_BYTES, None)
+    given = {
+        other: both[first if other in survivors else second]
+        for other, both in state.received.items()
+    }
+    return replace(state, received={}), pack_by_party(given)
+
+
+def _check_enough(state: PartyState, members: list[int]) -> None:
+    """Refuse to go on among too few, or without oneself."""
+    if state.number not in members:
+        raise AlteredMessageError(f"party {state.number} is not among those who are left.")
+    if len(members) < state.session.threshold:
+        raise BelowThresholdError(
+            f"{len(members)} parties are left: expected at least {state.session.threshold}, or "
+            f"the noise of those who are left does not protect. Nothing more is sent."
+        )

@@ -1,0 +1,224 @@
+"""The server of a secure sum: it counts answers in, asks on, and opens nothing but the sum."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.federated.sums import masks, shamir
+from mrf_matrix.federated.sums.messages import (
+    ROUNDS,
+    SERVER,
+    AlteredMessageError,
+    BelowThresholdError,
+    Message,
+    ProtocolError,
+    ReplayedMessageError,
+    check_round,
+    check_signature,
+    name_of,
+    pack,
+    pack_by_party,
+    pack_numbers,
+    sign,
+    unpack,
+    unpack_by_party,
+)
+from mrf_matrix.federated.sums.session import Session
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+SPENT = (
+    "Nothing was opened. Parties that had sent masked vectors are charged all the same, for their "
+    "noise is used up."
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ServerState:
+    """What the server knows between two messages.
+
+    Attributes
+    ----------
+    session : Session
+    identity : Ed25519PrivateKey
+    now : str or None
+        The round whose answers are counted in.
+    asked : tuple of int
+        Who was asked in it.
+    answers : mapping
+        Payloads of the round, by sender; of masked vectors only that they came.
+    keys : mapping
+        Signed messages of round "keys", by sender.
+    sharing : tuple of int
+        Who sent shares, so whose pair masks may be in others' vectors.
+    survivors : tuple of int
+        Whose masked vectors came.
+    total : ndarray of uint64
+        Sum of masked vectors so far, mod 2**64.
+    """
+
+    session: Session
+    identity: "Ed25519PrivateKey"
+    now: str | None = None
+    asked: tuple[int, ...] = ()
+    answers: Mapping[int, bytes] = field(default_factory=dict)
+    keys: Mapping[int, Message] = field(default_factory=dict)
+    sharing: tuple[int, ...] = ()
+    survivors: tuple[int, ...] = ()
+    total: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+
+    def __repr__(self) -> str:
+        return f"ServerState(round {self.now!r}, {len(self.answers)} of {len(self.asked)} answers)"
+
+
+def server_receive(state: ServerState, message: Message) -> ServerState:
+    """Count one party's answer in.
+
+    Raises
+    ------
+    AlteredMessageError, ReplayedMessageError, OutOfOrderError
+        By what is wrong with it. The state stays as it was.
+    """
+    check_round(message, state.session.digest, state.now)
+    if message.receiver != SERVER or message.sender not in state.asked:
+        raise AlteredMessageError(
+            f"message of {name_of(message.sender)}, who was not asked in round {state.now!r}."
+        )
+    check_signature(message, state.session.identity(message.sender))
+    if message.sender in state.answers:
+        raise ReplayedMessageError(
+            f"a second message of {name_of(message.sender)} in round {state.now!r}: expected one."
+        )
+    if state.now == "masked":
+        if len(message.payload) != 8 * state.session.length:
+            raise AlteredMessageError(
+                f"vector of {name_of(message.sender)}: expected {state.session.length} integers."
+            )
+        total = state.total + np.frombuffer(message.payload, dtype="<u8")
+        return replace(state, total=total, answers={**state.answers, message.sender: b""})
+    keys = state.keys if state.now != "keys" else {**state.keys, message.sender: message}
+    answers = {**state.answers, message.sender: message.payload}
+    return replace(state, answers=answers, keys=keys)
+
+
+def server_next(state: ServerState) -> tuple[ServerState, dict[int, Message]]:
+    """Close the round, and return what is asked of each party that is left in the next.
+
+    Called first on a fresh state, then once a round when answers are in or time is up. After the
+    last round there is nothing to ask: see `opened_sum`.
+
+    Raises
+    ------
+    BelowThresholdError
+        If fewer answered than the threshold: the session is over, and nothing was opened.
+    """
+    order = (None, *ROUNDS)
+    place = order.index(state.now)
+    if state.now == ROUNDS[-1]:
+        raise ProtocolError("the last round is on: expected opened_sum(state).")
+    following = ROUNDS[place]
+    left = tuple(sorted(state.answers)) if state.now else state.session.members
+    check_enough(state, left)
+    payloads = {
+        "keys": lambda: dict.fromkeys(left, pack([])),
+        "shares": lambda: dict.fromkeys(left, _all_keys(state)),
+        "masked": lambda: _shares_for(state, left),
+        "unmask": lambda: dict.fromkeys(left, pack([pack_numbers(left)])),
+    }[following]()
+    after = replace(
+        state,
+        now=following,
+        asked=left,
+        answers={},
+        sharing=left if following == "masked" else state.sharing,
+        survivors=left if following == "unmask" else state.survivors,
+        total=np.zeros(state.session.length, np.uint64) if following == "masked" else state.total,
+    )
+    digest = state.session.digest
+    return after, {
+        number: sign(Message(digest, following, SERVER, number, payload), state.identity)
+        for number, payload in payloads.items()
+    }
+
+
+def check_enough(state: ServerState, left: Sequence[int]) -> None:
+    """Refuse to go on with fewer parties than the threshold."""
+    if len(left) < state.session.threshold:
+        raise BelowThresholdError(
+            f"{len(left)} parties answered in round {state.now!r}: expected at least "
+            f"{state.session.threshold}. {SPENT}"
+        )
+
+
+def _all_keys(state: ServerState) -> bytes:
+    """Return everyone's keys with their signatures, for all to check."""
+    return pack_by_party(
+        {number: pack([one.payload, one.signature]) for number, one in state.keys.items()}
+    )
+
+
+def _shares_for(state: ServerState, left: Sequence[int]) -> dict[int, bytes]:
+    """Hand each party the boxes that the others sealed for it."""
+    boxes: dict[int, dict[int, bytes]] = {number: {} for number in left}
+    for sender in left:
+        for receiver, box in unpack_by_party(state.answers[sender]).items():
+            if receiver in boxes:
+                boxes[receiver][sender] = box
+    return {number: pack_by_party(parts) for number, parts in boxes.items()}
+
+
+def opened_sum(state: ServerState) -> Longs:
+    """Return the sum of the survivors' vectors, centred to signed 64-bit integers.
+
+    Self masks of those whose vector came are taken off, and the pair masks that those who vanished
+    left behind. Nobody's two secrets are ever both recovered: a party gives a share of one.
+
+    Returns
+    -------
+    ndarray of int64, shape (session.length,)
+
+    Raises
+    ------
+    BelowThresholdError
+        If too few gave shares.
+    AlteredMessageError
+        If shares do not fit what was committed to.
+    """
+    if state.now != ROUNDS[-1]:
+        raise ProtocolError(f"round {state.now!r} is on: expected the last, 'unmask'.")
+    check_enough(state, tuple(state.answers))
+    used = sorted(state.answers)[: state.session.threshold]
+    given = {holder: unpack_by_party(state.answers[holder]) for holder in used}
+    factors = shamir.weights(used)
+    total = state.total.copy()
+    for owner in state.sharing:
+        if any(owner not in shares for shares in given.values()):
+            raise AlteredMessageError(f"shares of {name_of(owner)} are missing.")
+        secret = shamir.recover({holder: given[holder][owner] for holder in used}, factors)
+        total -= _left_over(state, owner, secret)
+    return total.astype(np.int64)
+
+
+def _left_over(state: ServerState, owner: int, secret: bytes | None) -> NDArray[np.uint64]:
+    """Return what an owner's recovered secret takes off the sum, checked against its keys."""
+    session = state.session
+    mask_key, _, committed = unpack(state.keys[owner].payload, 3)
+    stays = owner in state.survivors
+    known, proof = (committed, masks.commitment) if stays else (mask_key, masks.public_key)
+    if secret is None or proof(secret) != known:
+        raise AlteredMessageError(
+            f"the shares of {name_of(owner)} recover another secret than it committed to: somebody "
+            f"altered theirs. Nothing was opened."
+        )
+    if stays:
+        return masks.stream(secret, session.length)
+    total, private = np.zeros(session.length, dtype=np.uint64), masks.private_key(secret)
+    for other in state.survivors:
+        public = unpack(state.keys[other].payload, 3)[0]
+        masks.add_pair_mask(total, private, public, (other, owner), session.digest)
+    return total

@@ -1,0 +1,127 @@
+"""HobRaF (Katuwal, Suganthan and Zhang, 2020): the best of many linear classifiers in a node."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.forests.oblique.axis_cuts import Level, side_purity
+from mrf_matrix.forests.oblique.hyperclasses import class_distances, hyperclasses
+from mrf_matrix.forests.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
+from mrf_matrix.forests.oblique.moments import ClassMoments
+from mrf_matrix.forests.oblique.oblique_forest import Cuts
+from mrf_matrix.forests.oblique.partitions import (
+    candidate_partitions,
+    one_against_the_rest,
+    ranked_partitions,
+)
+from mrf_matrix.forests.oblique.projections import axis_cuts
+
+FEW = 4
+"""Classes up to which every one is parted from the rest, unranked."""
+
+ALL_OF = 20
+"""Partitions up to which the two cheapest classifiers try all."""
+
+USEFUL = 1e-5
+"""Change of the Gini impurity below which a cut is none."""
+
+Problem = tuple[int, Bools]
+"""A node, and which of its classes are in the second group."""
+
+
+def heterogeneous_cuts(level: Level, generator: np.random.Generator) -> Cuts:
+    """Cut every node by the purest of its linear classifiers' hyperplanes, or along an attribute.
+
+    Two classes are parted by all six classifiers. Up to four, each class is parted from the rest by
+    all six, and the hyperclasses by discriminants and proximal planes. From five on partitions are
+    ranked (`ranked_partitions`): the first half goes to discriminants and logistic regressions, the
+    first quarter to the others; up to 20 all go to discriminants and proximal planes.
+
+    Notes
+    -----
+    Their published program hands its classifiers the last partition in place of each; here it is
+    each. Where it evolves partitions of eight classes and more, these are drawn.
+    """
+    best = level.purity + USEFUL * level.sizes
+    weights = np.zeros((len(level.starts), level.values.shape[1]))
+    threshold, is_cut = np.zeros(len(level.starts)), np.zeros(len(level.starts), dtype=np.bool_)
+    for name, problems in _problems(level, generator).items():
+        if not problems:
+            continue
+        owner, found, at, purity = _tried(level, name, problems, generator)
+        for problem in np.argsort(purity, kind="stable"):  # the purest of a node comes last
+            node = owner[problem]
+            if purity[problem] > best[node]:
+                best[node], is_cut[node] = purity[problem], True
+                weights[node], threshold[node] = found[problem], at[problem]
+    if not is_cut.all():
+        along = axis_cuts(level.of(~is_cut))
+        weights[~is_cut], threshold[~is_cut] = along.weights, along.threshold
+        is_cut[~is_cut] = along.is_cut
+    return Cuts(weights, threshold, is_cut)
+
+
+def _problems(level: Level, generator: np.random.Generator) -> dict[str, list[Problem]]:
+    """Return what each classifier is asked to part."""
+    moments = ClassMoments.of(level)
+    second, is_grouped = hyperclasses(moments)
+    distances = class_distances(moments)
+    asked: dict[str, list[Problem]] = {name: [] for name in CLASSIFIERS}
+    for node in np.flatnonzero(is_grouped):
+        counts = level.counts[node]
+        present = int((counts > 0).sum())
+        if present <= FEW:
+            shares = dict.fromkeys(CLASSIFIERS, 1.0)
+            parted = one_against_the_rest(counts)[: 1 if present == 2 else None]
+            if present > 2:
+                for name in ("proximal", "discriminant"):
+                    asked[name].append((int(node), second[node]))
+        else:
+            candidates = candidate_partitions(counts, second[node], generator)
+            parted = ranked_partitions(candidates, counts, distances[node])
+            shares = _shares(len(parted))
+        for name, share in shares.items():
+            tried = parted[: max(1, round(share * len(parted)))]
+            asked[name] += [(int(node), partition) for partition in tried]
+    return asked
+
+
+def _shares(partitions: int) -> dict[str, float]:
+    """Return the share of the ranked partitions that each classifier tries."""
+    shares = dict.fromkeys(CLASSIFIERS, 0.25) | {"logistic": 0.5, "discriminant": 0.5}
+    if partitions <= ALL_OF:
+        shares |= {"discriminant": 1.0, "proximal": 1.0}
+    return shares
+
+
+def _tried(
+    level: Level, name: str, problems: list[Problem], generator: np.random.Generator
+) -> tuple[Longs, Array, Array, Array]:
+    """Return the node, hyperplane and purity of every problem of one classifier."""
+    owner = np.array([node for node, _ in problems])
+    second = np.stack([partition for _, partition in problems])
+    repeated, is_second = _repeated(level, owner, second)
+    weights, threshold = CLASSIFIERS[name](GroupedLevel.of(repeated, is_second), generator)
+    sums = np.einsum("rm,rm->r", repeated.values, weights[repeated.node])
+    purity = side_purity(repeated, np.asarray(sums <= threshold[repeated.node]))
+    usable = np.isfinite(weights).all(axis=1) & np.isfinite(threshold)
+    return owner, weights, threshold, np.where(usable, purity, -1.0)
+
+
+def _repeated(level: Level, owner: Longs, second: Bools) -> tuple[Level, Bools]:
+    """Return the points of each problem's node, once for every problem, and their groups."""
+    sizes = level.sizes[owner]
+    starts = np.cumsum(sizes) - sizes
+    problem = np.repeat(np.arange(len(owner)), sizes)
+    rows = level.starts[owner][problem] + np.arange(len(problem)) - starts[problem]
+    labels = level.labels[rows]
+    repeated = replace(
+        level,
+        values=level.values[rows],
+        labels=labels,
+        node=problem,
+        starts=starts,
+        counts=level.counts[owner],
+    )
+    return repeated, second[problem, labels]

@@ -1,0 +1,125 @@
+"""Plans of several parties who share the noise: their messages, and the error by who stays."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.federated.shares.design import FederatedDesign, share_noise
+from mrf_matrix.federated.sums.message_bytes import RoundBytes, message_bytes
+from mrf_matrix.mechanisms import Mechanism, Quorum, Release
+from mrf_matrix.planning.plans.plan import Plan
+from strategies.operator_files import encode
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FederatedPlan(Plan):
+    """A plan that several parties measure together: errors are those if all of them contribute.
+
+    Each party runs the `FederatedDesign` of each ensemble, see `designs`.
+    """
+
+    @cached_property
+    def designs(self) -> tuple[FederatedDesign, ...]:
+        """What the parties run for each ensemble."""
+        return tuple(part.federation for part in self.parts if part.federation is not None)
+
+    @property
+    def quorum(self) -> Quorum:
+        """How many parties there are, may vanish, and may collude."""
+        return self.designs[0].quorum
+
+    @property
+    def rounds(self) -> tuple[tuple[RoundBytes, ...], ...]:
+        """What a party sends and receives in each round of each sum, if nobody vanishes.
+
+        For each ensemble one secure sum, or two where excess noise is taken off.
+        """
+        return tuple(
+            message_bytes(design.quorum.parties, design.length)
+            for design in self.designs
+            for _ in range(1 + design.removes_excess)
+        )
+
+    def contributed_by(self, count: int) -> "FederatedPlan":
+        """Return the plan with the true law of the noise if so many parties contribute.
+
+        Raises
+        ------
+        ValueError
+            If the sum of so few is not opened.
+        """
+        pairs = zip(self.parts, self.designs, strict=True)
+        parts = (replace(part, mechanism=design.expected(count)) for part, design in pairs)
+        return replace(self, parts=tuple(parts))
+
+    def measured(self, releases: Sequence[Release]) -> "FederatedPlan":
+        """Return the plan with the laws of the releases that were made of it.
+
+        Raises
+        ------
+        ValueError
+            If one is the release of another measurement.
+        """
+        pairs = list(zip(self.parts, releases, strict=True))
+        for part, release in pairs:
+            if not _same_measurement(part.mechanism, release.mechanism):
+                raise ValueError(
+                    "release is of another strategy, budget or neighbouring relation: expected "
+                    "one that was measured by this plan."
+                )
+        parts = (replace(part, mechanism=release.mechanism) for part, release in pairs)
+        return replace(self, parts=tuple(parts))
+
+    def to_dict(self, *, bound: bool = False) -> dict[str, Any]:
+        """Return the plan's figures as plain values, those of the parties among them."""
+        fewest = self.contributed_by(self.quorum.threshold)
+        messages = [one for each in self.rounds for one in each]
+        parties = {
+            **asdict(self.quorum),
+            "condition": self.quorum.condition,
+            "rms_if_fewest_contribute_over_if_all_do": sqrt(fewest.total / self.total),
+            "loss_of_coarse_integers": max(design.ratio for design in self.designs),
+            "integers": sum(design.length for design in self.designs),
+            "bytes_from_a_party": sum(one.to_server for one in messages),
+            "bytes_to_a_party": sum(one.to_party for one in messages),
+            "rounds": [[asdict(one) for one in each] for each in self.rounds],
+        }
+        return {**super().to_dict(bound=bound), "parties": parties}
+
+
+def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> FederatedPlan:
+    """Return a plan with its noise shared among parties.
+
+    Raises
+    ------
+    ValueError
+        If the parties' tables do not add up to that of all records, as with hard votes.
+    CoarseStrategyError
+        If a strategy has no small integers, under pure DP.
+    """
+    if plan.kind.counts_votes:
+        raise ValueError(
+            f"parties with voting={plan.voting!r} in mode={plan.mode!r}: hard votes of several "
+            f"parties' records do not add up. Expected voting='weight', or another mode."
+        )
+    lighter = [part.lighter(FederatedDesign.largest_scale) for part in plan.parts]
+    parts = (
+        part.shared_by(
+            share_noise(part.mechanism, quorum, plan.n_classes, part.rounded_for, remove_excess)
+        )
+        for part in lighter
+    )
+    return FederatedPlan(**{**vars(plan), "parts": tuple(parts)})
+
+
+def _same_measurement(one: Mechanism, other: Mechanism) -> bool:
+    """Say whether two mechanisms measure the same integers for the same budget."""
+    if (one.budget, one.neighboring) != (other.budget, other.neighboring):
+        return False
+    (tree, arrays), (second, found) = (encode(each.rounded.matrix, "") for each in (one, other))
+    same = tree == second and one.rounded.scale == other.rounded.scale
+    return same and all(np.array_equal(values, found[name]) for name, values in arrays.items())

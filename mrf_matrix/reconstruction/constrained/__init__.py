@@ -1,0 +1,1 @@
+"""Least squares under whatever is publicly known of the counts."""

@@ -1,0 +1,1 @@
+"""Budgets of given rows by conic programming, under a user's own affine constraints."""

@@ -1,0 +1,228 @@
+r"""The best budgets of given rows for a workload, under a user's own constraints.
+
+Rows N are measured with budgets s, and ``W = B N`` recovers the workload. Under Laplace noise row j
+has the weight ``w_j = s_j`` and variance ``2/s_j²``, and a cell pays ``Σ_j |N_ji| s_j``; under
+Gaussian noise ``w_j² = s_j``, variance ``1/(2 s_j)``, and a cell pays ``Σ_j N_ji² s_j``. Within the
+recovery B errors are convex in s, so one conic programme finds the optimum, and its duals prove it.
+Answered by least squares instead, no row has a larger error (Aitken, 1935).
+
+References
+----------
+Li, Miklau, Hay, McGregor, Rastogi: The matrix mechanism (2015). Yuan, Yang, Zhang, Hao: Convex
+optimization for linear query processing under approximate differential privacy (2016).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy import linalg
+
+from strategies.allocation.programme import Constraints, Programme
+from strategies.operators import (
+    Array,
+    Gram,
+    MemoryCapError,
+    Norm,
+    Operator,
+    RowScaled,
+    as_operator,
+    check_allocation,
+)
+from strategies.operators.base.pseudo_inverse import check_contained
+from strategies.problem.merging import can_merge, merge_columns
+from strategies.problem.objective import checked_weights
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Strategy
+from strategies.search.objective import assess
+from strategies.search.smallest_budget import checked_targets
+
+Minimised = Literal["total", "max", "budget"]
+FAINT = 1e-12
+"""Share of the largest entry of B below which one is rounding."""
+CLOSE = 1e-6
+"""Share of the value by which a bound may exceed it: the solver's tolerance for constraints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Budgets of rows, what they reach, and what no other budgets can.
+
+    Attributes
+    ----------
+    spent : ndarray of shape (m,)
+        Budget of every row: ε for "l1", ρ for "l2".
+    budget : float
+        Of all together: 1, less where the constraints leave some, or the least one found.
+    value : float
+        What is minimised, within the recovery: the loss, or the budget.
+    bound : float
+        No budgets that keep the constraints reach less within the recovery.
+    strategy : Strategy
+        The rows with their weights. Its loss is that of least squares, at most `value`; its own
+        lower bound is that of all strategies, without constraints.
+    objective : {"total", "max", "budget"}
+    """
+
+    spent: Array
+    budget: float
+    value: float
+    bound: float
+    strategy: Strategy
+    objective: Minimised
+
+    @property
+    def certified_ratio(self) -> float:
+        """``value / bound``; infinite where nothing is proved."""
+        return self.value / self.bound if self.bound > 0 else float("inf")
+
+
+def allocate(
+    workload: Any,
+    rows: Any,
+    norm: Norm = "l1",
+    objective: Minimised = "total",
+    targets: Any = None,
+    *,
+    constraints: Constraints | None = None,
+    recovery: Any = None,
+    weights: Any = None,
+    groups: Any = None,
+) -> Allocation:
+    """Return the best budgets of given rows for a workload, with a certificate.
+
+    Parameters
+    ----------
+    workload : ndarray, scipy sparse or Operator, of shape (q, n)
+    rows : ndarray, scipy sparse or Operator, of shape (m, n)
+        What may be measured: nodes of a tree, tables, cells.
+    norm : {"l1", "l2"}, default="l1"
+        "l1" for Laplace noise and ε, "l2" for Gaussian noise and ρ.
+    objective : {"total", "max", "budget"}, default="total"
+        The sum of all rows' errors, the largest, both at budget 1; or the least budget that keeps
+        the targets.
+    targets : float or array-like of shape (q,), optional
+        Largest root mean squared error of every row, infinity for any: at budget 1, or with
+        objective "budget" at the budget found.
+    constraints : callable, optional
+        ``constraints(spent, total)`` returns affine cvxpy constraints on the rows' budgets, shape
+        (m,), and on the budget of all together.
+    recovery : ndarray or scipy sparse of shape (q, m), optional
+        B with ``W = B N``; ``W N⁺`` when not given.
+    weights, groups : array-like of shape (q,), optional
+        As in `strategies.evaluate`; not for "budget".
+
+    Returns
+    -------
+    Allocation
+
+    Raises
+    ------
+    RowSpaceError
+        If a row of the workload is no combination of the rows.
+    ValueError, TypeError
+        If an argument does not fit, nothing meets the constraints, or one is not affine.
+    MemoryCapError
+        If W, N and B, over the cells that N tells apart, exceed the memory cap.
+    RuntimeError
+        If the solver fails.
+
+    Notes
+    -----
+    Dense arrays of (q + m) times the merged cells, and q times m. The total over 2000 nodes of a
+    tree takes some 3 seconds; largest errors and targets have a dense row each, and take longer.
+
+    Examples
+    --------
+    A total beside two cells, with half of the budget at least:
+
+    >>> rows = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> found = allocate(np.eye(2), rows, constraints=lambda spent, total: [spent[0] >= 0.5])
+    >>> found.spent.round(3), round(found.certified_ratio, 6)
+    (array([0.5, 0.5, 0.5]), 1.0)
+    """
+    least = objective == "budget"
+    if objective not in get_args(Minimised):
+        raise ValueError(f"objective={objective!r}: expected 'total', 'max' or 'budget'.")
+    if least and (targets is None or weights is not None or groups is not None):
+        raise ValueError("objective='budget': expected targets=, and neither weights= nor groups=.")
+    asked, measured = as_operator(workload, "workload"), as_operator(rows, "rows")
+    limits = None if targets is None else checked_targets(targets, asked.shape[0])
+    if isinstance(asked, Gram):
+        raise ValueError("workload is a Gram, which has no rows: expected the rows.")
+    if least and limits is not None:
+        weights = (limits.min() / limits) ** 2
+    problem = Problem.of(asked, norm, "total" if objective == "total" else "max", weights, groups)
+    over, squares = recovered_squares(asked, measured, recovery)
+    costs = np.unique(np.abs(over.T) ** (1 if norm == "l1" else 2), axis=0)
+    if not costs.max(axis=0).min() > 0:
+        raise ValueError("rows has a row of zeros: expected every row to measure something.")
+    programme = Programme.scaled(
+        np.zeros((0, len(over))) if least else _summed(problem, squares, weights),
+        _within(squares, limits, norm),
+        costs,
+        norm,
+        constraints,
+    )
+    x, bound = programme.solve()
+    spent, value = programme.unit * x, programme.value(x)
+    roots = spent if norm == "l1" else np.sqrt(spent)
+    return Allocation(
+        spent=spent,
+        budget=programme.unit * float((np.asarray(costs) @ x).max()),
+        value=value,
+        bound=min(bound, value) if bound <= value * (1 + CLOSE) else bound,
+        strategy=assess(problem, RowScaled(roots, measured), "allocated"),
+        objective=objective,
+    )
+
+
+def recovered_squares(workload: Operator, rows: Operator, recovery: Any) -> tuple[Array, Array]:
+    """Return N over the cells that it tells apart (m, g), and the squares of B (q, m).
+
+    Raises
+    ------
+    RowSpaceError
+        If W is not B N.
+    """
+    q, m = workload.shape[0], rows.shape[0]
+    if workload.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"rows has {rows.shape[1]} columns: expected {workload.shape[1]}, one for each cell."
+        )
+    if not can_merge(rows):
+        raise MemoryCapError(f"rows over {rows.shape[1]} cells: expected cells to enumerate.")
+    merging = merge_columns(rows)
+    check_allocation("rows, workload and recovery", (q + m, merging.n_groups + m), 2)
+    over, wanted = (merging.apply(one).to_dense() for one in (rows, workload))
+    if recovery is None:
+        found = linalg.lstsq(over.T, wanted.T, cond=1e-12)[0].T
+    else:
+        found = as_operator(recovery, "recovery").to_dense()
+        if found.shape != (q, m):
+            raise ValueError(f"recovery has shape {found.shape}: expected {(q, m)}.")
+    found = np.where(np.abs(found) > FAINT * np.abs(found).max(initial=0.0), found, 0.0)
+    check_contained(
+        float(np.sum((wanted - found @ over) ** 2)), float(np.sum(wanted**2)), which=" rows"
+    )
+    return np.asarray(over, dtype=np.float64), np.asarray(found**2)
+
+
+def _summed(problem: Problem, squares: Array, weights: Any) -> Array:
+    """Return the squares of every group of rows, times their weights."""
+    omega = np.ones(len(squares)) if weights is None else checked_weights(weights, len(squares))
+    labels = problem.aim.groups
+    if labels is None:
+        labels = np.arange(len(squares)) * (not problem.is_total)
+    sums = np.zeros((int(labels.max()) + 1, squares.shape[1]))
+    np.add.at(sums, labels, omega[:, None] * squares)
+    return np.asarray(sums[sums.any(axis=1)])
+
+
+def _within(squares: Array, limits: Array | None, norm: Norm) -> Array:
+    """Return variances over squared targets, one row for each finite one."""
+    if limits is None:
+        return np.zeros((0, squares.shape[1]))
+    finite = np.isfinite(limits)
+    constant = 2.0 if norm == "l1" else 0.5
+    return np.asarray(constant * squares[finite] / limits[finite, None] ** 2)
