@@ -225,7 +225,7 @@ def test_the_command_line_knows_every_rule():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n-records", "100"], "--n-records: no option of --method matrix"),
+        (["--method", "matrix", "--n-records", "100"], "--n-records: no option of --method matrix"),
         (["--max-depth", "deep"], "not a valid integer"),
         (["--method", "posterior", "--max-depth", "2"], "--max-depth: no option of --method post"),
         (["--voting", "loudest"], "loudest"),
