@@ -208,8 +208,7 @@ def fit_line(found: "Tuning", domain: str) -> str | None:
         return None
     known = Path(domain).suffix == ""
     words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
-    if found.mode == "posterior":
-        words += ["--method", "posterior"]
+    words += ["--method", "posterior" if found.mode == "posterior" else "matrix"]
     for name in FIT_PARAMETERS:
         value = found.best_params.get(name)
         if value not in (None, "auto"):  # what is chosen where nothing is said

@@ -14,7 +14,7 @@ from mrf_matrix.residual.settings import (
 )
 from mrf_matrix.residual.step import ResidualStep
 
-_gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
+gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
 """The conversion searches, a third of a second long."""
 
 
@@ -34,7 +34,7 @@ def claimed_budget(
         raise BudgetError(f"delta={delta!r} and rho={rho!r}: expected delta= beside epsilon= only.")
     pure = budget_or_default(epsilon=epsilon)
     assert isinstance(pure, PureDP)
-    return residual_budget(pure, _gaussian_budget(pure.epsilon, delta), n_attributes, n_records)
+    return residual_budget(pure, gaussian_budget(pure.epsilon, delta), n_attributes, n_records)
 
 
 def residual_budget(

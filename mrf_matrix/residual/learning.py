@@ -115,14 +115,14 @@ class ResidualReleases:
         found: list[Attributes | None] = []
         for step in steps:
             gaps = (scores[options[:, 0]].max() - scores)[:, None]
-            place = _chosen_place(gaps, options, Rate.below(step.choice_rate), bits)
+            place = chosen_place(gaps, options, Rate.below(step.choice_rate), bits)
             options[place] = False
             found.append(candidates[place] if place < len(candidates) else None)
         self.choices.extend(zip(steps, found, strict=True))
         return found
 
 
-def _chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bits: Bits) -> int:
+def chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bits: Bits) -> int:
     """Choose among the options of the only column; without noise the first of the best."""
     if rate.units is None:
         return int(np.argmax(options[:, 0] & (gaps[:, 0] == 0)))
