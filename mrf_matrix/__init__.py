@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.prediction.subsample_aggregate import (
         SubsampleAggregateClassifier as SubsampleAggregateClassifier,
     )
+    from mrf_matrix.estimators.private.private_forest import (
+        PrivateForestClassifier as PrivateForestClassifier,
+    )
     from mrf_matrix.estimators.released.from_release import from_release as from_release
     from mrf_matrix.estimators.residual.residual_forest import (
         ResidualForestClassifier as ResidualForestClassifier,
@@ -111,6 +114,7 @@ __getattr__, __dir__, __all__ = front_door(
         ),
         "estimators.prediction.batch_prediction": ("BatchPredictionClassifier",),
         "estimators.prediction.subsample_aggregate": ("SubsampleAggregateClassifier",),
+        "estimators.private.private_forest": ("PrivateForestClassifier",),
         "estimators.released.from_release": ("from_release",),
         "estimators.residual.residual_forest": ("ResidualForestClassifier",),
         "estimators.training.matrix_forest": ("MatrixForestClassifier",),

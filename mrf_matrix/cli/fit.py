@@ -51,7 +51,7 @@ OF_MATRIX = (
     "shrinkage",
     "time_limit",
 )
-OF_POSTERIOR = ("n_blocks", "n_records")
+OF_POSTERIOR = ("n_blocks",)
 """Options of one method only."""
 
 
@@ -69,17 +69,19 @@ OF_POSTERIOR = ("n_blocks", "n_records")
 )
 @click.option(
     "--method",
-    type=click.Choice(["matrix", "posterior"]),
-    default="matrix",
+    type=click.Choice(["auto", "matrix", "posterior"]),
+    default="auto",
     show_default=True,
-    help="matrix: random trees over a strategy for all of them. posterior: tables of few blocks of "
-    "attributes, chosen without data, labelled by their posterior under the known noise; of the "
+    help="auto: every kind is planned without data, and the best expected is taken; records are "
+    "kept in memory where it needs them. Options of a method ask for it. matrix: random "
+    "trees over a strategy for all of them. posterior: tables of few blocks of attributes, chosen "
+    "without data, labelled by their posterior under the known noise; of the "
     "options on trees and strategy it takes none.",
 )
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
-    help="Public number of records: posterior weighs noise against it.",
+    help="Public number of records: auto and posterior weigh noise against it.",
 )
 @click.option(
     "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
@@ -150,6 +152,7 @@ def command(
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 
+    settings["method"] = method_of(settings["method"])
     check_options(settings["method"])
     check_output(
         output,
@@ -192,10 +195,16 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
 
 def classifier(settings: dict[str, Any], ledger: object) -> Any:
     """Return the classifier of the options, without a domain yet."""
-    from mrf_matrix.estimators import MatrixForestClassifier, PosteriorForestClassifier
+    from mrf_matrix.estimators import (
+        MatrixForestClassifier,
+        PosteriorForestClassifier,
+        PrivateForestClassifier,
+    )
 
     names = ("epsilon", "rho", "neighboring", "random_state", "n_records")
     common = {"ledger": ledger, **{name: settings[name] for name in names}}
+    if settings["method"] == "auto":
+        return PrivateForestClassifier(**common)
     if settings["method"] == "posterior":
         blocks = "auto" if settings["n_blocks"] is None else settings["n_blocks"]
         return PosteriorForestClassifier(n_blocks=blocks, **common)
@@ -226,9 +235,25 @@ def domain_of(file: Path | None, target: str | None) -> "Domain | None":
     return replace(domain.select(others), target=attribute)
 
 
+def method_of(named: str) -> str:
+    """Return the method: that of the options that were given, where none was named."""
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    if context.get_parameter_source("method") is default:
+        for method, options in (("matrix", OF_MATRIX), ("posterior", OF_POSTERIOR)):
+            if any(context.get_parameter_source(name) is not default for name in options):
+                return method
+    return named
+
+
 def check_options(method: str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
-    refuse_given(OF_MATRIX if method == "posterior" else OF_POSTERIOR, f"--method {method}")
+    strange = {
+        "auto": OF_MATRIX + OF_POSTERIOR,
+        "posterior": OF_MATRIX,
+        "matrix": (*OF_POSTERIOR, "n_records"),
+    }
+    refuse_given(strange[method], f"--method {method}")
 
 
 def refuse_given(strange: Sequence[str], of: str) -> None:

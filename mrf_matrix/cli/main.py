@@ -1,7 +1,6 @@
 """The command `mrf-matrix`: each subcommand parses, calls and prints; no mathematics here."""
 
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -33,7 +32,7 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"mrf_matrix.cli.{cmd_name}").command
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run a subcommand; what its errors quote from files cannot act on the terminal."""
         try:
             return super().invoke(ctx)

@@ -12,7 +12,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 NEIGHBORING = ("add_remove", "replace_one")
 SPLITS = ("multiway", "binary")
-MODES = ("training", "prediction", "subsample", "posterior")
+MODES = ("training", "prediction", "subsample", "posterior", "residual")
 VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 """As in `mrf_matrix.estimators`, which is not imported for a list of words."""
@@ -35,10 +35,12 @@ def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 def exact_number(
     ctx: click.Context, param: click.Parameter, value: str | None
-) -> Fraction | float | None:
-    """Parse a positive budget as it is written: 1, 0.5, 1/3."""
+) -> Fraction | float | str | None:
+    """Parse a positive budget as it is written: 1, 0.5, 1/3; "auto" where targets decide it."""
     if value is None:
         return None
+    if value == "auto" and "target_rms" in {option.name for option in ctx.command.params}:
+        return value
     try:
         number = Fraction(value) if "/" in value else float(value)
     except (ValueError, ZeroDivisionError) as error:

@@ -10,6 +10,7 @@ import click
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     budget_options,
+    comma_floats,
     mode_option,
     n_records_option,
     n_trees_option,
@@ -21,12 +22,35 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.plan_tables import plan_table, size_table
+from mrf_matrix.cli.plan_tables import plan_table, size_table, step_table
 from mrf_matrix.cli.screen import console, write_results
+from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 if TYPE_CHECKING:
     from mrf_matrix.planning import Plan
+
+
+def numbers(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> list[float] | list[int] | None:
+    """Read numbers from a text file, separated by white space or commas."""
+    if value is None:
+        return None
+    try:
+        words = Path(value).read_text(encoding="utf-8").replace(",", " ").split()
+        return [int(word) for word in words] if param.name == "groups" else list(map(float, words))
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{value}: expected a text file of numbers ({error})") from error
+
+
+def shares(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> str | list[float] | None:
+    """Parse a rule, or shares separated by commas."""
+    if value is None or value in SHARE_RULES:
+        return value
+    return comma_floats(ctx, param, value)
 
 
 ALLOCATIONS = (
@@ -51,6 +75,33 @@ ALLOCATIONS = (
 )
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
 @strategy_option("Strategy family, or auto.")
+@click.option(
+    "--objective",
+    type=click.Choice(["total", "max"]),
+    default="total",
+    show_default=True,
+    help="Which error is made small: of all answers, or of the worst answer or group.",
+)
+@click.option("--weights", callback=numbers, metavar="FILE", help="A weight of each answer.")
+@click.option("--groups", callback=numbers, metavar="FILE", help="A group of each answer, for max.")
+@click.option(
+    "--optimise-for",
+    type=click.Choice(["leaves", "votes"]),
+    default="leaves",
+    show_default=True,
+    help="In training: whose errors are made small.",
+)
+@click.option(
+    "--target-rms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Find the least budget: largest error of an answer. With --rho auto for Gaussian noise.",
+)
+@click.option(
+    "--budget-shares",
+    callback=shares,
+    metavar="equal|total|max|LIST",
+    help="Of the ensembles: equal, least total, least largest error, or numbers.",
+)
 @click.option(
     "--allocation",
     type=click.Choice(ALLOCATIONS),
@@ -79,20 +130,25 @@ def command(
     No record is read, not even of a data set given by name: only its public domain.
     """
     from mrf_matrix.planning import plan
+    from mrf_matrix.residual import ResidualPlan
 
     schema, label = public_domain(domain)
     settings["n_blocks"] = settings["n_blocks"] or "auto"
     settings["n_records"] = settings["n_records"] or public_records(domain)
     made = plan(schema, settings.pop("mode"), **settings)
-    figures = {"domain": label, **made.to_dict(bound=True)}
+    steps = isinstance(made, ResidualPlan)
+    own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)
+    figures = {"domain": label, **own}
     record = json.dumps(figures, indent=2)
     if as_json:
         click.echo(record)
+    elif steps:
+        console().print(step_table(figures))
     else:
         console().print(plan_table(figures), "", size_table(figures))
         console().print("Nothing was spent and no record read: every figure is public.")
     folder = output or Path("results") / label
-    drawing = None if no_pictures else partial(pictures, made)
+    drawing = None if no_pictures or isinstance(made, ResidualPlan) else partial(pictures, made)
     write_results(record, folder / "plan.json", drawing, as_json=as_json)
 
 

@@ -11,6 +11,13 @@ from mrf_matrix.cli.screen import table
 if TYPE_CHECKING:
     from mrf_matrix.planning import Tuning
 
+AIMS = {
+    "total": "",
+    "max": ", of the worst answer or group",
+    "votes": ", of the votes of all cells",
+}
+"""What a certificate speaks of, by objective."""
+
 SHOWN = 12
 """Designs of a search that a table shows."""
 
@@ -46,9 +53,16 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines.append(
         (f"worst {unit}", f"number {figures['worst_row']}: {figures['worst_rms']:.4g} records")
     )
+    aim = AIMS[figures["objective"]]
     if "certified_ratio" in figures:
         ratio = figure_text(figures["certified_ratio"])
-        lines.append(("certified", f"within {ratio} times the least squared error"))
+        lines.append(("certified", f"within {ratio} times the least squared error{aim}"))
+    if "target_rms" in figures:
+        least = f"at most {figure_text(figures['target_rms'][1])} records"
+        lines.append(("target rms", f"{least}; the budget is the least found"))
+    if "budget_bound" in figures:
+        bound = f"{figures['budget_bound']:.6g}, under continuous noise"
+        lines.append(("none keeps it below", bound))
     if figures["records"] is not None:
         ratio = figure_text(figures["median_signal_to_noise"])
         known = f"{ratio} (median, {figures['records']} records spread evenly)"
@@ -89,6 +103,16 @@ def size_table(figures: Mapping[str, Any]) -> Table:
     made = table("Largest arrays of the release", "array", "shape", "bytes", words=2)
     for size in figures["arrays"][:5]:
         made.add_row(size["name"], " × ".join(map(str, size["shape"])), f"{size['bytes']:,}")
+    return made
+
+
+def step_table(figures: Mapping[str, Any]) -> Table:
+    """List the steps of a residual forest."""
+    title = f"Steps for {figures['domain']}, before any data: {figures['budget']} in all"
+    made = table(title, "measured", "budget", "sensitivity", "rms", words=2)
+    for step in figures["steps"]:
+        rms = "chosen" if step["rms"] is None else f"{step['rms']:.4g} records"
+        made.add_row(step["measured"], step["budget"], f"{step['sensitivity']:.4g}", rms)
     return made
 
 

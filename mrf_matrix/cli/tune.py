@@ -126,6 +126,7 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @neighboring_option(None)
 @random_state_option()
 @time_limit_option(1.0)
+@click.option("--search-all", is_flag=True, help="Seek a strategy for every design, slowly.")
 @click.option("--max-seconds", type=float, help="Begin no further design after this time.")
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
@@ -160,6 +161,7 @@ def command(
             objective=settings["objective"],
             space=space,
             time_limit=settings["time_limit"],
+            search_all=settings["search_all"],
             max_seconds=settings["max_seconds"],
             max_release_seconds=settings["max_release_seconds"],
             max_bytes=settings["max_bytes"],
@@ -206,8 +208,7 @@ def fit_line(found: "Tuning", domain: str) -> str | None:
         return None
     known = Path(domain).suffix == ""
     words = ["mrf-matrix", "fit", *([domain] if known else ["RECORDS.csv", "--domain", domain])]
-    if found.mode == "posterior":
-        words += ["--method", "posterior"]
+    words += ["--method", "posterior" if found.mode == "posterior" else "matrix"]
     for name in FIT_PARAMETERS:
         value = found.best_params.get(name)
         if value not in (None, "auto"):  # what is chosen where nothing is said

@@ -5,6 +5,7 @@ integers under integer noise, whose exact variance falls as the budget grows: th
 found by bisection and rounded up, so that the targets hold for what is really released.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor, log10
 
@@ -67,6 +68,17 @@ def smallest_release_budget(
     def holds(amount: Fraction) -> bool:
         return bool((error.at(**{name: amount}).row_rms <= limits).all())
 
+    return kind(least_amount(holds))
+
+
+def least_amount(holds: Callable[[Fraction], bool]) -> Fraction:
+    """Return the least ε or ρ at which something holds that holds at all larger ones, rounded up.
+
+    Examples
+    --------
+    >>> float(least_amount(lambda amount: amount >= Fraction(1, 3)))
+    0.333334
+    """
     low = high = 1.0
     while not holds(Fraction(high)):
         low, high = high, 2 * high  # ends: noise vanishes at the smallest scale of a law
@@ -75,7 +87,7 @@ def smallest_release_budget(
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(Fraction(middle)) else (middle, high)
-    return kind(rounded_up(high))
+    return rounded_up(high)
 
 
 def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
@@ -90,15 +102,15 @@ def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
     return ceil(Fraction(value) / unit) * unit
 
 
-def checked_targets(targets: ArrayLike, rows: int) -> Array:
+def checked_targets(targets: ArrayLike, rows: int, name: str = "targets") -> Array:
     """Return a positive target for every row, or refuse by name."""
     limits = np.asarray(targets, dtype=np.float64)
     if limits.ndim == 0:
         limits = np.full(rows, float(limits))
     if limits.shape != (rows,):
-        raise ValueError(f"targets has shape {limits.shape}: expected one for each of {rows} rows.")
+        raise ValueError(f"{name} has shape {limits.shape}: expected one for each of {rows} rows.")
     if not (limits > 0).all() or not np.isfinite(limits).any():
         raise ValueError(
-            "targets: expected positive root mean squared errors, at least one of them finite."
+            f"{name}: expected positive root mean squared errors, at least one of them finite."
         )
     return limits

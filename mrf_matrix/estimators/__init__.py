@@ -46,9 +46,15 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.prediction.subsample_aggregate import (
         SubsampleAggregateClassifier as SubsampleAggregateClassifier,
     )
+    from mrf_matrix.estimators.private.private_forest import (
+        PrivateForestClassifier as PrivateForestClassifier,
+    )
     from mrf_matrix.estimators.released import ReleasedForestClassifier as ReleasedForestClassifier
     from mrf_matrix.estimators.released import (
         ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,
+    )
+    from mrf_matrix.estimators.released import (
+        ReleasedPrivateForestClassifier as ReleasedPrivateForestClassifier,
     )
     from mrf_matrix.estimators.released import (
         ReleasedResidualForestClassifier as ReleasedResidualForestClassifier,
@@ -87,9 +93,11 @@ __getattr__, __dir__, __all__ = front_door(
         "grown.smooth_sensitivity_forest": ("SmoothSensitivityForestClassifier",),
         "prediction.batch_prediction": ("BatchPredictionClassifier",),
         "prediction.subsample_aggregate": ("SubsampleAggregateClassifier",),
+        "private.private_forest": ("PrivateForestClassifier",),
         "released": (
             "ReleasedForestClassifier",
             "ReleasedPosteriorForestClassifier",
+            "ReleasedPrivateForestClassifier",
             "ReleasedResidualForestClassifier",
         ),
         "residual.residual_forest": ("ResidualForestClassifier",),

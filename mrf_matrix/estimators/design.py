@@ -4,11 +4,14 @@ from typing import Any
 
 from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
+from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.blocks.block_part import BlockPart
+from mrf_matrix.residual import ResidualPlan
 
 CLASSIFIERS: dict[str, Any] = {
     "training": MatrixForestClassifier,
@@ -16,15 +19,18 @@ CLASSIFIERS: dict[str, Any] = {
     "subsample": SubsampleAggregateClassifier,
     "posterior": PosteriorForestClassifier,
     "naive_bayes": PrivateNaiveBayesClassifier,
+    "residual": ResidualForestClassifier,
 }
 
 
-def from_design(design: Tuning | Plan, trial: Trial | None = None, **changes: Any) -> Any:
+def from_design(
+    design: Tuning | Plan | ResidualPlan, trial: Trial | None = None, **changes: Any
+) -> Any:
     """Return a classifier, ready to fit, that releases what was tuned or planned.
 
     Parameters
     ----------
-    design : Tuning or Plan
+    design : Tuning, Plan or ResidualPlan
         The best design of a search, or a plan: its forests and strategies are used as they are.
     trial : Trial, optional
         Another design of the search.
@@ -41,6 +47,8 @@ PosteriorForestClassifier
     ------
     TypeError
         If it is neither a search nor a plan.
+    ValueError
+        If its noise is of a law of one's own, under which no classifier measures.
 
     Notes
     -----
@@ -59,14 +67,37 @@ PosteriorForestClassifier
     """
     if isinstance(design, Tuning):
         chosen = design.best if trial is None else trial
+        _check_law(design.request["law"])
         domain, given = design.request["domain"], {**design.params_of(chosen), **changes}
         return CLASSIFIERS[design.mode_of(chosen)](domain, **given)
+    if isinstance(design, ResidualPlan):
+        return ResidualForestClassifier(design.domain, **{**_sequence_settings(design), **changes})
     if not isinstance(design, Plan):
         raise TypeError(
             f"design is of type {type(design).__name__}: expected a Tuning (from tune) or a Plan "
             f"(from plan)."
         )
+    mechanism = design.parts[0].mechanism
+    _check_law(None if mechanism.is_proved else type(mechanism.law))
     return CLASSIFIERS[design.mode](design.domain, **{**_settings(design), **changes})
+
+
+def _sequence_settings(plan: ResidualPlan) -> dict[str, Any]:
+    if plan.delta:
+        raise ValueError(
+            f"delta={plan.delta!r}: the plan holds the budget of its law, not the claim. Give "
+            f"ResidualForestClassifier epsilon= and delta= itself."
+        )
+    budget = {"epsilon": None, plan.budget.parameter: plan.budget.amount}
+    return {**budget, "neighboring": plan.neighboring, "n_records": plan.n_records}
+
+
+def _check_law(law: type[NoiseLaw] | None) -> None:
+    if law is not None:
+        raise ValueError(
+            f"law={law.__name__}: classifiers measure under proved laws only. Expected a plan with "
+            f"law=None, or measure this one by its own release(...)."
+        )
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
@@ -90,6 +121,13 @@ def _settings(plan: Plan) -> dict[str, Any]:
         settings["budget_shares"] = [part.mechanism.budget.exact for part in plan.parts]
     if "voting" in plan.kind.parameters:
         settings |= {"allocation": plan.allocation, "voting": plan.voting}
+    if plan.kind.chooses_strategies:
+        told = plan.aim.weights is None and plan.aim.groups is None
+        settings["objective"] = plan.aim.objective if told else "total"
     if plan.kind.chooses_strategies and not plan.kind.answers_queries:
-        settings["strategy"] = [part.strategy for part in plan.parts]
+        settings["optimise_for"] = "votes" if plan.objective == "votes" else "leaves"
+        settings["strategy"] = [
+            part.strategy if part.aim.is_plain or part.strategy is None else part.strategy.matrix
+            for part in plan.parts
+        ]
     return settings

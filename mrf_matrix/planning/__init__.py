@@ -11,16 +11,10 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.plans.parties import FederatedPlan as FederatedPlan
     from mrf_matrix.planning.plans.plan import Plan as Plan
     from mrf_matrix.planning.plans.planner import plan as plan
-    from mrf_matrix.planning.residuals.law import residual_budget as residual_budget
-    from mrf_matrix.planning.residuals.sequence import PairSteps as PairSteps
-    from mrf_matrix.planning.residuals.sequence import ResidualPlan as ResidualPlan
-    from mrf_matrix.planning.residuals.sequence import residual_plan as residual_plan
-    from mrf_matrix.planning.residuals.settings import ResidualSettings as ResidualSettings
-    from mrf_matrix.planning.residuals.settings import residual_signal as residual_signal
-    from mrf_matrix.planning.residuals.settings import (
-        suits_residual_forest as suits_residual_forest,
-    )
-    from mrf_matrix.planning.residuals.step import ResidualStep as ResidualStep
+    from mrf_matrix.planning.private.private_plan import Forecast as Forecast
+    from mrf_matrix.planning.private.private_plan import PrivatePlan as PrivatePlan
+    from mrf_matrix.planning.private.private_plan import private_plan as private_plan
+    from mrf_matrix.planning.private.screening import Screening as Screening
     from mrf_matrix.planning.search.design_search import tune as tune
     from mrf_matrix.planning.search.objectives import ExpectedLoss as ExpectedLoss
     from mrf_matrix.planning.search.objectives import FlipProbability as FlipProbability
@@ -39,18 +33,12 @@ __getattr__, __dir__, __all__ = front_door(
         "plans.parties": ("FederatedPlan",),
         "plans.plan": ("Plan",),
         "plans.planner": ("plan",),
-        "residuals.law": ("residual_budget",),
-        "residuals.sequence": (
-            "PairSteps",
-            "ResidualPlan",
-            "residual_plan",
+        "private.private_plan": (
+            "Forecast",
+            "PrivatePlan",
+            "private_plan",
         ),
-        "residuals.settings": (
-            "ResidualSettings",
-            "residual_signal",
-            "suits_residual_forest",
-        ),
-        "residuals.step": ("ResidualStep",),
+        "private.screening": ("Screening",),
         "search.design_search": ("tune",),
         "search.objectives": (
             "ExpectedLoss",

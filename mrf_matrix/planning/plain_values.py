@@ -8,14 +8,18 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies import Strategy
 from strategies.operator_files import encode
 from strategies.operators import Operator, as_operator
 
+Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | None
+"""What JSON can hold."""
 
-def plain(value: Any) -> Any:
+
+def plain(value: object) -> Plain:
     """Return a value as plain JSON; numbers that are not finite, which JSON has not, are null.
 
     What has no plain form (an array, an operator, a function) is named by its kind and a digest of
@@ -36,12 +40,17 @@ def plain(value: Any) -> Any:
     return _named(value)
 
 
-def key_of(value: Any) -> str:
+def plain_figures(figures: Mapping[str, object]) -> dict[str, Any]:
+    """Return figures by name as plain JSON."""
+    return {name: plain(one) for name, one in figures.items()}
+
+
+def key_of(value: object) -> str:
     """Return a name that tells a value from others, the same in every process."""
     return json.dumps(plain(_told_apart(value)), sort_keys=True)
 
 
-def _told_apart(value: Any) -> Any:
+def _told_apart(value: object) -> object:
     """Return a value with infinite numbers as words: null would not tell them from None."""
     if isinstance(value, Mapping):
         return {name: _told_apart(one) for name, one in value.items()}
@@ -50,7 +59,7 @@ def _told_apart(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}, {_digest(str(value.dtype), value)}"
     if sparse.issparse(value):
@@ -61,12 +70,12 @@ def _named(value: Any) -> str:
         tree, arrays = encode(value)
         return f"{value!r}, {_digest(json.dumps(tree), *arrays.values())}"
     if (code := getattr(value, "__code__", None)) is not None:
-        name = f"{value.__module__}.{value.__qualname__}"
+        name = f"{value.__module__}.{getattr(value, '__qualname__', '')}"
         return f"{name}, {_digest(code.co_code.hex(), repr(code.co_consts), repr(code.co_names))}"
     return repr(value)
 
 
-def _digest(*content: Any) -> str:
+def _digest(*content: str | NDArray[Any]) -> str:
     """Return a short digest of texts and arrays."""
     found = sha256()
     for one in content:

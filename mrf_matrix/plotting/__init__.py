@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.cell_sensitivity import (
         CellSensitivityDisplay as CellSensitivityDisplay,
     )
+    from mrf_matrix.plotting.effect import EffectDisplay as EffectDisplay
     from mrf_matrix.plotting.error_by_leaf import LeafErrorDisplay as LeafErrorDisplay
     from mrf_matrix.plotting.error_curve import ErrorCurveDisplay as ErrorCurveDisplay
     from mrf_matrix.plotting.matrices import MatrixDisplay as MatrixDisplay
@@ -23,6 +24,7 @@ __getattr__, __dir__, __all__ = front_door(
     {
         "accuracy": ("AccuracyDisplay",),
         "cell_sensitivity": ("CellSensitivityDisplay",),
+        "effect": ("EffectDisplay",),
         "error_by_leaf": ("LeafErrorDisplay",),
         "error_curve": ("ErrorCurveDisplay",),
         "matrices": ("MatrixDisplay",),

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from mrf_matrix.study.comparison import Comparison as Comparison
     from mrf_matrix.study.comparison import Score as Score
     from mrf_matrix.study.comparison import Summary as Summary
+    from mrf_matrix.study.effects import Effect as Effect
+    from mrf_matrix.study.effects import effect as effect
+    from mrf_matrix.study.effects import explained as explained
+    from mrf_matrix.study.effects import importance as importance
     from mrf_matrix.study.federated_systems import SystemScores as SystemScores
     from mrf_matrix.study.federated_systems import compare_systems as compare_systems
     from mrf_matrix.study.study import compare as compare
@@ -29,6 +33,12 @@ __getattr__, __dir__, __all__ = front_door(
             "Comparison",
             "Score",
             "Summary",
+        ),
+        "effects": (
+            "Effect",
+            "effect",
+            "explained",
+            "importance",
         ),
         "federated_systems": (
             "SystemScores",

@@ -13,6 +13,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from mrf_matrix.domain import Attribute, Domain
 from mrf_matrix.estimators.prediction.batch_prediction import BatchPredictionClassifier
 from mrf_matrix.estimators.prediction.subsample_aggregate import SubsampleAggregateClassifier
+from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
@@ -112,7 +113,7 @@ def _parameters(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _forest(setting: Setting, **changes: Any) -> MatrixForestClassifier:
+def _forest(setting: Setting, **changes: object) -> MatrixForestClassifier:
     parameters = _parameters(setting) | {"voting": setting.voting} | changes
     return MatrixForestClassifier(setting.domain, **parameters)
 
@@ -126,7 +127,7 @@ def _batch_prediction(setting: Setting) -> BatchPredictionClassifier:
     return BatchPredictionClassifier(setting.domain, strategy=strategy, **_parameters(setting))
 
 
-def _subsample(setting: Setting, **changes: Any) -> SubsampleAggregateClassifier:
+def _subsample(setting: Setting, **changes: object) -> SubsampleAggregateClassifier:
     forest = take_trees(setting.forest, range(min(SUBSAMPLES, setting.forest.n_trees)))
     parameters = _parameters(setting) | {"forest": forest} | changes
     return SubsampleAggregateClassifier(setting.domain, **parameters)
@@ -155,13 +156,17 @@ def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     )
 
 
+def _private(setting: Setting) -> PrivateForestClassifier:
+    return PrivateForestClassifier(_domain_of_codes(setting), **_public(setting))
+
+
 def _posterior(setting: Setting) -> PosteriorForestClassifier:
+    return PosteriorForestClassifier(_domain_of_codes(setting), **_public(setting))
+
+
+def _public(setting: Setting) -> dict[str, Any]:
     names = ("epsilon", "n_records", "neighboring", "noise", "noise_state")
-    return PosteriorForestClassifier(
-        _domain_of_codes(setting),
-        random_state=setting.seed,
-        **{name: getattr(setting, name) for name in names},
-    )
+    return {name: getattr(setting, name) for name in names} | {"random_state": setting.seed}
 
 
 def _domain_of_codes(setting: Setting) -> Domain:
@@ -192,6 +197,7 @@ def _levels(key: str) -> Callable[[Setting], MatrixForestClassifier]:
 
 
 METHODS = (
+    Method("private", "private forest, best expected", True, _private),
     Method("matrix", "matrix mechanism", True, _matrix),
     Method("per_tree", "Laplace on every tree", True, _per_tree),
     Method("disjoint", "disjoint data per tree", True, _disjoint),

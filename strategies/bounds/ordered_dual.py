@@ -92,8 +92,8 @@ def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
     coarsest = chain[-1].n
     weights = np.full(coarsest, 1.0 / coarsest)
     for level in chain[:0:-1]:
-        weights = climb(level, stretched(weights, level.n), tolerance, steps).weights
-    return climb(gram, stretched(weights, gram.n), tolerance, steps)
+        weights = climb(level, interpolated_weights(weights, level.n), tolerance, steps).weights
+    return climb(gram, interpolated_weights(weights, gram.n), tolerance, steps)
 
 
 def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> Dual:
@@ -110,7 +110,7 @@ def coarser(gram: OrderedGram) -> OrderedGram:
     return OrderedGram(gram.low[::2], gram.high[::2])
 
 
-def stretched(weights: Array, n: int) -> Array:
+def interpolated_weights(weights: Array, n: int) -> Array:
     """Return weights over fewer cells as weights over n, on straight lines between them."""
     places = np.linspace(0.0, len(weights) - 1.0, n)
     found = np.interp(places, np.arange(len(weights)), weights)

@@ -33,6 +33,7 @@ from strategies.methods.refinement_groups import (
 )
 from strategies.operators import (
     Array,
+    Identity,
     Norm,
     Operator,
     RowKronecker,
@@ -166,7 +167,9 @@ def common_refinement(problem: Problem, search: Search) -> Operator:
     power = POWER[problem.norm] if problem.norm == "l1" else 0.5
     start = np.array([part.weights.sum() for part in parts]) ** power
     iterations = min(60, int(0.5 * search.work / loss.work))
-    _, weights = descend(loss, np.maximum(start, 1e-9), problem.norm, iterations)
+    log_loss, weights = descend(loss, np.maximum(start, 1e-9), problem.norm, iterations)
+    if log_loss > np.log(problem.merged_total):  # above the Identity: not worth an evaluation
+        return Identity(problem.workload.shape[1], problem.workload.sizes)
     scales = weights if problem.norm == "l1" else np.sqrt(weights)
     masks = [np.concatenate(same) for same in zip(*(p.masks for p in parts), strict=True)]
     boxes = RowKronecker.from_masks(masks, loss.group)

@@ -37,12 +37,15 @@ class Search:
     select : callable
         From a smaller workload and a work allowance to the best strategy for it: what a family
         asks that puts strategies of parts together.
+    limit : float, optional
+        Work of the whole portfolio, the allowance of one family where it is not run in one.
     """
 
     starts: tuple[Operator, ...] = ()
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     work: float = 1.0
     select: Callable[[Operator, float], Operator] = no_selection
+    limit: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,9 @@ class Family:
     largest_if_ordered : int, optional
         Merged cells up to which the automatic portfolio tries it where cells are ordered, as for
         prefix sums: `strategies.methods.ordered` serves those above. None for any.
+    largest_far : int, optional
+        Merged cells up to which the automatic portfolio tries it where a result far below the
+        Identity's loss is known: descents from rows beside the Identity end above it.
     objectives : frozenset of {"total", "max"}
         The objectives it can minimise. For the worst row, a family of the total alone is asked
         for the total of rows weighted so that the worst count most, as a start for others.
@@ -85,6 +91,7 @@ class Family:
     share: float = 1.0
     largest_for_l1: int | None = None
     largest_if_ordered: int | None = None
+    largest_far: int | None = None
     objectives: frozenset[Objective] = TOTAL_ONLY
 
     def __post_init__(self) -> None:

@@ -85,16 +85,17 @@ def kronecker_selections(problem: Problem, search: Search) -> Operator:
     one = product_for_all(blocks, search)
     if not isinstance(problem.workload, Stack) or len(blocks) > MOST_PARTED:
         return one
+    if not all(kronecker_blocks(block) for block in problem.workload.blocks):
+        return one  # a block of zeros is no problem of its own
     parted, loss = parted_budget(problem.workload, problem.norm, search)
     whole = one.sensitivity(problem.norm) ** 2 * error_trace(problem.workload, one)
     return one if whole <= loss else parted
 
 
 def product_of_selections(workload: Kronecker, search: Search) -> Kronecker:
-    """Return the product of the factors' own selections."""
+    """Return the product of the factors' own selections, each as good as alone in the same time."""
     grams = [factor.gram_dense() for factor in workload.factors]
-    different = len({gram.tobytes() for gram in grams})
-    parts = Parts(search, search.work / different)
+    parts = Parts(search, search.limit)
     pairs = zip(grams, workload.factors, strict=True)
     return Kronecker([parts.best(gram, factor) for gram, factor in pairs])
 

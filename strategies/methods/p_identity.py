@@ -12,17 +12,23 @@ from functools import partial
 
 import numpy as np
 
+from strategies.bounds.lower_bound import update_seconds
 from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.p_identity_descent import LEAST_SHARE, Descent, descend
 from strategies.methods.family import Family, Search
 from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
 from strategies.operators import Array, Dense, Identity, Operator, fits
 from strategies.problem.problem import Problem
+from strategies.problem.workload_factor import is_explicit
 
 LARGEST = 2500
 """Merged cells up to which p-Identity is tried."""
 MANY_ENTRIES = 200_000
 """Entries of B from which only those that start away from zero are variables."""
+MANY_CELLS = 1000
+"""Merged cells from which the spectrum of a Gram costs more than it saves."""
+PASSES = 6e-9
+"""Seconds of a step for every entry of the factor, beside the products."""
 TRIAL = 40
 """Steps of a trial descent."""
 MOST_STEPS = 2500
@@ -34,9 +40,7 @@ RESERVED = 0.5
 
 def p_identity(problem: Problem, search: Search) -> Operator:
     """Return the best p-Identity strategy found, over the merged cells."""
-    factor = problem.factor
-    if factor is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    factor = rows_or_factor(problem)
     budget = search.work
     trials: list[Descent] = []
     for rows in starts(problem, factor, search):
@@ -51,6 +55,18 @@ def p_identity(problem: Problem, search: Search) -> Operator:
     return Dense(found.matrix)
 
 
+def rows_or_factor(problem: Problem) -> Array:
+    """Return a factor of the workload's Gram; over many cells its rows, which cost no spectrum."""
+    merged = problem.merged_workload
+    if merged is not None and is_explicit(merged):
+        q, g = merged.shape
+        if q <= g and g > MANY_CELLS:
+            return merged.to_dense()
+    if problem.factor is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    return problem.factor
+
+
 def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
     """Yield rows to start from, the most promising first."""
     g = factor.shape[1]
@@ -58,7 +74,8 @@ def starts(problem: Problem, factor: Array, search: Search) -> Iterator[Array]:
     if own is not None:
         yield hefty(bumps(own), 6.0)
         yield hefty(bumps(own), 1.5)
-    yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
+    if 2 * update_seconds(factor) < search.work / 4:
+        yield hefty(gaussian_rows(factor, search.work / 8), 3.0)
     sizes = sorted({max(1, g // share) for share in (64, 32, 16, 8)} | {4})
     for trial in range(MOST_RANDOM):
         count = sizes[trial % len(sizes)]
@@ -95,7 +112,8 @@ def cost(factor: Array, rows: Array) -> float:
     """Return the seconds of one step from some rows on the reference machine."""
     (r, g), p = factor.shape, len(rows)
     entries = np.count_nonzero(rows) if rows.size > MANY_ENTRIES else rows.size
-    return step_seconds(2.0 * g * p * p + 6.0 * r * g * p, int(entries) + p * g // 8)
+    products = 2.0 * g * p * p + 6.0 * r * g * p
+    return float(step_seconds(products, int(entries) + p * g // 8) + PASSES * r * g)
 
 
 def applies(problem: Problem) -> bool:
@@ -114,4 +132,5 @@ FAMILY = Family(
     p_identity,
     share=4.0,
     largest_if_ordered=128,
+    largest_far=MANY_CELLS,
 )

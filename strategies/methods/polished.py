@@ -35,6 +35,10 @@ ENOUGH_STEPS = 150
 FEWEST_STEPS = 12
 """Below this a descent is not worth its start."""
 MOST_STEPS = 500
+PASSES = 2
+"""How often the norms rise for the worst row: zeros of one pass are stirred in the next."""
+REFILL = 1e-2
+"""Share of a row's largest entry to which they are raised then."""
 NEAR = 1e-3
 """Relative distance from the Identity's loss at which a start is taken to be the Identity."""
 
@@ -109,12 +113,14 @@ class Polish:
 
     def run(self, work: float, generator: np.random.Generator) -> Array:
         """Return a matrix where a descent ends, or the start where it would be too short."""
-        steps = min(MOST_STEPS, int(work / self.step_cost))
+        rounds = self.errors.rounds
+        passes = PASSES if len(rounds) > 1 else 1
+        steps = min(MOST_STEPS * passes, int(work / self.step_cost))
         if steps < FEWEST_STEPS:
             return self.start
-        rounds = self.errors.rounds
         if self.is_regular:
-            return self.freed_columns(max(steps // len(rounds), FEWEST_STEPS), generator)
+            share = max(steps // (passes * len(rounds)), FEWEST_STEPS)
+            return self.freed_columns(passes, share, generator)
         ends = []
         for heft in HEFTS:
             rows = hefty(self.start, heft)
@@ -126,19 +132,22 @@ class Polish:
         best = min(ends, key=lambda end: end.loss).rows
         return without_identity(self.factor, best, self.errors)
 
-    def freed_columns(self, steps: int, generator: np.random.Generator) -> Array:
-        """Return the best end of descents over all entries, one after another on rising norms."""
-        matrix = best = self.start
-        lowest = float("inf")
-        warmup, fill = steps // 3, FILL
-        for errors in self.errors.rounds:
-            matrix = descend_columns(
-                self.factor, matrix, warmup, steps - warmup, generator, errors, fill
-            )
-            loss = direct_loss(self.factor, matrix, self.errors)
-            if loss < lowest:
-                best, lowest = matrix, loss
-            warmup, fill = 0, 0.0
+    def freed_columns(self, passes: int, steps: int, generator: np.random.Generator) -> Array:
+        """Return the best end of descents over all entries, one after another on rising norms.
+
+        A pass begins with entries near zero moved away from it.
+        """
+        best, lowest = self.start, float("inf")
+        for turn in range(passes):
+            matrix, warmup, fill = best, steps // 3, FILL if turn == 0 else REFILL
+            for errors in self.errors.rounds:
+                matrix = descend_columns(
+                    self.factor, matrix, warmup, steps - warmup, generator, errors, fill
+                )
+                loss = direct_loss(self.factor, matrix, self.errors)
+                if loss < lowest:
+                    best, lowest = matrix, loss
+                warmup, fill = 0, 0.0
         return best
 
     @cached_property

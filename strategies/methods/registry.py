@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from reprlib import repr as short
-from typing import Any
 
 from strategies.methods import (
     common_refinement,
@@ -18,7 +17,7 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import marginals, residual_marginals
+from strategies.methods.marginals import joint_tables, marginals, residual_marginals
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.worst import weighted_rows
 from strategies.problem.problem import Problem
@@ -30,8 +29,9 @@ FAMILIES: tuple[Family, ...] = (
     residual_marginals.FAMILY,
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
-    workload_itself.FAMILY,
     marginals.FAMILY,
+    joint_tables.FAMILY,
+    workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,
     common_refinement.FAMILY,
     tree_hierarchy.FAMILY,
@@ -83,7 +83,7 @@ def requested_families(
     return able
 
 
-def requested_family(method: Any) -> Family:
+def requested_family(method: object) -> Family:
     """Return a family by name, or a `Family` itself; refuse what is neither."""
     known = {family.name: family for family in FAMILIES}
     if isinstance(method, Family):

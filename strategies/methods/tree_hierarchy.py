@@ -8,7 +8,6 @@ and leaves most out. `node_strategy` takes nodes that the user knows.
 """
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +57,9 @@ def tree_hierarchy(problem: Problem, search: Search) -> Operator:
     return weighted_nodes(problem, over_cells(nodes, problem.merging), search.work)
 
 
-def node_strategy(workload: Any, nodes: Any, norm: Norm = "l1", work: float = 2.0) -> Operator:
+def node_strategy(
+    workload: object, nodes: object, norm: Norm = "l1", work: float = 2.0
+) -> Operator:
     """Return given nodes, and the cells, with weights optimised for a workload.
 
     Parameters

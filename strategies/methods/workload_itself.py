@@ -12,15 +12,16 @@ convex in log w, so one descent finds it.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
+from scipy import sparse
 
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.operators import (
     Array,
     Dense,
+    Marginals,
     MemoryCapError,
     Norm,
     Operator,
@@ -52,6 +53,8 @@ class DistinctRows:
 
 def workload_itself(problem: Problem, search: Search) -> Operator:
     """Return the distinct rows of the workload with optimised weights."""
+    if isinstance(problem.workload, Marginals):
+        return weighted_tables(problem.workload, problem.norm)
     distinct = distinct_rows(problem)
     if problem.merging is None:
         weights = balanced_weights(distinct.counts, problem.norm)
@@ -60,8 +63,17 @@ def workload_itself(problem: Problem, search: Search) -> Operator:
     return problem.merging.invert(RowScaled(weights, distinct.rows))
 
 
+def weighted_tables(workload: Marginals, norm: Norm) -> Marginals:
+    """Return tables with the best weights: every column meets every table once."""
+    cells = np.array([float(count) for count in workload.rows])
+    weights = balanced_weights(cells * np.square(workload.weights), norm)
+    return Marginals(workload.domain_sizes, workload.attribute_sets, weights.tolist())
+
+
 def applies(problem: Problem) -> bool:
     """Tell whether the rows are at hand, and few enough where only row Grams can serve."""
+    if isinstance(problem.workload, Marginals):
+        return True
     merged = problem.merged_workload
     if merged is not None:
         return merged.prefers_sparse or merged.entries <= MOST_ENTRIES
@@ -126,7 +138,7 @@ def optimised_weights(distinct: DistinctRows, norm: Norm, work: float) -> Array:
 
 
 def smoothed_loss(
-    logs: Array, powers: Any, counts: Array, power: int, sharpness: float
+    logs: Array, powers: Array | sparse.csr_array, counts: Array, power: int, sharpness: float
 ) -> tuple[float, Array]:
     """Return the log of the loss bound at weights ``exp(logs)``, and its gradient.
 

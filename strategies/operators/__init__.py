@@ -29,6 +29,7 @@ from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
+from strategies.operators.tables.joint_tables import JointTables
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
@@ -40,6 +41,7 @@ __all__ = [
     "Gram",
     "Grouping",
     "Identity",
+    "JointTables",
     "Kronecker",
     "Marginals",
     "MatrixLike",

@@ -9,7 +9,7 @@ from scipy import sparse
 from strategies.operators.base.arrays import Array, Longs, Numbers
 from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.pseudo_inverse import check_contained
+from strategies.operators.base.pseudo_inverse import check_rows_contained
 from strategies.operators.base.validation import checked_sizes, real_array
 from strategies.operators.convert import as_operator
 from strategies.operators.masks.energies import line_energies, structure_energies
@@ -118,8 +118,8 @@ def over_groups(workload: Operator, grouping: Grouping) -> Operator:
     form = workload.compact()
     columns = form[:, grouping.representatives]
     difference = form - columns[:, grouping.labels]
-    outside = float((difference * difference).sum())
-    check_contained(outside, float((form * form).sum()))
+    outside, total = ((part * part).sum(axis=1) for part in (difference, form))
+    check_rows_contained(np.asarray(outside), np.asarray(total))
     return as_operator(columns, "workload")
 
 

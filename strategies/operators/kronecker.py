@@ -219,8 +219,8 @@ def kronecker_blocks(workload: Operator) -> list[tuple[float, Kronecker]] | None
 
 @kronecker_blocks.register
 def own_block(workload: Kronecker) -> list[tuple[float, Kronecker]]:
-    """Return the product itself."""
-    return [(1.0, workload)]
+    """Return the product itself, nothing where a factor asks for nothing."""
+    return [(1.0, workload)] if all(f.row_squares().any() for f in workload.factors) else []
 
 
 @kronecker_blocks.register

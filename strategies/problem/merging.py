@@ -18,7 +18,7 @@ from strategies.operators import (
     Gram,
     Grouping,
     Identity,
-    MatrixLike,
+    Marginals,
     Operator,
     Product,
     as_operator,
@@ -66,7 +66,7 @@ class Merging:
         """Whether no two columns are equal: groups and cells are the same."""
         return self.n_groups == self.grouping.shape[1]
 
-    def apply(self, workload: MatrixLike) -> Operator:
+    def apply(self, workload: object) -> Operator:
         """Return W' with ``W = W' G``: one column a group."""
         operator = as_operator(workload, "workload")
         if self.is_trivial:
@@ -76,7 +76,7 @@ class Merging:
             return Gram(operator.array[np.ix_(first, first)])
         return as_operator(operator.compact()[:, first], "workload")
 
-    def average(self, matrix: MatrixLike) -> Operator:
+    def average(self, matrix: object) -> Operator:
         """Return the strategy over the groups whose columns are the means of each group's.
 
         ``X A = W`` implies ``X A G⁺ G = W``, so its error is never larger, nor its norm.
@@ -91,15 +91,15 @@ class Merging:
         shares = sparse.diags_array(1.0 / self.grouping.counts) @ self.grouping.to_sparse()
         return as_operator(operator.compact() @ shares.T)
 
-    def invert(self, matrix: MatrixLike) -> Operator:
+    def invert(self, matrix: object) -> Operator:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""
         operator = as_operator(matrix, "matrix")
         if isinstance(operator, Identity):
             return Identity(operator.n, self.grouping.sizes) if self.is_trivial else self.grouping
-        return Product(operator, self.grouping)
+        return operator if self.is_trivial else Product(operator, self.grouping)
 
 
-def merge_columns(workload: MatrixLike) -> Merging:
+def merge_columns(workload: object) -> Merging:
     """Find the groups of cells whose columns of the workload are equal, entry for entry.
 
     Parameters
@@ -117,7 +117,7 @@ def merge_columns(workload: MatrixLike) -> Merging:
     arrays hold one number per nonzero of W.
     """
     operator = as_operator(workload, "workload")
-    if operator.has_distinct_columns:
+    if operator.has_distinct_columns or tells_codes_apart(operator):
         return Merging(Grouping(np.arange(operator.shape[1]), operator.sizes))
     # columns i and j of W are equal where rows i and j of its Gram are
     form: Form = operator.array if isinstance(operator, Gram) else operator.compact()
@@ -130,6 +130,14 @@ def merge_columns(workload: MatrixLike) -> Merging:
     if not _columns_agree(form, grouping):
         grouping = Grouping(np.arange(operator.shape[1]), operator.sizes)
     return Merging(grouping)
+
+
+def tells_codes_apart(workload: Operator) -> bool:
+    """Tell whether tables of every attribute of several codes are asked for, each by itself."""
+    if not isinstance(workload, Marginals):
+        return False
+    asked = {i for chosen in workload.attribute_sets for i in chosen}
+    return all(i in asked or size == 1 for i, size in enumerate(workload.domain_sizes))
 
 
 def can_merge(workload: Operator) -> bool:

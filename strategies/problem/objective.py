@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from strategies.operators import Gram, Marginals, Operator, RowScaled
 from strategies.operators.base.arrays import Array, Longs
@@ -37,7 +36,7 @@ class Aim:
     groups: Longs | None = None
 
     @classmethod
-    def of(cls, workload: Operator, objective: Objective, groups: ArrayLike | None) -> "Aim":
+    def of(cls, workload: Operator, objective: object, groups: object) -> "Aim":
         """Check an objective and labels of groups, or refuse by name."""
         if objective not in OBJECTIVES:
             raise ValueError(
@@ -81,7 +80,7 @@ class Aim:
         return float(sums.max())
 
 
-def checked_groups(groups: ArrayLike, rows: int) -> Longs:
+def checked_groups(groups: object, rows: int) -> Longs:
     """Return labels as numbers from 0 without gaps, or refuse by name."""
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -93,7 +92,7 @@ def checked_groups(groups: ArrayLike, rows: int) -> Longs:
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
 
 
-def checked_weights(weights: ArrayLike, rows: int) -> Array:
+def checked_weights(weights: object, rows: int) -> Array:
     """Return weights of rows as floats, or refuse by name."""
     values = real_array("weights", weights, 1).astype(np.float64)
     if len(values) != rows:
@@ -107,7 +106,7 @@ def checked_weights(weights: ArrayLike, rows: int) -> Array:
     return values
 
 
-def weighted(workload: Operator, weights: ArrayLike) -> Operator:
+def weighted(workload: Operator, weights: object) -> Operator:
     """Return ``diag(√ω) W`` with the workload's structure kept.
 
     Raises

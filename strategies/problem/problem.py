@@ -3,9 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from numpy.typing import ArrayLike
-
-from strategies.operators import Array, MatrixLike, Norm, Operator, as_operator, fits
+from strategies.operators import Array, Norm, Operator, as_operator, fits
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows
@@ -39,11 +37,11 @@ class Problem:
     @classmethod
     def of(
         cls,
-        workload: MatrixLike,
+        workload: object,
         norm: Norm = "l1",
         objective: Objective = "total",
-        weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
+        weights: object = None,
+        groups: object = None,
     ) -> "Problem":
         """Check a workload and merge its equal columns where they can be enumerated.
 
@@ -74,7 +72,7 @@ class Problem:
         """Whether the loss is the sum over all rows: it depends on the workload's Gram alone."""
         return self.aim.objective == "total"
 
-    def summed(self, weights: ArrayLike | None = None) -> "Problem":
+    def summed(self, weights: object = None) -> "Problem":
         """Return the problem of the rows' total error, with weights on top of its own."""
         workload = self.workload if weights is None else weighted(self.workload, weights)
         return replace(self, workload=workload, aim=Aim())

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from strategies.operators import Array, MatrixLike, Norm, Operator, as_operator, row_errors
+from strategies.operators import Array, Norm, Operator, as_operator, row_errors
 from strategies.problem.objective import Objective
 
 
@@ -125,7 +125,7 @@ class Strategy:
         """Pickle the bound instead of the workload, which may hold a user's test records."""
         return self.__dict__ | {"certificate": partial(float, self.lower_bound)}
 
-    def row_errors(self, workload: MatrixLike) -> Array:
+    def row_errors(self, workload: object) -> Array:
         """Return ``sensitivity**2 * ||(W A⁺)_r||²`` of every row of a workload, shape (q,).
 
         Without weights, whatever the objective.

@@ -19,11 +19,10 @@ How a structure plugs in
 3. Row Grams ``A Aᵀ`` and ``W Aᵀ``, which need nothing of length n.
 """
 
-from typing import Any
-
 from strategies.bounds.lower_bound import Certificate
 from strategies.operators import Norm, Operator, as_operator, error_trace
 from strategies.operators.base.pseudo_inverse import factorised
+from strategies.operators.base.recovery import factored_trace
 from strategies.operators.dense import Dense
 from strategies.operators.identity import Identity
 from strategies.operators.ordered.ordered_gram import ordered_error
@@ -38,12 +37,12 @@ BY_TRIANGLE = 1000
 
 
 def evaluate(
-    workload: Any,
-    matrix: Any,
+    workload: object,
+    matrix: object,
     norm: Norm = "l1",
     objective: Objective = "total",
-    weights: Any = None,
-    groups: Any = None,
+    weights: object = None,
+    groups: object = None,
 ) -> Strategy:
     """Return any matrix as a strategy for a workload: its sensitivity, loss and certificate.
 
@@ -144,5 +143,5 @@ def merged_error(problem: Problem, matrix: Operator) -> float:
         return ordered_error(factorised(matrix), problem.ordered)
     gram = problem.gram
     if gram is not None and merged.shape[0] > gram.shape[0]:
-        return factorised(matrix).gram_trace(gram)
+        return factored_trace(merged, factorised(matrix), gram)
     return error_trace(merged, matrix)

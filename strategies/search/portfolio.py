@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,10 +32,14 @@ from strategies.search.progress import Progress, Report
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
 TRIALS = ("identity", "marginals")
+PLAIN = ("identity", "workload_itself")
+"""Families that no result of "auto" is above."""
 TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
 """Merged cells above which searches over all of them are worth a trial first."""
+FAR = 0.5
+"""Share of the Identity's loss below which families that stay near it are not tried."""
 GAIN = 1e-6
 """Relative gain over the Identity that a trial must show."""
 TIE = 1e-9
@@ -97,6 +102,10 @@ class Portfolio:
     may_stop_early: bool = False
     found: list[Strategy] = field(default_factory=list, init=False)
     tried: list[Candidate] = field(default_factory=list, init=False)
+    first_generator: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first_generator", deepcopy(self.generator))
 
     def run(self) -> Strategy:
         """Search with every family in turn, polish, and return the best strategy."""
@@ -109,6 +118,8 @@ class Portfolio:
             if self.found and time.monotonic() > deadline:
                 truncated = True
                 break
+            if self.is_far_below(family):
+                continue
             self.report(Progress(family.name, step, len(steps), self.best_loss))
             self.attempt(family, work)
             if self.is_optimal():
@@ -121,6 +132,13 @@ class Portfolio:
         best = self.smallest_of_the_best()
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
+
+    def is_far_below(self, family: Family) -> bool:
+        """Tell whether what is known is too good for a family that stays near the Identity."""
+        most, merging = family.largest_far, self.problem.merging
+        if most is None or merging is None or merging.n_groups <= most or not self.may_stop_early:
+            return False
+        return self.problem.is_total and self.best_loss < FAR * self.problem.merged_total
 
     def own_loss(self) -> float:
         """Return the loss of noise on each row of the workload itself, ``||W||² · rows``.
@@ -167,15 +185,13 @@ class Portfolio:
         best = min(self.found, key=lambda strategy: strategy.loss)
         if self.problem.norm == "l1":
             return best
-        near = [one for one in self.found if one.loss <= best.loss * (1 + AS_GOOD)]
+        plain = [one.loss for one in self.found if one.method in PLAIN]  # the rule stands above
+        most = max(best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, self.own_loss()))
+        near = [one for one in self.found if one.loss <= most]
         least = min(one.matrix.shape[0] for one in near)
-        return (
-            best
-            if best.matrix.shape[0] == least
-            else min(
-                (one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss
-            )
-        )
+        if best.matrix.shape[0] == least:
+            return best
+        return min((one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -232,9 +248,9 @@ class Portfolio:
         """Let one family search; a failure for size or rank becomes a note."""
         began = time.monotonic()
         try:
-            search = Search(self.starts(family), self.generator, work, self.select_part)
+            search = Search(self.starts(family), self.generator, work, self.select_part, self.limit)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
-            strategy, note = self.assessed(family, matrix)
+            strategy, note = self.best_form(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
             if len(self.families) == 1:
                 raise
@@ -247,10 +263,13 @@ class Portfolio:
         self.tried.append(Candidate(family.name, strategy.loss, spent, note, kept))
 
     def select_part(self, workload: Operator, work: float) -> Operator:
-        """Return the best strategy found for a part of the workload, such as one factor."""
+        """Return the best strategy found for a part of the workload, such as one factor.
+
+        With the randomness that a search for the part alone begins with.
+        """
         problem = Problem.of(workload, self.problem.norm)
-        able = requested_families("auto", problem)
-        return Portfolio(problem, able, self.generator, work, lambda event: None).run().matrix
+        able, own = requested_families("auto", problem), deepcopy(self.first_generator)
+        return Portfolio(problem, able, own, work, lambda event: None, True).run().matrix
 
     def problem_of(self, family: Family) -> Problem:
         """Return the problem, or one of total error near it where a family knows no other."""
@@ -264,7 +283,7 @@ class Portfolio:
         """The total error of rows weighted so that the worst count most."""
         return total_near(self.problem)
 
-    def assessed(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
+    def best_form(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""
         merging = self.problem.merging
         if merging is None or merging.is_trivial:

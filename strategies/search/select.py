@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from numbers import Real
 from reprlib import repr as short
-from typing import Any
 
 import numpy as np
 
 from strategies.methods.family import Family
 from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
 from strategies.methods.registry import requested_families
-from strategies.operators import Norm, memory_cap
+from strategies.operators import Kronecker, Norm, memory_cap
 from strategies.operators.base.threads import one_thread
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem
@@ -29,14 +28,14 @@ DEFAULT_ORDERED = 24.0
 
 
 def select(
-    workload: Any,
+    workload: object,
     norm: Norm = "l1",
     method: str | Family | Sequence[str | Family] = "auto",
     random_state: int | np.random.Generator | None = None,
     *,
     objective: Objective = "total",
-    weights: Any = None,
-    groups: Any = None,
+    weights: object = None,
+    groups: object = None,
     time_limit: float | None = None,
     memory_limit: int | None = None,
     progress: bool | Report | None = None,
@@ -108,8 +107,9 @@ def select(
 
 def default_limit(problem: Problem) -> float:
     """Return the seconds of work for a problem when the user names none."""
-    if problem.merging is None:
-        return DEFAULT_BEYOND_CELLS
+    if problem.merging is None:  # a product's factors get what each would get alone
+        product = isinstance(problem.workload, Kronecker)
+        return DEFAULT_TIME_LIMIT if product else DEFAULT_BEYOND_CELLS
     if problem.ordered is None:
         return DEFAULT_TIME_LIMIT
     n = min(problem.ordered.n, LARGEST_DENSE)
@@ -125,7 +125,7 @@ def checked_time_limit(seconds: float) -> float:
     return float(seconds)
 
 
-def checked_generator(random_state: Any) -> np.random.Generator:
+def checked_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
     """Return a generator from a seed, a generator or None, or refuse."""
     try:
         return np.random.default_rng(random_state)

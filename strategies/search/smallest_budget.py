@@ -50,7 +50,7 @@ class SmallestBudget:
 
 
 def smallest_budget(
-    workload: Any, targets: Any, norm: Norm = "l1", **options: Any
+    workload: object, targets: object, norm: Norm = "l1", **options: Any
 ) -> SmallestBudget:
     """Return the smallest budget found for targets on every row's error.
 
@@ -105,7 +105,7 @@ def budget_for(error: float, norm: Norm) -> float:
     return float(np.sqrt(2.0 * error)) if norm == "l1" else error / 2.0
 
 
-def checked_targets(targets: Any, rows: int) -> Array:
+def checked_targets(targets: object, rows: int) -> Array:
     """Return a positive target for every row, or refuse by name."""
     given = np.asarray(targets)
     if given.ndim == 0:

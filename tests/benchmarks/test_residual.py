@@ -21,16 +21,12 @@ from rival_data import FOLDER, RivalData, split
 from sklearn.metrics import log_loss, roc_auc_score
 
 from mrf_matrix import PosteriorForestClassifier, ResidualForestClassifier
-from mrf_matrix.estimators.residual.learning import ResidualReleases, learned
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.planning import (
-    ResidualSettings,
-    residual_plan,
-    suits_residual_forest,
-)
-from mrf_matrix.planning.residuals.settings import GAUSSIAN, PURE
 from mrf_matrix.posterior import Smoothness
+from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
+from mrf_matrix.residual.learning import ResidualReleases, learned
+from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.settings import GAUSSIAN, PURE
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6

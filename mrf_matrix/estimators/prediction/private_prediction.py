@@ -43,6 +43,9 @@ from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 
+SEARCH = ("strategy", "objective", "time_limit", "n_jobs")
+"""Parameters that may change from batch to batch."""
+
 
 @parameters
 class PrivatePredictionClassifier(
@@ -181,7 +184,7 @@ class PrivatePredictionClassifier(
         unknown = fitted.book.unknown(query_keys(forests.ensembles, codes))
         if not unknown.any():
             return None
-        search = {name: getattr(self, name) for name in ("strategy", "time_limit", "n_jobs")}
+        search = {name: getattr(self, name) for name in SEARCH}
         measuring = replace(fitted.measuring, **search)
         planned = forests.plan(
             measuring, codes[unknown], n_classes=forests.domain.n_classes, batch=number

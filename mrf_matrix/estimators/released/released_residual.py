@@ -7,9 +7,9 @@ from mrf_matrix.estimators.released.released import Released
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.planning import ResidualPlan
 from mrf_matrix.posterior import ResidualPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.residual import ResidualPlan
 
 
 @dataclass(eq=False, repr=False)

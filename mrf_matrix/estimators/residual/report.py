@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from mrf_matrix.mechanisms import ZCDP, Release
-from mrf_matrix.planning import ResidualPlan, ResidualStep
 from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
+from mrf_matrix.residual import ResidualPlan, ResidualStep
+from mrf_matrix.residual.step import CHOICES
 
 PUBLIC = (
     "the domain and the classes",
@@ -24,7 +25,7 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
     """
     noise, left = releases[0].noise, iter(releases)
     made = [
-        _of_choice(step) if step.kind == "choice" else _of_table(step, next(left))
+        of_choice(step) if step.kind in CHOICES else _of_table(step, next(left))
         for step in plan.steps
     ]
     claim = repr(plan.budget)
@@ -32,7 +33,7 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
     if delta and isinstance(plan.budget, ZCDP) and not plan.budget.is_infinite:
         claim += f", which implies (epsilon={plan.budget.epsilon(delta):.6g}, delta={delta:g})-DP,"
     report = PrivacyReport(
-        statement=_statement(claim, plan, noise, [one.law for one in made]),
+        statement=sequence_statement(claim, plan.neighboring, noise, [one.law for one in made]),
         budget=repr(plan.budget),
         neighboring=plan.neighboring,
         noise=noise,
@@ -53,7 +54,8 @@ def _of_table(step: ResidualStep, release: Release) -> Measurement:
     return Measurement.of(release, step.measured, weight=step.units)
 
 
-def _of_choice(step: ResidualStep) -> Measurement:
+def of_choice(step: ResidualStep) -> Measurement:
+    """Return the figures of a choice by the exponential mechanism."""
     return Measurement(
         measured=step.measured,
         budget=repr(step.budget),
@@ -64,15 +66,16 @@ def _of_choice(step: ResidualStep) -> Measurement:
     )
 
 
-def _statement(claim: str, plan: ResidualPlan, noise: str, laws: Sequence[str]) -> str:
+def sequence_statement(claim: str, neighboring: str, noise: str, laws: Sequence[str]) -> str:
+    """Return what is claimed of a sequence of releases and choices, in one sentence."""
     if noise == "none":
         return f"{DENIAL}: no noise was added (infinite budget)."
     if noise == "exact":
         kinds = sorted({law.split(" of ")[0] for law in laws})
-        return private_claim(claim, plan.neighboring, kinds).replace(
+        return private_claim(claim, neighboring, kinds).replace(
             f"{len(kinds)} measurements", f"{len(laws)} adaptive releases"
         )
     return (
         f"{DENIAL}: {len(laws)} adaptive releases from a seedable generator (research noise), "
-        f"with the error of {claim} under {plan.neighboring} neighbours in all."
+        f"with the error of {claim} under {neighboring} neighbours in all."
     )

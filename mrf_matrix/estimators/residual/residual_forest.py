@@ -1,25 +1,42 @@
 """A forest of tables measured one after another, each on what earlier ones leave unexplained."""
 
-from functools import lru_cache
-from numbers import Real
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.residual.learning import ResidualReleases, learned
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.schema import encode, resolve_domain, with_provenance
-from mrf_matrix.estimators.shared.spending import Budget, bill_of, noise_stream
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
-from mrf_matrix.planning import ResidualPlan, residual_budget, residual_plan
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.estimators.shared.given_data import (
+    EncodedRecords,
+    GivenRecords,
+    PrivateData,
+    needs_records,
+)
+from mrf_matrix.estimators.shared.parameters import (
+    Amount,
+    Records,
+    SeedParameters,
+    parameters,
+)
+from mrf_matrix.estimators.shared.schema import with_provenance
+from mrf_matrix.estimators.shared.spending import (
+    Budget,
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
+from mrf_matrix.planning.plans.planner import sequence_plan
+from mrf_matrix.residual.law import claimed_budget
+from mrf_matrix.residual.learning import ResidualReleases, learned
+from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.sequence import ResidualPlan
 
 FITTED = (
     "domain_",
@@ -32,11 +49,9 @@ FITTED = (
 )
 """What a fit leaves."""
 
-_gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
 
-
-class ResidualForestClassifier(ResidualVotes):
+@parameters
+class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters, ResidualVotes):
     r"""Forest of tables of residuals, for two classes: each table holds what is still unexplained.
 
     Log odds are a sum of tables. A table is measured on residuals: what the labels have beyond
@@ -45,37 +60,17 @@ class ResidualForestClassifier(ResidualVotes):
 
     Parameters
     ----------
-    domain : Domain or "from_data"
-        The public schema, with a target of two classes. Required. "from_data" reads it off the
-        records, which leaks them, and warns.
-    epsilon : float, int or Fraction, optional
-        Budget of the whole sequence; 1 where no ``rho`` is given either. ``float("inf")`` adds no
-        noise.
-    delta : float, default=0
+    delta : float
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Gaussian noise under the zCDP budget that
         implies it, or by Laplace noise of ε where that is the smaller.
-    rho : float, int or Fraction, optional
-        zCDP budget with Gaussian noise, instead of ``epsilon``.
-    n_records : int, optional
+    n_records : int
         The number of records, where it is public. Not given, it is estimated from the released
         class totals, and the sequence is planned for 2000.
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-        The neighbouring relation of the claim.
-    noise : {"exact", "research"}, default="exact"
-        "exact": discrete noise from OpenDP, never seedable. "research": the same laws from NumPy,
-        seedable by ``noise_state``; not a private release.
-    noise_state : int or Generator, optional
-        Seed of research noise.
-    ledger : PrivacyLedger, optional
-        Charged once by every `fit` for the whole sequence, before its first step.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None
         Seed of the public order in which attributes are visited.
 
     Attributes
     ----------
-    domain_ : Domain
-    classes_ : ndarray of shape (2,)
-        The public classes, sorted.
     plan_ : ResidualPlan
         The sequence of steps that was announced and taken.
     releases_ : tuple of Release
@@ -86,7 +81,6 @@ class ResidualForestClassifier(ResidualVotes):
         What the releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every release.
-    n_features_in_ : int
 
     Notes
     -----
@@ -110,30 +104,8 @@ class ResidualForestClassifier(ResidualVotes):
 
     _claim_rests_on = ("delta",)
 
-    def __init__(
-        self,
-        domain: Domain | str | None = None,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        rho: Any = None,
-        n_records: int | None = None,
-        neighboring: str = "add_remove",
-        noise: str = "exact",
-        noise_state: Any = None,
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.n_records = n_records
-        self.neighboring = neighboring
-        self.noise = noise
-        self.noise_state = noise_state
-        self.ledger = ledger
-        self.random_state = random_state
+    delta: Amount = 0
+    n_records: int | None = None
 
     def plan(self) -> ResidualPlan:
         """Return the sequence of steps that `fit` would take, without data.
@@ -149,36 +121,25 @@ class ResidualForestClassifier(ResidualVotes):
         return self._plan(required_domain(self.domain))
 
     def _plan(self, domain: Domain) -> ResidualPlan:
-        return residual_plan(
+        return sequence_plan(
             domain,
-            self._budget(domain.n_attributes),
-            structure_generator(self.random_state),
-            n_records=self._public_records(),
+            epsilon=self.epsilon,
+            rho=self.rho,
+            delta=self.delta,
             neighboring=self.neighboring,
-            delta=float(self.delta),
+            n_records=self._public_records(),
+            random_state=self.random_state,
         )
 
     def _public_records(self) -> int | None:
         return None if self.n_records is None else whole_number("n_records", self.n_records)
 
-    def _budget(self, n_attributes: int) -> Budget:
+    def _budget_by_law(self, n_attributes: int) -> Budget:
         """Return the budget of the noise law that serves the claim best."""
-        if self._is_pure():
-            return budget_or_default(epsilon=self.epsilon, rho=self.rho)
-        if self.rho is not None:
-            raise BudgetError(
-                f"delta={self.delta!r} and rho={self.rho!r}: expected delta= beside epsilon= only."
-            )
-        epsilon = epsilon_or_default(self.epsilon, self.rho)
-        pure = PureDP(epsilon)
-        gaussian = _gaussian_budget(epsilon, self.delta)
-        return residual_budget(pure, gaussian, n_attributes, self._public_records())
+        records = self._public_records()
+        return claimed_budget(self.epsilon, self.delta, self.rho, n_attributes, records)
 
-    def _is_pure(self) -> bool:
-        """Tell whether no δ was asked for."""
-        return isinstance(self.delta, Real) and self.delta == 0
-
-    def fit(self, X: Any, y: Any) -> "ResidualForestClassifier":
+    def fit(self, X: Records, y: ArrayLike) -> "ResidualForestClassifier":
         """Take the steps of the plan: measure tables of residuals, one after another.
 
         Parameters
@@ -199,15 +160,22 @@ class ResidualForestClassifier(ResidualVotes):
             If a parameter, the domain or a record is invalid, or the ledger cannot pay (a
             `BudgetError`); nothing is spent then.
         """
+        return self._fit(partial(GivenRecords.of, self, X, y))
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
         if isinstance(self.domain, Domain):  # refused before the records are looked at
-            bill_of(self, self._budget(self.domain.n_attributes)).check()
-        domain, X, y = resolve_domain(self, self.domain, X, y)
+            bill_of(self, self._budget_by_law(self.domain.n_attributes)).check()
+        data = bring()
+        domain = data.domain
         plan = self._plan(domain)
         bill = bill_of(self, plan.budget)
         bill.check()
-        codes, labels = encode(domain, X, y)
+        data.check_records("a residual forest")
+        encoded = data.tables([])
+        if not isinstance(encoded, EncodedRecords):
+            raise needs_records("a residual forest")
         classes, order = sorted_classes(domain)
-        records = ResidualRecords(codes, np.argsort(order)[labels], domain.sizes)
+        records = ResidualRecords(encoded.codes, np.argsort(order)[encoded.labels], domain.sizes)
         releases = ResidualReleases(records, self.noise, noise_stream(self.noise, bill.noise_state))
         for name in FITTED:  # they belong to an earlier fit
             if hasattr(self, name):

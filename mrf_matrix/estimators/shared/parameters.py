@@ -161,8 +161,9 @@ class EnsembleParameters:
         Attributes d̄ that each ensemble draws; all of them when not given.
     feature_subsets : list of lists of str or int
         The attributes of each ensemble, by name or position, instead of random ones.
-    budget_shares : list of positive numbers
-        Shares of the budget, one for each ensemble; equal when not given.
+    budget_shares : list of positive numbers, or {"equal", "total", "max"}
+        Shares of the budget, one for each ensemble; equal when not given. "total" makes the sum
+        of the ensembles' errors least, "max" the largest of them.
     """
 
     n_trees: int = 128
@@ -172,7 +173,7 @@ class EnsembleParameters:
     n_ensembles: int = 1
     max_features: int | None = None
     feature_subsets: Sequence[Sequence[str | int]] | None = None
-    budget_shares: Sequence[Amount] | None = None
+    budget_shares: Sequence[Amount] | str | None = None
 
 
 @parameters
@@ -184,6 +185,8 @@ class StrategyParameters:
     strategy : str, Strategy, Operator or ndarray, or a list of them
         Family name for `strategies.select`, or a strategy matrix for each ensemble. Only for
         ``allocation="matrix"``.
+    objective : {"total", "max"}
+        Which squared error strategies make small: of all answers, or of the worst.
     time_limit : float
         Seconds that ``strategy="auto"`` may work, for each ensemble.
     n_jobs : int
@@ -191,5 +194,6 @@ class StrategyParameters:
     """
 
     strategy: GivenStrategy | Sequence[GivenStrategy] = "auto"
+    objective: str = "total"
     time_limit: float = 8.0
     n_jobs: int | None = None

@@ -19,12 +19,14 @@ from mrf_matrix.base.fields import (
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.released.released_private import ReleasedPrivateForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError
 from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS, checked_forest
 from mrf_matrix.files.models.posterior_file import POSTERIOR_FORMAT, posterior_of
+from mrf_matrix.files.models.private_file import PRIVATE_FORMAT, private_of
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_consistent
 from mrf_matrix.files.models.residual_file import RESIDUAL_FORMAT, residual_of
@@ -46,7 +48,10 @@ LARGEST_VALUE = 1e100
 def load_model(
     path: "str | PathLike[str]", *, max_bytes: int = MAX_BYTES
 ) -> (
-    ReleasedForestClassifier | ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
+    ReleasedForestClassifier
+    | ReleasedPosteriorForestClassifier
+    | ReleasedResidualForestClassifier
+    | ReleasedPrivateForestClassifier
 ):
     """Return the forest of a model file, ready to predict.
 
@@ -77,6 +82,8 @@ def load_model(
                 return posterior_of(container)
             if kind == RESIDUAL_FORMAT:
                 return residual_of(container)
+            if kind == PRIVATE_FORMAT:
+                return private_of(container)
             return _model(container)
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise ModelFileError(f"{where}: {one_line(error)}") from error

@@ -24,7 +24,6 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
-from mrf_matrix.estimators.residual.learning import learned
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -34,7 +33,8 @@ from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.mechanisms import NEIGHBORING, Release
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
-from mrf_matrix.planning import ResidualPlan, ResidualStep, residual_plan
+from mrf_matrix.residual import ResidualPlan, ResidualStep, residual_plan
+from mrf_matrix.residual.learning import learned
 
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
 RESIDUAL_VERSION = 1

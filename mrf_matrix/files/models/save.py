@@ -12,6 +12,7 @@ from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
 from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS
 from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
+from mrf_matrix.files.models.private_file import PrivateModel, private_content
 from mrf_matrix.files.models.residual_file import ResidualModel, residual_content
 from mrf_matrix.reports.privacy_report import DENIAL
 from strategies.operator_files import OperatorFileError
@@ -23,10 +24,11 @@ ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
 MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
+TableModel = PosteriorModel | ResidualModel | PrivateModel
 
 
 def save_model(
-    model: MatrixModel | PosteriorModel | ResidualModel,
+    model: MatrixModel | TableModel,
     path: "str | PathLike[str]",
     *,
     allow_nonprivate: bool = False,
@@ -35,12 +37,12 @@ def save_model(
 
     The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, the
     variances of their noise, voting and privacy report; of a posterior forest the release and its
-    blocks, of a residual forest its plan and releases, from which all else follows. It holds no
-    record, no raw count and no seed.
+    blocks, of a residual forest its plan and releases, of a private forest its choices and one of
+    these, from which all else follows. It holds no record, no raw count and no seed.
 
     Parameters
     ----------
-    model : MatrixForestClassifier, PosteriorForestClassifier or ResidualForestClassifier
+    model : PrivateForestClassifier, or one of a matrix, posterior or residual forest
         Fitted, or from a file.
     path : str or path
         By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
@@ -72,11 +74,11 @@ def save_model(
     >>> bool((loaded.predict(monks.X) == forest.predict(monks.X)).all())
     True
     """
-    if not isinstance(model, MatrixModel | PosteriorModel | ResidualModel):
+    if not isinstance(model, MatrixModel | TableModel):
         raise TypeError(
-            f"model is a {type(model).__name__}: expected a fitted MatrixForestClassifier, "
-            f"PosteriorForestClassifier or ResidualForestClassifier, those whose model files are "
-            f"known."
+            f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
+            f"MatrixForestClassifier, PosteriorForestClassifier or ResidualForestClassifier, "
+            f"those whose model files are known."
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
@@ -98,9 +100,11 @@ def save_model(
 
 
 def _content_of(
-    model: MatrixModel | PosteriorModel | ResidualModel,
+    model: MatrixModel | TableModel,
 ) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted forest of any kind."""
+    if isinstance(model, PrivateModel):
+        return private_content(model)
     if isinstance(model, PosteriorModel):
         return posterior_content(model)
     return residual_content(model) if isinstance(model, ResidualModel) else _content(model)
@@ -140,12 +144,12 @@ def _content(model: MatrixModel) -> tuple[JsonObject, dict[str, Values]]:
     return content, arrays
 
 
-def doubt_of(model: MatrixModel | PosteriorModel | ResidualModel) -> str | None:
+def doubt_of(model: MatrixModel | TableModel) -> str | None:
     """Return why a fitted model is no private release; None if it is one."""
     report = model.privacy_report_
     if report.noise != "exact" or report.statement.startswith(DENIAL):
         return str(report.statement)
-    for one in () if isinstance(model, PosteriorModel | ResidualModel) else model.ensembles_:
+    for one in () if isinstance(model, TableModel) else model.ensembles_:
         if one.forest.data_dependent and one.forest.budget_spent is None:
             return "its trees were learned from records without a budget"
     return None

@@ -14,7 +14,6 @@ from strategies.operators import (
     Kronecker,
     Marginals,
     Operator,
-    Partition,
     Product,
     ResidualMarginals,
     RowScaled,
@@ -72,8 +71,7 @@ def integer_form(operator: Operator, factor: float) -> IntegerForm:
             return IntegerForm(matrix, is_exact, is_lossy=_lost(operator.weights, values))
         case Stack():
             forms = [integer_form(block, factor) for block in operator.blocks]
-            kind = Partition if isinstance(operator, Partition) else Stack
-            return _joined(kind([form.matrix for form in forms]), forms)
+            return _joined(type(operator)([form.matrix for form in forms]), forms)
         case Kronecker():
             return _kronecker_form(operator, factor)
         case Product() if isinstance(operator.right, Grouping):

@@ -6,19 +6,22 @@ on domain, design, budget and the *public* number of records alone. Laws are cla
 release, whose noise is independent by column: linear algebra is done once.
 """
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, measure, reconstruct
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 
-Array = NDArray[np.float64]
-Codes = NDArray[Any]
+Votes = dict[str, Array]
+"""Votes of the imagined queries by voting rule, (laws, queries, k) each."""
 
 MOST_RECORDS = 60_000
 """Records drawn over all laws; more are counted in multiples."""
@@ -27,7 +30,7 @@ MOST_RECORDS = 60_000
 class RecordLaw(Protocol):
     """A law of records and their classes."""
 
-    def records(self, count: int, generator: np.random.Generator) -> tuple[Codes, Codes]:
+    def records(self, count: int, generator: np.random.Generator) -> tuple[Codes, Longs]:
         """Draw records, shape (count, d), and their classes, shape (count,)."""
         ...
 
@@ -85,6 +88,29 @@ class ImaginedData:
         self.wanted = np.stack([labels for _, labels in asked])
         noisy = generator.random(len(self.labels)) < prior.label_noise
         self.labels[noisy] = generator.integers(0, n_classes, int(noisy.sum()))
+        self._cells: dict[tuple[int, ...], CellCounts] = {}
+        self._last: tuple[object, Votes, Mapping[str, object]] = ((), {}, {})
+
+    def cells(self, ensemble: Ensemble) -> CellCounts:
+        """Return class counts of an ensemble's cells, counted once for all designs."""
+        if ensemble.features not in self._cells:
+            codes = ensemble.view(self.codes)
+            self._cells[ensemble.features] = self.counts(codes, ensemble.forest.domain.sizes)
+        return self._cells[ensemble.features]
+
+    def votes(self, plan: Plan, generator: np.random.Generator) -> Votes:
+        """Return `imagined_votes`; designs that differ in voting only are simulated once.
+
+        The generator is left in the same state either way, so that nothing hangs on what was
+        asked before.
+        """
+        parts, votes, state = self._last
+        if parts is plan.parts:
+            generator.bit_generator.state = dict(state)
+            return votes
+        votes = imagined_votes(plan, self, generator)
+        self._last = (plan.parts, votes, generator.bit_generator.state)
+        return votes
 
     def counts(self, codes: Codes, sizes: tuple[int, ...]) -> CellCounts:
         """Return class counts of each distinct row of codes, a block of columns each law."""
@@ -101,9 +127,7 @@ class ImaginedData:
         return np.asarray(blocks[np.arange(t), :, np.arange(t)])
 
 
-def imagined_votes(
-    plan: Plan, imagined: ImaginedData, generator: np.random.Generator
-) -> dict[str, Array]:
+def imagined_votes(plan: Plan, imagined: ImaginedData, generator: np.random.Generator) -> Votes:
     """Return the votes of the imagined queries under each voting rule, (laws, queries, k).
 
     Parameters
@@ -113,7 +137,7 @@ def imagined_votes(
     generator : Generator
         Draws research noise and breaks ties.
     """
-    votes: dict[str, Array] = {}
+    votes: Votes = {}
     for part in plan.parts:
         for rule, cast in _part_votes(plan, part, imagined, generator).items():
             known = votes.get(rule)
@@ -123,10 +147,13 @@ def imagined_votes(
 
 def _part_votes(
     plan: Plan, part: PlanPart, imagined: ImaginedData, generator: np.random.Generator
-) -> dict[str, Array]:
+) -> Votes:
     forest = part.ensemble.forest
     kind = plan.kind
-    counts = imagined.counts(*kind.places(part.ensemble, imagined.codes, generator))
+    if kind.is_disjoint:
+        counts = imagined.counts(*kind.places(part.ensemble, imagined.codes, generator))
+    else:
+        counts = imagined.cells(part.ensemble)
     if kind.counts_votes:
         counts = _hard_counts(counts, imagined.n_classes, generator)
     release = measure(part.mechanism, counts, noise="research", random_state=generator)
@@ -144,7 +171,7 @@ def _part_votes(
     }
 
 
-def _incidences(forest: Any, asked: Codes, n_targets: int) -> list[sparse.csr_array]:
+def _incidences(forest: Forest, asked: Codes, n_targets: int) -> list[sparse.csr_array]:
     """Return which leaves the queries of each law reach, (queries, leaves) each."""
     reached = forest.apply(asked).reshape(n_targets, -1)
     shape = (len(asked) // n_targets, forest.n_leaves)

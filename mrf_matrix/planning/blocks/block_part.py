@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +47,8 @@ class BlockChoice:
         The attributes of each block by hand, by position or name; then none are chosen.
     """
 
-    n_blocks: Any = "auto"
-    blocks: Any = None
+    n_blocks: object = "auto"
+    blocks: object = None
 
     @property
     def is_usual(self) -> bool:
@@ -204,7 +203,7 @@ def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -
     return BlockPart(whole, workload, None, mechanism, blocks, EQUAL)
 
 
-def _given(domain: Domain, blocks: Any, n_blocks: Any) -> tuple[Block, ...]:
+def _given(domain: Domain, blocks: object, n_blocks: object) -> tuple[Block, ...]:
     """Return blocks that were given by hand, as positions."""
     if n_blocks != "auto":
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Tables of disjoint blocks of attributes and class totals, each leaf measured itself."""
+"""Tables measured themselves: disjoint blocks and class totals, or residuals in a sequence."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -43,3 +43,18 @@ class NaiveBayes(Blocks):
     imagined_votings: ClassVar[tuple[str, ...]] = ()
     chooses_blocks: ClassVar[bool] = False
     parameters: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True)
+class Residual(Kind):
+    """Steps of which all shares are fixed before data, see `mrf_matrix.residual.ResidualPlan`."""
+
+    name: ClassVar[str] = "residual"
+    votings: ClassVar[tuple[str, ...]] = ("posterior",)
+    imagined_votings: ClassVar[tuple[str, ...]] = votings
+    votes_add: ClassVar[bool] = False
+    chooses_strategies: ClassVar[bool] = False
+    grows_trees: ClassVar[bool] = False
+    is_sequence: ClassVar[bool] = True
+    measured: ClassVar[str] = "tables of counts and residuals, one after another"
+    parameters: ClassVar[tuple[str, ...]] = ("n_records", "delta")

@@ -6,8 +6,6 @@ knows it knows that taking out one record shifts the coins of all behind it. So 
 from fresh system randomness wherever a release is private, and from the seed in studies only.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,9 @@ from mrf_matrix.voting.voting import record_blocks
 Codes = NDArray[np.int32]
 
 
-def record_coins(noise: Any, budget: PureDP | ZCDP, seed: Any) -> np.random.Generator:
+def record_coins(
+    noise: object, budget: PureDP | ZCDP, seed: int | np.random.Generator | None
+) -> np.random.Generator:
     """Return what throws the records' coins: never seeded in a private release."""
     private = noise == "exact" and not budget.is_infinite
     return np.random.default_rng(None if private else seed)

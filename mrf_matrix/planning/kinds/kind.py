@@ -12,18 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, Mechanism, PureDP, calibrate
+from mrf_matrix.mechanisms import (
+    ZCDP,
+    CellCounts,
+    LeafCounts,
+    Mechanism,
+    NoiseLaw,
+    PureDP,
+    calibrate,
+)
 from mrf_matrix.planning.kinds.table_source import TableSource
 from strategies import Strategy
-from strategies.operators import Norm, Operator, RowScaled
+from strategies.operators import Norm, Operator
 
 Budget = PureDP | ZCDP
+Law = type[NoiseLaw] | None
 Codes = NDArray[np.int32]
 Array = NDArray[np.float64]
 
 OF_TREES = (
     "max_depth", "n_trees", "n_ensembles", "max_features", "splits", "strategy", "allocation",
-    "voting", "time_limit",
+    "voting", "time_limit", "budget_shares",
 )  # fmt: skip
 
 
@@ -61,6 +70,8 @@ class Kind:
         Whether answers are the votes of given queries, planned when they come.
     chooses_strategies : bool
         Whether a strategy is measured; else the answers themselves are.
+    is_sequence : bool
+        Whether tables are measured one after another, the later ones chosen by earlier releases.
     n_trees, time_limit : int, float
         Usual trees, and usual seconds of the search for a strategy.
     table_rows : str
@@ -87,6 +98,7 @@ class Kind:
     chooses_strategies: ClassVar[bool] = True
     n_trees: ClassVar[int] = 128
     time_limit: ClassVar[float] = 8.0
+    is_sequence: ClassVar[bool] = False
     table_rows: ClassVar[str] = "cells"
     measured: ClassVar[str] = "cells of the domain"
     parameters: ClassVar[tuple[str, ...]] = OF_TREES
@@ -103,16 +115,6 @@ class Kind:
     def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         """Return the weight votes of queries as a workload over the private table."""
         raise NotImplementedError
-
-    def weighed(self, workload: Operator, multiplicity: NDArray[np.int64]) -> Operator:
-        """Return the workload that a strategy is chosen for, rows as often as they are asked.
-
-        Rows are scaled by the root of their multiplicity, which gives the same ``WᵀW``, and so
-        the same best strategy, as repeating them.
-        """
-        if self.releases_leaves or (multiplicity == 1).all():
-            return workload
-        return RowScaled(np.sqrt(multiplicity.astype(np.float64)), workload)
 
     def places(
         self, ensemble: Ensemble, codes: Codes, coins: np.random.Generator
@@ -150,16 +152,16 @@ class Kind:
         return None
 
     def mechanism(
-        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str
+        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> Mechanism:
         """Return the noise that a strategy of the workload needs on this table."""
-        return calibrate(strategy, budget, neighboring=neighboring, workload=workload)
+        return calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
 
     def baseline(
-        self, workload: Operator, budget: Budget, neighboring: str
+        self, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> tuple[Operator, Mechanism]:
         """Return what is measured in place of a strategy, and its noise.
 
         Only of kinds that choose none (`chooses_strategies`).
         """
-        return workload, calibrate(workload, budget, neighboring=neighboring)
+        return workload, calibrate(workload, budget, neighboring=neighboring, law=law)

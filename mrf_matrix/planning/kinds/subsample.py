@@ -14,7 +14,7 @@ from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
 from mrf_matrix.planning.kinds.coins import one_leaf_each
-from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind
+from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind, Law
 from mrf_matrix.planning.kinds.table_source import TableSource
 from mrf_matrix.voting.voting import leaf_labels
 from strategies import Strategy
@@ -67,10 +67,10 @@ class Subsample(Kind):
         return leaf_labels(counts, preference) if self.counts_votes else counts
 
     def mechanism(
-        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str
+        self, strategy: Strategy, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> Mechanism:
         """Return the noise of counts, or of hard votes."""
-        mechanism = super().mechanism(strategy, workload, budget, neighboring)
+        mechanism = super().mechanism(strategy, workload, budget, neighboring, law)
         return with_hard_votes(mechanism) if self.counts_votes else mechanism
 
 
@@ -82,8 +82,8 @@ class PerQuery(Subsample):
     chooses_strategies: ClassVar[bool] = False
 
     def baseline(
-        self, workload: Operator, budget: Budget, neighboring: str
+        self, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> tuple[Operator, Mechanism]:
         """Return the queries, each with its part of the budget."""
-        measured = calibrate(workload, budget, neighboring=neighboring)
+        measured = calibrate(workload, budget, neighboring=neighboring, law=law)
         return workload, one_query_at_a_time(measured, hard=self.counts_votes)

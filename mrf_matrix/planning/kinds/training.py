@@ -23,7 +23,7 @@ from mrf_matrix.compilation import path_matrix, prediction_workload, query_matri
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Mechanism, calibrate
 from mrf_matrix.planning.kinds.coins import one_leaf_each
-from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind
+from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind, Law
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
 from strategies.operators import Identity, Operator
 
@@ -74,8 +74,8 @@ class Disjoint(Training):
         return one_leaf_each(forest, ensemble.view(codes), coins)[:, None], (forest.n_leaves,)
 
     def baseline(
-        self, workload: Operator, budget: Budget, neighboring: str
+        self, workload: Operator, budget: Budget, neighboring: str, law: Law
     ) -> tuple[Operator, Mechanism]:
         """Return the leaves themselves."""
         leaves = Identity(workload.shape[0])
-        return leaves, calibrate(leaves, budget, neighboring=neighboring)
+        return leaves, calibrate(leaves, budget, neighboring=neighboring, law=law)

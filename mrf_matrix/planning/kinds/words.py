@@ -1,9 +1,7 @@
 """A user's words for kinds of plan, looked up once, where they come in."""
 
-from typing import Any
-
 from mrf_matrix.base.shown import shown
-from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes
+from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes, Residual
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.levels import LEVELS
 from mrf_matrix.planning.kinds.prediction import Prediction
@@ -11,17 +9,18 @@ from mrf_matrix.planning.kinds.subsample import PerQuery, Subsample
 from mrf_matrix.planning.kinds.training import Disjoint, PerTree, Training
 
 KINDS: tuple[type[Kind], ...] = (
-    Training, PerTree, Disjoint, *LEVELS, Prediction, Subsample, PerQuery, Blocks, NaiveBayes
+    Training, PerTree, Disjoint, *LEVELS, Prediction, Subsample, PerQuery, Blocks, NaiveBayes,
+    Residual,
 )  # fmt: skip
 """Every kind of plan; the first of a name is that of its usual allocation."""
 
-UNSAID: Any = object()
+UNSAID: object = object()
 """What stands for a word that was not said."""
 
 MODES = tuple(dict.fromkeys(kind.name for kind in KINDS))
 
 
-def kinds_named(mode: Any) -> tuple[type[Kind], ...]:
+def kinds_named(mode: object) -> tuple[type[Kind], ...]:
     """Return the kinds of a mode, one for each allocation, or refuse by name.
 
     Raises
@@ -35,7 +34,7 @@ def kinds_named(mode: Any) -> tuple[type[Kind], ...]:
     return found
 
 
-def kind_of(mode: Any, allocation: Any = "matrix", voting: Any = UNSAID) -> Kind:
+def kind_of(mode: object, allocation: object = "matrix", voting: object = UNSAID) -> Kind:
     """Return the kind that a user's words name, of its usual voting where none is said.
 
     Raises

@@ -1,56 +1,54 @@
-"""What no strategies could be below: expected errors beside their certified lower bound."""
+"""What no strategies could be below: errors and budgets beside their certified bounds."""
 
 from collections.abc import Sequence
+from math import sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
-from strategies import Strategy
 
 
-def check_strategies(parts: Sequence[PlanPart], mode: str, allocation: str) -> None:
-    """Refuse parts that have no strategy.
+def check_certified(kind: Kind, parts: Sequence[PlanPart]) -> None:
+    """Refuse parts beside which no bound stands.
 
     Raises
     ------
     ValueError
-        It names the mode and the allocation.
+        It names the mode and the allocation, or the law.
     """
     if any(part.strategy is None for part in parts):
         raise ValueError(
-            f"mode={mode!r} with allocation={allocation!r} measures its answers themselves, by no "
-            f"strategy, so no bound stands beside it: expected another mode than 'posterior', and "
-            f"allocation='matrix'."
+            f"mode={kind.name!r} with allocation={kind.allocation!r} measures its answers "
+            f"themselves, by no strategy, so no bound stands beside it: expected another mode than "
+            f"'posterior', and allocation='matrix'."
         )
+    for part in parts:
+        if not part.mechanism.is_proved:
+            raise ValueError(
+                f"law={type(part.mechanism.law).__name__}: no bound is known for noise of one's "
+                f"own. Expected discrete Laplace or Gaussian noise, law=None."
+            )
 
 
-def leaf_bound(parts: Sequence[PlanPart]) -> float:
-    """Return the certified lower bound of the expected squared error of all leaves, in a class."""
-    return float(
-        sum(
-            part.mechanism.law.variance * part.row_squares.sum() * bound_share(part.strategy)
-            for part in parts
-        )
-    )
+def least_budget(parts: Sequence[PlanPart], target_rms: Array | None) -> float:
+    """Return ε or ρ below which no strategies keep the targets, under continuous noise.
 
+    Each ensemble has to keep them by itself, so the bounds of all add up.
 
-def vote_ratio(parts: Sequence[PlanPart], multiplicity: NDArray[np.int64]) -> float:
-    """Return the total error of votes over its certified lower bound.
-
-    Parameters
-    ----------
-    parts : sequence of PlanPart
-    multiplicity : ndarray of int, shape (b,)
-        How often each query is asked.
+    Raises
+    ------
+    ValueError
+        If the plan has no targets.
     """
-    totals = [float(part.row_variances @ multiplicity) for part in parts]
-    bound = float(np.dot(totals, [bound_share(part.strategy) for part in parts]))
-    return sum(totals) / bound if bound > 0 else float("inf")
-
-
-def bound_share(strategy: Strategy | None) -> float:
-    """Return a strategy's certified lower bound as a share of its loss."""
-    if strategy is None or strategy.loss == 0:
-        return 0.0
-    return min(1.0, strategy.lower_bound / strategy.loss)
+    if target_rms is None:
+        raise ValueError("the plan has no targets: expected plan(..., target_rms=).")
+    least = float(target_rms.min())
+    total = 0.0
+    for part in parts:
+        mechanism, strategy = part.mechanism, part.strategy
+        norm = mechanism.budget.norm
+        factor = squared_factor(mechanism.neighboring, norm, nonnegative=True)
+        bound = factor * (0.0 if strategy is None else strategy.lower_bound) / least**2
+        total += sqrt(2 * bound) if norm == "l1" else bound / 2
+    return total

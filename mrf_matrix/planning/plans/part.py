@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.checks import Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -26,6 +27,7 @@ from mrf_matrix.mechanisms import (
 from mrf_matrix.mechanisms.measurement.containment import PROBES
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
+from mrf_matrix.planning.plans.row_aim import RowAim
 from strategies import Strategy
 from strategies.operators import Operator, check_allocation
 
@@ -50,6 +52,8 @@ class PlanPart:
         What is measured in its place; None where the answers are measured themselves.
     mechanism : Mechanism
         The integer matrix that is measured, its noise, budget and neighbouring relation.
+    aim : RowAim
+        What the strategy makes small: the loss and bound that it states are of that.
     federation : FederatedDesign or None
         How several parties share the noise, where no single one measures.
     """
@@ -58,6 +62,7 @@ class PlanPart:
     workload: Operator
     strategy: Strategy | None
     mechanism: Mechanism
+    aim: RowAim = field(default=RowAim(), repr=False, kw_only=True)
     known_squares: "KnownSquares | None" = field(default=None, repr=False, kw_only=True)
     federation: "FederatedDesign | None" = field(default=None, repr=False, kw_only=True)
 
@@ -78,7 +83,7 @@ class PlanPart:
         check_allocation("answers to the workload", (self.workload.shape[0], n_classes + PROBES))
 
     def release(
-        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Any = None
+        self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Seed = None
     ) -> Release:
         """Measure a private table, once.
 
@@ -137,7 +142,40 @@ class PlanPart:
         scaled = self.mechanism.law.variance / float(rounded.scale) ** 2
         if self.strategy is None:
             return scaled * self.workload.shape[0]
-        return scaled * self.strategy.loss / self.strategy.sensitivity**2
+        if self.aim.is_plain and self.strategy.objective == "total":
+            return scaled * self.strategy.loss / self.strategy.sensitivity**2
+        return float(self.row_variances.sum())
+
+    @cached_property
+    def _aimed_square(self) -> float:
+        """What is made small, for noise of variance one."""
+        asked = self.aim.workload
+        if asked is None:
+            return self.aim.value(self.row_squares)
+        return self.aim.value(recovered_squares(asked, self.mechanism.rounded.recovery))
+
+    @property
+    def error(self) -> float:
+        """Expected squared error that is made small, in one class."""
+        return self.mechanism.law.variance * self._aimed_square
+
+    @property
+    def loss(self) -> float:
+        """The same before the noise constant: squared sensitivity times ``||W Ã⁺||²``."""
+        scale = float(self.mechanism.rounded.scale)
+        return (self.mechanism.sensitivity * scale) ** 2 * self._aimed_square
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether a bound stands beside its error: of a strategy under a proved law."""
+        return self.strategy is not None and self.mechanism.is_proved
+
+    @property
+    def bound_share(self) -> float:
+        """A certified lower bound of what is made small, as a share of it."""
+        if self.strategy is None or self.strategy.loss == 0:
+            return 0.0
+        return min(1.0, self.strategy.lower_bound / self.strategy.loss)
 
     def variances_of(self, workload: Operator) -> Array:
         """Return the expected squared errors of another workload's answers, shape (q,).

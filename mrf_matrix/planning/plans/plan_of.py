@@ -5,99 +5,41 @@ or calibrates noise. `plan`, `tune` and every measuring estimator call it, so th
 is what is released.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
 from mrf_matrix.base.steps import tell
+from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble, EnsembleDesign, Use
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.queries import Codes, distinct_queries, public_queries
+from mrf_matrix.planning.plans.queries import distinct_queries, public_queries
+from mrf_matrix.planning.plans.row_aim import RowAim
 from mrf_matrix.planning.plans.strategy_choice import (
-    check_strategy_names,
     choose_strategies,
     is_auto,
     method_within,
     one_strategy_each,
 )
-from strategies.search.select import checked_time_limit
-
-Budget = PureDP | ZCDP
-AUTO = "auto"
-"""What is left to the kind of plan."""
+from strategies.operators import Operator
 
 Design = EnsembleDesign | BlockChoice
 
-
-@dataclass(frozen=True, eq=False)
-class Measuring:
-    """How a plan spends: what is not the forests' design.
-
-    Attributes
-    ----------
-    budget : PureDP or ZCDP
-        Of the whole plan.
-    neighboring : {"add_remove", "replace_one"}
-    budget_shares : sequence of float or None
-        Of the ensembles; equal where None.
-    strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
-        A family's name, or one strategy for each ensemble.
-    time_limit : float or "auto", default="auto"
-        Seconds of the search for each strategy; "auto" for what the kind usually takes.
-    n_jobs : int, optional
-        Processes that search.
-    """
-
-    budget: Budget
-    neighboring: Any = "add_remove"
-    budget_shares: Any = None
-    strategy: Any = "auto"
-    time_limit: Any = AUTO
-    n_jobs: int | None = None
-
-    def check(self) -> None:
-        """Refuse what no plan could spend, whatever its forests.
-
-        Raises
-        ------
-        ValueError
-            It names the parameter.
-        """
-        checked_neighboring(self.neighboring)
-        if self.time_limit != AUTO:
-            checked_time_limit(self.time_limit)
-        check_strategy_names(self.strategy)
-
-    def shares(self, count: int) -> tuple[Budget, ...]:
-        """Return the budget of each ensemble.
-
-        Raises
-        ------
-        BudgetError
-            If there is not one share for each ensemble, or one is not positive.
-        """
-        if self.budget_shares is None:
-            return self.budget.split(count)
-        given = self.budget_shares
-        if isinstance(given, str) or np.ndim(given) != 1 or len(given) != count:
-            raise BudgetError(
-                f"budget_shares={shown(given)} for {count} ensembles: expected one positive "
-                f"number for each."
-            )
-        return self.budget.split(list(given))
+MOST_VOTING_CELLS = 4096
+"""Cells up to which strategies are chosen for the votes of all: a matrix of 128 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,36 +105,39 @@ class PublicForests:
             Number of the batch.
         """
         started = perf_counter()
-        queries, often = distinct_queries(self.ensembles, codes)
-        parts = self._parts(measuring, queries, often, self.choices(batch))
+        queries, often, which = distinct_queries(self.ensembles, codes)
+        leaves = self.kind.releases_leaves
+        rows = sum(one.forest.n_leaves for one in self.ensembles) if leaves else len(codes)
+        aim = measuring.aim(rows)
+        if not leaves:
+            aim = aim.of_distinct(which, often)
+        parts = measuring.shared(self._parts(measuring, queries, aim, self.choices(batch)))
         seconds = perf_counter() - started
-        return Plan(self.domain, self.kind, parts, queries, often, n_classes, n_records, seconds)
+        return Plan(
+            self.domain, self.kind, parts, queries, often, n_classes, n_records, seconds, aim
+        )
 
     def _parts(
-        self,
-        measuring: Measuring,
-        queries: Codes,
-        often: NDArray[np.int64],
-        choices: np.random.Generator,
+        self, measuring: Measuring, queries: Codes, aim: RowAim, choices: np.random.Generator
     ) -> tuple[PlanPart, ...]:
         """Choose each ensemble's strategy and calibrate its noise."""
-        kind, relation = self.kind, measuring.neighboring
+        kind, relation, law = self.kind, measuring.neighboring, measuring.law
         workloads = [kind.workload(ensemble, queries) for ensemble in self.ensembles]
         budgets = measuring.shares(len(workloads))
+        aims = self._aims(measuring, aim, workloads)
         if not kind.chooses_strategies:
+            baselines = [
+                kind.baseline(workload, budget, relation, law)
+                for workload, budget in zip(workloads, budgets, strict=True)
+            ]
             return tuple(
-                PlanPart(ensemble, measured, None, mechanism)
-                for ensemble, (measured, mechanism) in zip(
-                    self.ensembles,
-                    (
-                        kind.baseline(workload, budget, relation)
-                        for workload, budget in zip(workloads, budgets, strict=True)
-                    ),
-                    strict=True,
+                PlanPart(ensemble, measured, None, mechanism, aim=one)
+                for ensemble, (measured, mechanism), one in zip(
+                    self.ensembles, baselines, aims, strict=True
                 )
             )
-        limit = kind.time_limit if measuring.time_limit == AUTO else measuring.time_limit
-        asked = [kind.weighed(workload, often) for workload in workloads]
+        limit = kind.time_limit if measuring.time_limit == AUTO else float(measuring.time_limit)
+        asked = [one.workload or workload for one, workload in zip(aims, workloads, strict=True)]
         norm = measuring.budget.norm
         strategy = [
             kind.own_strategy(ensemble, norm) or one
@@ -209,21 +154,62 @@ class PublicForests:
             asked,
             strategy,
             [
-                partial(kind.mechanism, workload=workload, budget=budget, neighboring=relation)
+                partial(
+                    kind.mechanism, workload=workload, budget=budget, neighboring=relation, law=law
+                )
                 for workload, budget in zip(workloads, budgets, strict=True)
             ],
             norm,
             choices,
             time_limit=limit,
             n_jobs=measuring.n_jobs,
+            aims=aims,
         )
         return tuple(
-            PlanPart(ensemble, workload, *each)
-            for ensemble, workload, each in zip(self.ensembles, workloads, found, strict=True)
+            PlanPart(ensemble, workload, *each, aim=one)
+            for ensemble, workload, each, one in zip(
+                self.ensembles, workloads, found, aims, strict=True
+            )
         )
 
+    def _aims(
+        self, measuring: Measuring, aim: RowAim, workloads: Sequence[Operator]
+    ) -> list[RowAim]:
+        """Return what each ensemble's strategy makes small."""
+        if measuring.optimise_for == VOTES:
+            return [votes_aim(self.kind, ensemble) for ensemble in self.ensembles]
+        if not self.kind.releases_leaves:
+            return [aim] * len(workloads)
+        ends = np.cumsum([workload.shape[0] for workload in workloads]).tolist()
+        return [aim.of_rows(*ends) for ends in zip([0, *ends], ends, strict=False)]
 
-def check_forests(forest: Any) -> None:
+
+def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
+    """Return the sum of the squared errors of the weight votes of all cells of an ensemble.
+
+    Raises
+    ------
+    ValueError
+        If the kind has no leaves of which votes are made later, or the cells are too many.
+    """
+    domain = ensemble.forest.domain
+    if not (kind.releases_leaves and kind.chooses_strategies):
+        raise ValueError(
+            f"optimise_for='votes' in mode={kind.name!r} with allocation={kind.allocation!r}: "
+            f"expected it where strategies are chosen for leaves, in mode='training'."
+        )
+    if domain.size > MOST_VOTING_CELLS:
+        raise ValueError(
+            f"optimise_for='votes' over {domain.size} cells: expected at most "
+            f"{MOST_VOTING_CELLS}, for it asks for the votes of all. Take max_features, or "
+            f"optimise_for='leaves'."
+        )
+    cells = np.indices(domain.sizes).reshape(domain.n_attributes, -1).T
+    votes = prediction_workload(ensemble.forest, query_matrix(cells, domain))
+    return RowAim(workload=votes)
+
+
+def check_forests(forest: object) -> None:
     """Refuse what can neither be taken as trees nor grow any."""
     if forest is None:
         return
@@ -242,7 +228,7 @@ def plan_of(
     measuring: Measuring,
     structure: np.random.Generator,
     *,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     n_classes: int | None = None,
     n_records: int | None = None,
     use: Use = "plan",
@@ -296,11 +282,11 @@ def plan_of_part(
     domain: Domain,
     part: PlanPart,
     n_records: int | None = None,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     *,
     n_classes: int | None = None,
 ) -> Plan:
     """Return the plan of one measurement that is decided already; parameters as `plan_of`."""
-    codes, often = distinct_queries([part.ensemble], public_queries(domain, queries))
+    codes, often, _ = distinct_queries([part.ensemble], public_queries(domain, queries))
     classes = domain.n_classes if n_classes is None else n_classes
     return Plan(domain, kind, (part,), codes, often, classes, n_records, 0.0)

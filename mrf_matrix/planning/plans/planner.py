@@ -1,46 +1,62 @@
 """`plan`: from a public domain to a calibrated design, without data."""
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import Forest
+from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
-from mrf_matrix.mechanisms import Quorum
+from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
+from mrf_matrix.planning.plans.measuring import AUTO, Measuring
 from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import AUTO, Design, Measuring, plan_of
+from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.residual.law import claimed_budget
+from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
+
+Amount = float | Fraction | str | None
+"""A budget, read exactly as it is written; "auto" where targets decide it."""
 
 
 def plan(
     domain: Domain | Forest,
     mode: str = "training",
     *,
-    epsilon: Any = None,
-    rho: Any = None,
+    epsilon: Amount = None,
+    rho: Amount = None,
+    delta: float | Fraction = 0,
     neighboring: str = "add_remove",
     n_trees: int | str = "auto",
     max_depth: int = 4,
-    splits: Any = "multiway",
-    forest: Any = None,
+    splits: str = "multiway",
+    forest: Forest | PathSource | Sequence[Forest | PathSource] | None = None,
     n_ensembles: int = 1,
     max_features: int | None = None,
-    feature_subsets: Any = None,
-    budget_shares: Any = None,
-    n_blocks: Any = "auto",
-    blocks: Any = None,
+    feature_subsets: Sequence[Sequence[str | int]] | None = None,
+    budget_shares: Sequence[float] | str | None = None,
+    n_blocks: int | str = "auto",
+    blocks: Sequence[Sequence[str | int]] | None = None,
     allocation: str = "matrix",
-    strategy: Any = "auto",
+    strategy: object = "auto",
+    objective: str = "total",
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    optimise_for: str = "leaves",
+    target_rms: ArrayLike | None = None,
+    law: type[NoiseLaw] | None = None,
     voting: str | None = None,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     n_classes: int | None = None,
     n_records: int | None = None,
     time_limit: float | str = "auto",
@@ -48,24 +64,30 @@ def plan(
     dropouts: int = 0,
     colluders: int = 0,
     remove_excess: bool = False,
-    random_state: Any = None,
-) -> Plan:
+    random_state: object = None,
+) -> Plan | ResidualPlan:
     """Plan a private forest without data: what it costs in error, memory and time.
 
     Parameters
     ----------
     domain : Domain or Forest
         The public schema, or a forest grown over it without data.
-    mode : {"training", "prediction", "subsample", "posterior", "naive_bayes"}, \
+    mode : {"training", "prediction", "subsample", "posterior", "naive_bayes", "residual"}, \
 default="training"
         As `MatrixForestClassifier`, `BatchPredictionClassifier`, `SubsampleAggregateClassifier`,
-        `PosteriorForestClassifier` and `PrivateNaiveBayesClassifier` release.
+        `PosteriorForestClassifier`, `PrivateNaiveBayesClassifier` and `ResidualForestClassifier`
+        release.
     epsilon, rho : positive number
         At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
+        With `target_rms` the least is found: neither, or "auto" for the one that is wanted.
+    delta : float, default=0
+        In "residual": the δ of an (ε, δ) claim, for which the better law of noise is taken.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
-        The design, as the classifiers take it. With the same integer `random_state` it is the
-        same forest as theirs. ``n_trees="auto"`` is what the classifier takes.
+        The design, as the classifiers take it; `budget_shares` may be "equal", "total" or "max":
+        what is least, the ensembles' errors added up or the largest. With the same integer
+        `random_state` it is the same forest as theirs. ``n_trees="auto"`` is what the classifier
+        takes.
     n_blocks, blocks
         The design of a posterior forest, as its classifier takes it. All other parameters of the
         design stay at their defaults in that mode.
@@ -74,6 +96,20 @@ default="training"
         "optimal_levels" ("training") or "per_query" ("subsample").
     strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
         A family's name, or one strategy for each ensemble.
+    objective : {"total", "max"}, default="total"
+        Which squared error strategies make small: of all answers, or of the worst answer or
+        group. Error, bound and ratio of the plan are of that; see `strategies.select`.
+    weights, groups : array-like, optional
+        A weight of the squared error, and for "max" an integer label, of every answer: of the
+        leaves of all ensembles, or of the `queries` as they are given.
+    optimise_for : {"leaves", "votes"}, default="leaves"
+        In training: "votes" chooses strategies for the weight votes of all cells, ``TᵀT``.
+    target_rms : float or array-like, optional
+        Largest root mean squared error of every answer in a class, in records, under the exact
+        discrete noise: the plan has the least budget found that keeps it, and `Plan.budget_bound`.
+    law : subclass of NoiseLaw, optional
+        Noise of one's own, see `mrf_matrix.mechanisms.calibrate`: the release says "claim by
+        NAME, unverified". Not in the modes of tables, whose blocks are chosen for proved noise.
     voting : str, optional
         As in the classifiers: hard in training, weight in prediction and subsample unless told,
         posterior and product in the modes of tables.
@@ -97,7 +133,8 @@ default="training"
 
     Returns
     -------
-    Plan
+    Plan or ResidualPlan
+        In "residual" the sequence of steps.
 
     Raises
     ------
@@ -124,10 +161,24 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     """
     kind = kind_of(mode, allocation, UNSAID if voting is None else voting)
     schema, source = _schema(domain, forest)
-    budget = budget_or_default(epsilon, rho)
+    budget: PureDP | ZCDP = PureDP(1)  # a sequence has a rule of its own
+    if not kind.is_sequence:
+        if delta != 0:
+            raise ValueError(f"delta={shown(delta)} in mode={kind.name!r}: expected 'residual'.")
+        known = target_rms is None
+        budget = budget_or_default(epsilon, rho) if known else _sought(epsilon, rho)
     quorum = _quorum(parties, dropouts, colluders, remove_excess)
-    measuring = Measuring(budget, neighboring, budget_shares, strategy, time_limit)
-    measuring.check()
+    if quorum is not None and kind.is_sequence:
+        raise ValueError(
+            f"parties={parties} in mode={kind.name!r}: expected a mode that measures once, for the "
+            f"noise of steps that follow each other is not shared."
+        )
+    measuring = Measuring(
+        budget, neighboring, budget_shares, strategy, time_limit, None, objective, weights,
+        groups, optimise_for, target_rms, law,
+    )  # fmt: skip
+    if not kind.is_sequence:
+        measuring.check()
     trees = kind.n_trees if isinstance(n_trees, str) and n_trees == AUTO else n_trees
     design = _design(
         kind,
@@ -137,12 +188,55 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         BlockChoice(n_blocks, blocks),
         measuring,
     )
+    if kind.is_sequence:
+        if queries is not None or n_classes is not None:
+            raise ValueError(f"queries and n_classes in mode={kind.name!r}: leave them out.")
+        return sequence_plan(
+            schema, epsilon=epsilon, rho=rho, delta=delta, neighboring=neighboring,
+            n_records=n_records, random_state=random_state,
+        )  # fmt: skip
     made = plan_of(
         kind, schema, design, measuring, structure_generator(random_state), queries=queries,
         n_classes=_classes(schema, n_classes),
         n_records=None if n_records is None else whole_number("n_records", n_records),
     )  # fmt: skip
+    if made.target_rms is not None:
+        made = made.within_targets(made.target_rms)
     return made if quorum is None else shared_plan(made, quorum, remove_excess)
+
+
+def sequence_plan(
+    domain: Domain,
+    *,
+    epsilon: Amount = None,
+    rho: Amount = None,
+    delta: float | Fraction = 0,
+    neighboring: str = "add_remove",
+    n_records: int | None = None,
+    random_state: object = None,
+) -> ResidualPlan:
+    """Return the sequence of steps of a residual forest; parameters as `plan`."""
+    records = None if n_records is None else whole_number("n_records", n_records)
+    budget = claimed_budget(epsilon, delta, rho, domain.n_attributes, records)
+    return residual_plan(
+        domain,
+        budget,
+        structure_generator(random_state),
+        n_records=records,
+        neighboring=neighboring,
+        delta=float(delta),
+    )
+
+
+def _sought(epsilon: object, rho: object) -> PureDP | ZCDP:
+    """Return a budget of the kind that is sought for targets."""
+    told = [one for one in (epsilon, rho) if one is not None]
+    if len(told) > 1 or any(not isinstance(one, str) or one != AUTO for one in told):
+        raise ValueError(
+            f"epsilon={shown(epsilon)} and rho={shown(rho)} with target_rms, which says what the "
+            f"budget is for: expected epsilon='auto' or rho='auto', or neither."
+        )
+    return PureDP(1) if rho is None else ZCDP(1)
 
 
 def _quorum(
@@ -167,24 +261,25 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
         )
     if kind.grows_trees:
         return trees
-    given: dict[str, Any] = {**vars(trees), "budget_shares": measuring.budget_shares}
-    usual: dict[str, Any] = {**vars(EnsembleDesign()), "budget_shares": None}
+    given: dict[str, Any] = {**vars(trees), **vars(measuring)}
+    usual: dict[str, Any] = {**vars(EnsembleDesign()), **vars(Measuring(measuring.budget))}
+    for own in ("neighboring", "time_limit"):
+        del given[own], usual[own]
     strange = [
         name
         for name, value in given.items()
         if not (value is usual[name] or (np.ndim(value) == 0 and value == usual[name]))
     ]
-    if not isinstance(measuring.strategy, str) or measuring.strategy != "auto":
-        strange.append("strategy")
     if strange:
         raise ValueError(
-            f"{', '.join(strange)} in mode={kind.name!r}: its trees are tables of blocks, measured "
-            f"as they are. Expected n_blocks or blocks only; leave the others out."
+            f"{', '.join(strange)} in mode={kind.name!r}: its tables are measured as they are. "
+            f"Expected {'n_blocks or blocks' if kind.chooses_blocks else 'none of a forest'} only; "
+            f"leave the others out."
         )
     return blocks
 
 
-def _schema(domain: Any, forest: Any) -> tuple[Domain, Any]:
+def _schema(domain: object, forest: object) -> tuple[Domain, Any]:
     """Return the domain and the given forest or source."""
     if isinstance(domain, Forest):
         if forest is not None:
@@ -198,7 +293,7 @@ def _schema(domain: Any, forest: Any) -> tuple[Domain, Any]:
     return domain, forest
 
 
-def _classes(domain: Domain, n_classes: Any) -> int:
+def _classes(domain: Domain, n_classes: object) -> int:
     own = None if domain.target is None else domain.n_classes
     if n_classes is None:
         return own or 2

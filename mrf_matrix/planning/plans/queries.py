@@ -1,24 +1,22 @@
 """Public queries of a plan: which are distinct, and how often each is asked."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.sources.ensembles import Ensemble
 
-Codes = NDArray[np.int32]
-
 DRAWN_QUERIES = 128
 """Queries that stand for those to come, where none are given."""
 
 
-def public_queries(domain: Domain, queries: Any) -> Codes:
+def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
     """Return the codes of public queries, shape (b, d).
 
     Parameters
@@ -44,14 +42,17 @@ def query_keys(ensembles: Sequence[Ensemble], codes: Codes) -> Codes:
     return np.ascontiguousarray(codes[:, seen])
 
 
-def distinct_queries(
-    ensembles: Sequence[Ensemble], codes: Codes
-) -> tuple[Codes, NDArray[np.int64]]:
-    """Return the queries that differ to some ensemble, as first asked, and how often each is."""
+def distinct_queries(ensembles: Sequence[Ensemble], codes: Codes) -> tuple[Codes, Longs, Longs]:
+    """Return the queries that differ to some ensemble, as first asked, and how often each is.
+
+    Last comes which of them each of the queries is, shape (b,).
+    """
     keys = query_keys(ensembles, codes)
-    _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    _, first, which, counts = np.unique(
+        keys, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
     order = np.argsort(first)
-    return codes[first[order]], counts[order].astype(np.int64)
+    return codes[first[order]], counts[order].astype(np.int64), np.argsort(order)[which.ravel()]
 
 
 def leaf_shares(ensemble: Ensemble) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ does not. The two can change places, so planning compares them under the mechani
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from mrf_matrix.planning.plans.row_aim import RowAim
 from strategies import Strategy, evaluate, families, select
 from strategies.operators import Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
@@ -30,11 +32,17 @@ families of a portfolio make several."""
 TIE = 1e-9
 """Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
 
+PLAIN = RowAim()
+"""All rows count alike."""
+
 Calibrated = Callable[[Strategy], Mechanism]
 
 
 def least_expected_error(
-    candidates: Sequence[Strategy], calibrated: Calibrated, workload: Operator
+    candidates: Sequence[Strategy],
+    calibrated: Calibrated,
+    workload: Operator,
+    aim: RowAim = PLAIN,
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy of least expected squared error, and its mechanism.
 
@@ -50,7 +58,9 @@ def least_expected_error(
     calibrated : callable
         Returns the mechanism that spends the budget on a strategy.
     workload : Operator of shape (q, n)
-        What is asked; rows scaled by how often.
+        What is asked.
+    aim : RowAim
+        Of its rows' errors.
 
     Raises
     ------
@@ -62,37 +72,42 @@ def least_expected_error(
     if not others or mechanism.budget.is_infinite:
         return best, mechanism
     unit = _unit_variance(mechanism)
-    least = _expected_square(mechanism, workload)
+    least = _expected_square(mechanism, workload, aim)
     for other in others:
         if unit * other.loss >= least:
             continue
         rival = calibrated(other)
-        error = _expected_square(rival, workload)
+        error = _expected_square(rival, workload, aim)
         if error < least * (1 - TIE):
             best, mechanism, least = other, rival, error
     return best, mechanism
 
 
 def _unit_variance(mechanism: Mechanism) -> float:
-    """Return the variance of noise for integers of sensitivity one, which no strategy is below."""
+    """Return the variance of noise for integers of sensitivity one, which no strategy is below.
+
+    0 for a law of one's own, of which no such thing is known.
+    """
+    if not mechanism.is_proved:
+        return 0.0
     budget = mechanism.budget
     factor = squared_factor(mechanism.neighboring, budget.norm, nonnegative=True)
     return noise_for(1, factor, budget).variance
 
 
-def _expected_square(mechanism: Mechanism, workload: Operator) -> float:
-    """Return the expected squared error, over all rows, in one class."""
+def _expected_square(mechanism: Mechanism, workload: Operator, aim: RowAim) -> float:
+    """Return the expected squared error that is made small, in one class."""
     squares = recovered_squares(workload, mechanism.rounded.recovery)
-    return float(mechanism.law.variance * squares.sum())
+    return mechanism.law.variance * aim.value(squares)
 
 
-def is_auto(asked: Any) -> bool:
+def is_auto(asked: object) -> bool:
     """Say whether the choice of a strategy is left to the search."""
     return isinstance(asked, str) and asked == "auto"
 
 
 def chosen(
-    found: Strategy, asked: Any, calibrated: Calibrated, workload: Operator
+    found: Strategy, asked: object, calibrated: Calibrated, workload: Operator, aim: RowAim = PLAIN
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy to measure and its mechanism: the user's own word decides, else errors.
 
@@ -102,15 +117,20 @@ def chosen(
         What `selected` returned.
     asked : str, Strategy, Operator, ndarray or scipy sparse
         What the user asked for: only "auto" leaves a choice.
-    calibrated, workload
+    calibrated, workload, aim
         See `least_expected_error`.
     """
     others = found.alternatives if is_auto(asked) else ()
-    return least_expected_error((found, *others), calibrated, workload)
+    return least_expected_error((found, *others), calibrated, workload, aim)
 
 
 def selected(
-    workload: Operator, strategy: Any, norm: Norm, seed: int, time_limit: float
+    workload: Operator,
+    strategy: object,
+    norm: Norm,
+    seed: int,
+    time_limit: float,
+    aim: RowAim = PLAIN,
 ) -> Strategy:
     """Select or evaluate one strategy in a given norm.
 
@@ -120,18 +140,22 @@ def selected(
         If a strategy given by hand has other columns or belongs to the other norm.
     """
     if isinstance(strategy, str):
-        return select(workload, norm, strategy, seed, time_limit=time_limit)
+        return select(workload, norm, strategy, seed, time_limit=time_limit, **aim.words)
     if not isinstance(strategy, Strategy):
-        return evaluate(workload, given_matrix(strategy, workload.shape[1]), norm=norm)
+        matrix = given_matrix(strategy, workload.shape[1])
+        return evaluate(workload, matrix, norm, **aim.words)
     if strategy.norm != norm:
         raise ValueError(
             f"strategy was selected for norm={strategy.norm!r}, but the budget calls for "
             f"{norm!r}: select it again with norm={norm!r}."
         )
-    return strategy
+    if aim.is_plain and strategy.objective == "total":
+        return strategy
+    stated = evaluate(workload, strategy.matrix, norm, **aim.words)
+    return replace(stated, method=strategy.method)
 
 
-def one_strategy_each(strategy: Any, count: int) -> list[Any]:
+def one_strategy_each(strategy: object, count: int) -> list[Any]:
     """Return what was asked for each ensemble.
 
     Raises
@@ -150,7 +174,7 @@ def one_strategy_each(strategy: Any, count: int) -> list[Any]:
     return given
 
 
-def given_matrix(strategy: Any, cells: int) -> Operator:
+def given_matrix(strategy: object, cells: int) -> Operator:
     """Return a strategy matrix that was given by hand, over so many cells.
 
     Raises
@@ -183,13 +207,14 @@ def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
 
 def choose_strategies(
     workloads: Sequence[Operator],
-    strategy: Any,
+    strategy: object,
     calibrated: Sequence[Calibrated],
     norm: Norm,
     structure: np.random.Generator,
     *,
     time_limit: float = 8.0,
     n_jobs: int | None = None,
+    aims: Sequence[RowAim] | None = None,
 ) -> list[tuple[Strategy, Mechanism]]:
     """Choose one strategy for each ensemble's workload, with its mechanism.
 
@@ -199,7 +224,7 @@ def choose_strategies(
     Parameters
     ----------
     workloads : sequence of Operator
-        One for each ensemble; rows scaled by how often they are asked.
+        One for each ensemble.
     strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
         A family's name for all, the strategy of the only ensemble, or one for each.
     calibrated : sequence of callable
@@ -212,6 +237,8 @@ def choose_strategies(
         Seconds for each selection.
     n_jobs : int, optional
         Processes of joblib.
+    aims : sequence of RowAim, optional
+        What is made small of each workload; its total where not given.
 
     Raises
     ------
@@ -220,19 +247,20 @@ def choose_strategies(
     """
     check_strategy_names(strategy)
     given = one_strategy_each(strategy, len(workloads))
+    small = [PLAIN] * len(workloads) if aims is None else aims
     seeds = structure.integers(2**63, size=len(workloads)).tolist()
     tasks = (
-        delayed(selected)(workload, one, norm, seed, time_limit)
-        for workload, one, seed in zip(workloads, given, seeds, strict=True)
+        delayed(selected)(workload, one, norm, seed, time_limit, aim)
+        for workload, one, seed, aim in zip(workloads, given, seeds, small, strict=True)
     )
     each_takes = f"{time_limit:g} s" if len(given) == 1 else f"{time_limit:g} s each"
     tell(f"Choosing strategies (up to {each_takes})", 0, len(given))
     found: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
     tell("Rounding strategies, and checking that they answer")
-    return [chosen(*each) for each in zip(found, given, calibrated, workloads, strict=True)]
+    return [chosen(*each) for each in zip(found, given, calibrated, workloads, small, strict=True)]
 
 
-def check_strategy_names(strategy: Any) -> None:
+def check_strategy_names(strategy: object) -> None:
     """Refuse names that are no strategy family's.
 
     Parameters

@@ -1,13 +1,11 @@
 """The generator of the public structure, from any random state that scikit-learn knows."""
 
-from typing import Any
-
 import numpy as np
 
 from mrf_matrix.base.shown import shown
 
 
-def structure_generator(random_state: Any) -> np.random.Generator:
+def structure_generator(random_state: object) -> np.random.Generator:
     """Return the generator of the public structure from any scikit-learn random state.
 
     Raises

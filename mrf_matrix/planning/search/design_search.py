@@ -1,24 +1,33 @@
 """`tune`: search designs without data, under bounds on time and memory."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from math import inf
+from os import PathLike
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.base.workers import computed
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.mechanisms import NoiseLaw, as_budget
 from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
 from mrf_matrix.planning.kinds.words import kinds_named
+from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.planner import Amount
+from mrf_matrix.planning.plans.strategy_choice import is_auto
 from mrf_matrix.planning.search.design_trials import DesignTrials
-from mrf_matrix.planning.search.objectives import as_objective
+from mrf_matrix.planning.search.objectives import Objective, as_objective
 from mrf_matrix.planning.search.search_space import (
     ANY,
     Space,
     default_spaces,
     designs_of,
+    mode_of,
     structures_of,
 )
 from mrf_matrix.planning.search.stopwatch import Stopwatch
@@ -36,24 +45,26 @@ Design = dict[str, Any]
 def tune(
     domain: Domain,
     *,
-    epsilon: Any = None,
-    rho: Any = None,
+    epsilon: Amount = None,
+    rho: Amount = None,
     n_records: int | None = None,
     mode: str = "auto",
     neighboring: str = "add_remove",
-    objective: Any = "accuracy",
+    objective: str | Objective | Callable[[Plan], float] = "accuracy",
     objective_options: Mapping[str, Any] | None = None,
     space: Space | None = None,
     n_forests: int = 1,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     n_classes: int | None = None,
     time_limit: float = 1.0,
+    search_all: bool = False,
+    law: type[NoiseLaw] | None = None,
     max_seconds: float | None = None,
     max_release_seconds: float | None = None,
     max_bytes: int | None = None,
     n_jobs: int | None = None,
     client: "Client | None" = None,
-    resume: Any = None,
+    resume: str | PathLike[str] | None = None,
     progress: Progress | None = None,
     random_state: int = 0,
 ) -> Tuning:
@@ -84,6 +95,13 @@ def tune(
         See `plan`.
     time_limit : float, default=1.0
         Seconds of the search for each strategy.
+    search_all : bool, default=False
+        Seek a strategy for every design. Else only for those that could still be the best: of an
+        objective that has a floor ("accuracy", "bound"), a design is ruled out when its value
+        without any noise, which no strategy is below, is beyond the tolerance above what others
+        reach by measuring cells; its figures are those of cells, and its note says so.
+    law : subclass of NoiseLaw, optional
+        Noise of one's own, see `plan`; with mode "auto" random trees only.
     max_seconds : float, optional
         Stop the search after this time by the clock: no further design is begun, and those that
         were not tried are trials with `Trial.stopped`. A design that was begun is finished. With
@@ -139,6 +157,7 @@ def tune(
         "queries": queries,
         "n_classes": n_classes,
         "time_limit": time_limit,
+        "law": law,
         "random_state": whole_number("random_state", random_state, 0),
     }
     designs = designs_of(default_spaces(domain, kind) if space is None else space)
@@ -150,6 +169,7 @@ def tune(
         "n_forests": n_forests,
         "max_release_seconds": seconds,
         "max_bytes": most,
+        "search_all": search_all,
         **fixed,
     }
     file = TrialFile(resume, request)
@@ -166,40 +186,65 @@ def tune(
         clock if client is None else Stopwatch(None, monotonic),  # other machines, other clocks
     )
     total = len(designs)
+
+    def go_on(what: str, groups: list[list[Design]], quick: bool = False) -> None:
+        """Try groups until the time is over, and keep what comes of it after each."""
+        waiting = (group for group in groups if not clock.is_over)
+        for trials in computed(
+            partial(search.run, quick=quick), waiting, n_jobs=n_jobs, client=client
+        ):
+            done.update({trial.key: trial for trial in trials})
+            file.save(list(done.values()))
+            if progress:
+                progress(f"{what}, {clock.seconds:.0f} s", _count(designs, done), total)
+
     if progress:
         progress("designs", _count(designs, done), total)
-    groups = _to_do(designs, done, clock)
-    for trials in computed(search.run, groups, n_jobs=n_jobs, client=client):
-        done |= {trial.key: trial for trial in trials}
-        file.save(list(done.values()))
-        if progress:
-            progress(f"designs, {clock.seconds:.0f} s", _count(designs, done), total)
-    every = [_tried(design, done) or not_tried(design, clock.note) for design in designs]
+    left = structures_of([design for design in designs if design_key(design) not in done])
+    easy = [group for group in left if not search_all and _may_be_ruled_out(group[0], kind, goal)]
+    go_on("designs", easy, quick=True)
+    go_on("designs", [group for group in left if group not in easy])
+    least = min((trial.value for trial in done.values()), default=inf) + 2 * goal.tolerance
+    able = [
+        design
+        for design in designs
+        if (trial := done.get(design_key(design))) is not None
+        and not trial.searched
+        and min(trial.floor, trial.value) <= least
+    ]
+    go_on("strategies", structures_of(able))
+    every = [_tried(design, done, least) or not_tried(design, clock.note) for design in designs]
     return Tuning(ranked(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
 
 
-def _to_do(
-    designs: list[Design], done: Mapping[str, Trial], clock: Stopwatch
-) -> Iterator[list[Design]]:
-    """Yield groups of designs that are not finished, until the time is over."""
-    left = [design for design in designs if design_key(design) not in done]
-    for group in structures_of(left):
-        if clock.is_over:
-            return
-        yield group
+def _may_be_ruled_out(design: Design, mode: str, goal: Objective) -> bool:
+    """Tell whether a design may be ruled out before a strategy is sought for it."""
+    usual = design.get("allocation", "matrix") == "matrix"
+    kinds = kinds_named(mode_of(design, mode))
+    sought = kinds[0].chooses_strategies and is_auto(design.get("strategy", "auto"))
+    return usual and sought and getattr(goal, "has_floor", False)
 
 
-def _tried(design: Design, done: Mapping[str, Trial]) -> Trial | None:
+def _tried(design: Design, done: Mapping[str, Trial], least: float) -> Trial | None:
     """Return a design's trial with the design as it was asked for: a file holds names of arrays."""
     found = done.get(design_key(design))
-    return None if found is None else replace(found, design=design)
+    if found is None:
+        return None
+    note = found.note
+    if not found.searched and not note:
+        note = (
+            f"ruled out: {found.floor:.4g} without any noise. Cells are measured"
+            if found.floor > least
+            else "the time was over: cells are measured"
+        )
+    return replace(found, design=design, note=note)
 
 
 def _count(designs: list[Design], done: Mapping[str, Trial]) -> int:
     return sum(design_key(design) in done for design in designs)
 
 
-def _checked_limit(name: str, seconds: Any) -> float | None:
+def _checked_limit(name: str, seconds: float | None) -> float | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:

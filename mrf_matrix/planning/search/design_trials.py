@@ -1,19 +1,22 @@
 """Designs of a search tried one after the other, as long as there is time."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from math import nan
-from typing import Any
+from dataclasses import replace
+from math import inf, nan
+from typing import Any, cast
 
 import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.planner import plan
+from mrf_matrix.planning.plans.planner import plan, sequence_plan
 from mrf_matrix.planning.search.objectives import Objective
 from mrf_matrix.planning.search.search_space import mode_of
 from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial
+from mrf_matrix.residual.sequence import ResidualPlan
 from strategies import memory_cap
 
 Design = dict[str, Any]
@@ -36,20 +39,32 @@ class DesignTrials:
         self.n_forests, self.max_bytes = n_forests, max_bytes
         self.max_release_seconds, self.clock = max_release_seconds, clock
 
-    def run(self, group: list[Design]) -> list[Trial]:
-        """Try designs that share their plans; return those for which there was time."""
+    def run(self, group: list[Design], quick: bool = False) -> list[Trial]:
+        """Try designs that share their plans; return those for which there was time.
+
+        Parameters
+        ----------
+        group : list of dict
+        quick : bool
+            Measure cells, without a search for a strategy, and judge the design without noise too.
+        """
         if self.clock.is_over:  # dispatched before, begun after the limit
             return []
         started = self.clock.now()
         shared = {name: value for name, value in group[0].items() if name != "voting"}
         try:
             with nullcontext() if self.max_bytes is None else memory_cap(self.max_bytes):
-                return self._trials(group, shared, started)
+                return self._trials(group, shared, started, quick)
         except ValueError as impossible:  # this design cannot be; the others may
             seconds = self.clock.now() - started
-            return [_refused(design, str(impossible), seconds) for design in group]
+            return [
+                replace(_refused(design, str(impossible), seconds), searched=not quick)
+                for design in group
+            ]
 
-    def _trials(self, group: list[Design], shared: Design, started: float) -> list[Trial]:
+    def _trials(
+        self, group: list[Design], shared: Design, started: float, quick: bool
+    ) -> list[Trial]:
         seed = self.fixed["random_state"]
         trials: list[Trial] = []
         mode = mode_of(shared, self.fixed["mode"])
@@ -63,20 +78,25 @@ class DesignTrials:
             except ValueError as impossible:
                 trials.append(_refused(design, str(impossible), self.clock.now() - started))
                 continue
+            if kind.is_sequence:
+                trials.append(self._sequence_trial(design, started))
+                continue
             if kind.voting_is_measured or not plans:
                 given = {**self.fixed, **shared, "mode": mode, "voting": kind.voting}
+                if quick:
+                    given["strategy"] = "identity"
                 plans = [
-                    plan(self.domain, **{**given, "random_state": seed + number})
+                    cast(Plan, plan(self.domain, **{**given, "random_state": seed + number}))
                     for number in range(self.n_forests)
                 ]
             try:
                 voted = [one.voted_by(kind.voting) for one in plans]
-                trials.append(self._trial(design, voted, started))
+                trials.append(self._trial(design, voted, started, quick))
             except ValueError as unjudged:
                 trials.append(_refused(design, str(unjudged), self.clock.now() - started))
         return trials
 
-    def _trial(self, design: Design, plans: list[Plan], started: float) -> Trial:
+    def _trial(self, design: Design, plans: list[Plan], started: float, quick: bool) -> Trial:
         first = plans[0]
         largest = max(size.nbytes for size in first.array_sizes)
         note = ""
@@ -85,7 +105,9 @@ class DesignTrials:
             note = f"the release takes {first.seconds:.3g} s, above max_release_seconds={limit:g}"
         if self.max_bytes is not None and largest > self.max_bytes:
             note = f"an array takes {largest} bytes, above max_bytes={self.max_bytes}"
-        value = float("inf") if note else float(np.mean([self.objective(one) for one in plans]))
+        value, floor = inf if note else self._mean(plans), -inf
+        if quick and not note:
+            floor = self._mean([one.at(**{one.budget.parameter: inf}) for one in plans])
         return Trial(
             design=design,
             value=value,
@@ -95,8 +117,40 @@ class DesignTrials:
             nbytes=largest,
             seconds=self.clock.now() - started,
             note=note,
+            floor=floor,
+            searched=not quick,
         )
+
+    def _sequence_trial(self, design: Design, started: float) -> Trial:
+        """Try a residual forest; its time and what its tables take are not known."""
+        if not getattr(self.objective, "judges_sequences", False):
+            raise ValueError(
+                f"objective {self.objective.name!r} cannot judge mode='residual': expected "
+                f"'accuracy', or a function of a ResidualPlan."
+            )
+        for name in ("max_release_seconds", "max_bytes"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} in mode='residual': nothing is known of it.")
+        words = ("epsilon", "rho", "neighboring", "n_records")
+        fixed = {name: self.fixed[name] for name in words}
+        made = [
+            sequence_plan(self.domain, **fixed, random_state=self.fixed["random_state"] + number)
+            for number in range(self.n_forests)
+        ]
+        judge = cast(Callable[[ResidualPlan], float], self.objective)
+        return Trial(
+            design=design,
+            value=float(np.mean([judge(one) for one in made])),
+            rms_per_vote=nan,
+            measurements=made[0].most_measurements,
+            leaves=sum(self.domain.sizes),
+            nbytes=0,
+            seconds=self.clock.now() - started,
+        )
+
+    def _mean(self, plans: list[Plan]) -> float:
+        return float(np.mean([self.objective(one) for one in plans]))
 
 
 def _refused(design: Design, note: str, seconds: float) -> Trial:
-    return Trial(design, float("inf"), float("nan"), 0, 0, 0, seconds, note)
+    return Trial(design, inf, nan, 0, 0, 0, seconds, note)

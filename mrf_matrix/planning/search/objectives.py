@@ -18,8 +18,8 @@ r"""What a search for a design minimises: functions of a `Plan`, none of which s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -28,17 +28,21 @@ from mrf_matrix.planning.accuracy.expected_accuracy import (
     DataPrior,
     ImaginedData,
     accuracies,
-    imagined_votes,
 )
 from mrf_matrix.planning.accuracy.imagined_posterior import posterior_probabilities
+from mrf_matrix.planning.accuracy.imagined_residual import residual_probabilities
 from mrf_matrix.planning.accuracy.target_prior import TargetPrior
 from mrf_matrix.planning.plans.plan import Plan
-
-OBJECTIVES = ("accuracy", "flip", "error", "bound")
+from mrf_matrix.residual.sequence import ResidualPlan
 
 
 class Objective(Protocol):
-    """A function of a plan, smaller for better designs; infinite for designs out of question."""
+    """A function of a plan, smaller for better designs; infinite for designs out of question.
+
+    Where it says ``has_floor = True``, the value of a plan without noise is one that no strategy
+    is below, up to `tolerance`: designs are then ruled out by it, without a search. Where it says
+    ``judges_sequences = True`` it takes a `ResidualPlan` too.
+    """
 
     @property
     def name(self) -> str:
@@ -82,12 +86,18 @@ class ExpectedLoss:
     seed: int = 0
     name: str = "expected_loss"
     tolerance: float = 0.01
+    _imagined: dict[object, ImaginedData] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
-    def __call__(self, plan: Plan) -> float:
+    has_floor: ClassVar[bool] = True
+    judges_sequences: ClassVar[bool] = True
+
+    def __call__(self, plan: Plan | ResidualPlan) -> float:
         """Return the expected share of wrong labels."""
         _needs_records(plan, self.name)
-        able = plan.kind.imagined_votings
-        if plan.voting not in able:
+        able = plan.kind.imagined_votings if isinstance(plan, Plan) else ()
+        if isinstance(plan, Plan) and plan.voting not in able:
             raise ValueError(
                 f"objective {self.name!r} cannot judge voting={plan.voting!r} in "
                 f"mode={plan.mode!r}, but {' or '.join(map(repr, able)) or 'none'}: expected "
@@ -95,22 +105,26 @@ class ExpectedLoss:
             )
         losses = []
         for number, prior in enumerate(self.priors):
-            imagined = ImaginedData(
-                plan.domain,
-                plan.n_classes,
-                plan.n_records or 1,
-                prior,
-                self.n_targets,
-                self.n_queries,
-                self.seed + 1000 * number,
-            )
+            imagined = self._data(plan, number, prior)
             generator = np.random.default_rng([self.seed, number, 2])
-            if not plan.kind.votes_add:
+            if isinstance(plan, ResidualPlan):
+                votes = residual_probabilities(plan, imagined, generator)
+            elif not plan.kind.votes_add:
                 votes = posterior_probabilities(plan, imagined, generator)
             else:
-                votes = imagined_votes(plan, imagined, generator)[plan.voting]
+                votes = imagined.votes(plan, generator)[plan.voting]
             losses.append(1 - accuracies(votes, imagined, generator).mean())
         return float(np.mean(losses))
+
+    def _data(self, plan: Plan | ResidualPlan, number: int, prior: DataPrior) -> ImaginedData:
+        """Return what is imagined under a prior, the same for all designs."""
+        key = (plan.domain, plan.n_classes, plan.n_records, number)
+        if key not in self._imagined:
+            self._imagined[key] = ImaginedData(
+                plan.domain, plan.n_classes, plan.n_records or 1, prior, self.n_targets,
+                self.n_queries, self.seed + 1000 * number,
+            )  # fmt: skip
+        return self._imagined[key]
 
 
 @dataclass(frozen=True)
@@ -187,6 +201,8 @@ class LipschitzBound:
     name: str = "excess_error_bound"
     tolerance: float = 0.0
 
+    has_floor: ClassVar[bool] = True
+
     def __call__(self, plan: Plan) -> float:
         """Return the bound, at most on the most ensembles' worst tree; it may exceed 1."""
         _needs_records(plan, self.name)
@@ -194,7 +210,7 @@ class LipschitzBound:
             pure_forest_bound(
                 plan.n_records or 1,
                 max(2, round(leaves)),
-                part.ensemble.forest.domain.n_attributes,
+                part.forest.domain.n_attributes,
                 self.lipschitz,
                 splits=self.splits,
                 form=self.form,
@@ -212,6 +228,8 @@ class UserObjective:
     name: str = "objective"
     tolerance: float = 0.0
 
+    judges_sequences: ClassVar[bool] = True
+
     def __call__(self, plan: Plan) -> float:
         """Return the function's value, which must be a number."""
         value = float(self.function(plan))
@@ -220,24 +238,22 @@ class UserObjective:
         return value
 
 
-def as_objective(objective: Any, **options: Any) -> Objective:
+def as_objective(objective: object, **options: Any) -> Objective:
     """Return an objective by name, or a user's function as one.
 
     Parameters
     ----------
     objective : str or callable
-        One of `OBJECTIVES`, or ``f(plan) -> float``, to be minimised.
+        "accuracy", "flip", "error" or "bound", or ``f(plan) -> float``, to be minimised.
     **options
         Parameters of the named objective.
     """
     kinds: dict[str, Any] = {
-        "accuracy": ExpectedLoss,
-        "flip": FlipProbability,
-        "error": RelativeError,
+        "accuracy": ExpectedLoss, "flip": FlipProbability, "error": RelativeError,
         "bound": LipschitzBound,
-    }
+    }  # fmt: skip
     if isinstance(objective, str) and objective in kinds:
-        able = [one.name for one in fields(kinds[objective]) if one.name != "name"]
+        able = [one.name for one in fields(kinds[objective]) if one.init and one.name != "name"]
         if strange := sorted(set(options) - set(able)):
             raise ValueError(
                 f"objective_options holds {', '.join(strange)}: expected parameters of objective "
@@ -255,7 +271,7 @@ def as_objective(objective: Any, **options: Any) -> Objective:
     if callable(objective):
         return UserObjective(objective, getattr(objective, "__name__", "objective"))
     raise ValueError(
-        f"objective={objective!r}: expected one of {', '.join(map(repr, OBJECTIVES))}, or a "
+        f"objective={objective!r}: expected one of {', '.join(map(repr, kinds))}, or a "
         f"function of a plan."
     )
 
@@ -268,15 +284,13 @@ def leaves_per_tree(plan: Plan) -> list[float]:
 
 def relative_noise(plan: Plan) -> float:
     """Return the rms error of a vote over the records behind it (its share, without N)."""
-    from dataclasses import replace
-
     known = plan if plan.n_records is not None else replace(plan, n_records=1)
     behind = known.vote_records
     ratio = np.sqrt(plan.vote_variances) / np.maximum(behind, 1e-300)
     return float(np.average(ratio, weights=plan.multiplicity))
 
 
-def _needs_records(plan: Plan, name: str) -> None:
+def _needs_records(plan: Plan | ResidualPlan, name: str) -> None:
     if plan.n_records is None:
         raise ValueError(
             f"objective {name!r} weighs noise against records: expected n_records=, the public "

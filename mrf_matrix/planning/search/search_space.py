@@ -22,6 +22,7 @@ PARAMETERS = (
     "strategy",
     "allocation",
     "voting",
+    "budget_shares",
     "n_blocks",
     "blocks",
 )

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import inf, nan
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,11 @@ class Trial:
         Why it was refused, or not tried.
     stopped : bool
         Not tried: the time of the search was over. Its figures are unknown.
+    floor : float
+        The objective without any noise, where it was asked: no strategy is below it.
+    searched : bool
+        Whether a strategy was sought. Otherwise cells are measured, and the floor is above what
+        others reach (or the time was over): see the note.
     """
 
     design: dict[str, Any]
@@ -48,6 +54,8 @@ class Trial:
     seconds: float
     note: str = ""
     stopped: bool = False
+    floor: float = -inf
+    searched: bool = True
 
     @property
     def key(self) -> str:
@@ -81,7 +89,7 @@ class TrialFile:
         What was asked: a file of another request is refused.
     """
 
-    def __init__(self, path: Any, request: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         self.request = json.loads(key_of(request))
 

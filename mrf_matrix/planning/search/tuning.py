@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from mrf_matrix.planning.kinds.words import kinds_named
-from mrf_matrix.planning.plain_values import plain
+from mrf_matrix.planning.plain_values import plain, plain_figures
 from mrf_matrix.planning.search.search_space import mode_of
 from mrf_matrix.planning.search.trials import Trial
 
@@ -135,10 +135,15 @@ class Tuning:
         ----------
         first, second : str
             Figures of `Trial` to be small: "value", "rms_per_vote", "measurements", "leaves",
-            "nbytes" or "seconds". Designs that have no such figure are left out.
+            "nbytes" or "seconds". Designs that have no such figure, or were ruled out before a
+            strategy was sought, are left out.
         """
         ranked = sorted(
-            (trial for trial in self.trials if np.isfinite(trial.value + getattr(trial, second))),
+            (
+                trial
+                for trial in self.trials
+                if trial.searched and np.isfinite(trial.value + getattr(trial, second))
+            ),
             key=lambda trial: (getattr(trial, first), getattr(trial, second)),
         )
         front: list[Trial] = []
@@ -149,7 +154,7 @@ class Tuning:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the search as plain values, ready for JSON; what is not finite is None."""
-        found: dict[str, Any] = plain(
+        return plain_figures(
             {
                 "objective": self.objective,
                 "request": {k: v for k, v in self.request.items() if k != "domain"},
@@ -159,7 +164,6 @@ class Tuning:
                 "trials": self.rows(),
             }
         )
-        return found
 
     def __repr__(self) -> str:
         feasible = sum(np.isfinite(trial.value) for trial in self.trials)

@@ -38,11 +38,14 @@ class ResidualPosterior:
         What tables of residuals added to the intercept.
     blocks : tuple of EffectBlock
         Tables with effects.
+    margins : tuple of ndarray
+        Released shares of each attribute's codes.
     """
 
     base: float
     shift: float
     blocks: tuple[EffectBlock, ...]
+    margins: tuple[Floats, ...] = ()
 
     def effects(self, codes: Codes) -> Floats:
         """Return the posterior mean of ``F - base``, shape (b,)."""

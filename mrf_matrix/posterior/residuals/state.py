@@ -126,4 +126,4 @@ class ResidualState:
     def posterior(self) -> ResidualPosterior:
         """What predictions need."""
         seen = tuple(block for block in self.blocks if block.n_visits)
-        return ResidualPosterior(self.base, self.shift, seen)
+        return ResidualPosterior(self.base, self.shift, seen, self.margins)

@@ -1,7 +1,6 @@
 """What the descents have in common: L-BFGS, and iterations from a work allowance."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy
@@ -39,20 +38,24 @@ def minimise(
     The gradient's size is no reason to stop, since the objectives are logarithms of losses that
     do not depend on the scale of their argument.
     """
-    options: dict[str, Any] = {
-        "maxiter": iterations,
-        "maxfun": 2 * iterations + 20,
-        "maxcor": MEMORY,
-        "ftol": STALLED,
-        "gtol": 0.0,
-    }
 
-    def flat_value(flat: Any) -> Any:
+    def flat_value(flat: Array) -> tuple[float, Array]:
         loss, gradient = value(flat.reshape(start.shape))
         return loss, gradient.ravel()
 
-    minimize: Any = scipy.optimize.minimize
-    found = minimize(flat_value, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    found = scipy.optimize.minimize(
+        flat_value,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={
+            "maxiter": iterations,
+            "maxfun": 2 * iterations + 20,
+            "maxcor": MEMORY,
+            "ftol": STALLED,
+            "gtol": 0.0,
+        },
+    )
     return np.asarray(found.x, dtype=np.float64).reshape(start.shape), float(found.fun)
 
 

@@ -88,4 +88,7 @@ def descend_columns(
     value = partial(free_columns_value, factor=factor, errors=errors)
     ended, _ = minimise_sparse(value, roots, warmup, iterations)
     found = ended * np.abs(ended)
-    return np.asarray(found / np.abs(found).sum(axis=0))
+    sums = np.abs(found).sum(axis=0)
+    if not (np.isfinite(sums).all() and sums.min() > 0):  # a column was dropped, or overflowed
+        return matrix
+    return np.asarray(found / sums)

@@ -117,7 +117,7 @@ class Cover(ABC):
         """Return the transposed product, shape (K,)."""
 
     @abstractmethod
-    def restricted(self, index: Ints) -> "Cover":
+    def columns_of(self, index: Ints) -> "Cover":
         """Return the cover by some of the candidate sets."""
 
 
@@ -140,7 +140,7 @@ class SparseCover(Cover):
         """Return the transposed product."""
         return np.asarray(gradient @ self.matrix)
 
-    def restricted(self, index: Ints) -> "SparseCover":
+    def columns_of(self, index: Ints) -> "SparseCover":
         """Return the columns of some candidate sets."""
         return SparseCover(self.matrix[:, index])
 
@@ -171,7 +171,7 @@ class LatticeCover(Cover):
         table[self.components] = gradient
         return subset_sum(table, self.d)[self.candidates] * self.inverse_cells
 
-    def restricted(self, index: Ints) -> Cover:
+    def columns_of(self, index: Ints) -> Cover:
         """Return the cover by some of the candidate sets, explicit where that is cheaper."""
         chosen, inverse = self.candidates[index], self.inverse_cells[index]
         if len(self.components) * len(chosen) <= EXPLICIT_PAIRS:
@@ -199,7 +199,7 @@ def make_cover(energies: Energies, candidates: Bools) -> Cover:
     if d <= 16:
         numbers = 1 << np.arange(d)
         lattice = LatticeCover(d, candidates @ numbers, energies.sets @ numbers, inverse)
-        return lattice.restricted(np.arange(len(candidates)))
+        return lattice.columns_of(np.arange(len(candidates)))
     check_allocation("containment of sets", (len(energies.values), len(candidates)), 5)
     outside = energies.sets.astype(np.float32) @ (~candidates).T.astype(np.float32)
     return _explicit(outside == 0, inverse)

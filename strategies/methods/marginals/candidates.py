@@ -17,6 +17,10 @@ from strategies.operators.masks.energies import Energies
 ENUMERATED = 16
 """Attributes up to which every subset is a candidate."""
 
+MOST_SEEDS = 200
+MOST_TRIPLES = 1e9
+"""Pairs of a seed and a set, each compared with every set, in one round of unions."""
+
 BYTES_A_CELL = 128
 """What a cell of a marginal may take in all, from release to reconstruction."""
 
@@ -61,7 +65,8 @@ def _unions(base: Bools, energies: Energies, limit: int, rounds: int) -> Bools:
     """Return the best unions of maximal sets, joined greedily round after round."""
     found = base
     for _ in range(rounds):
-        seeds = found[np.argsort(-worth(found, base, energies))][:200]
+        count = min(MOST_SEEDS, max(1, int(MOST_TRIPLES / len(base) ** 2)))
+        seeds = found[np.argsort(-worth(found, base, energies))][:count]
         near = seeds.astype(np.float32) @ base.T.astype(np.float32) > 0
         pairs = np.argwhere(near)
         if not len(pairs):

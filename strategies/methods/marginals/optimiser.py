@@ -166,7 +166,7 @@ def optimise(
         found = _hop(best, candidates, cover, energies.values, generator, meter)
         idle = 0 if found[0] < best[0] - 1e-6 else idle + 1
         best = found
-    weights = _pruned(best[1], cover, energies)
+    weights = _without_negligible(best[1], cover, energies)
     return Weighted(candidates, weights, marginals_loss(weights, cover, energies, norm))
 
 
@@ -205,7 +205,7 @@ def _first_descents(
             if meter.used > meter.allowance / 3 and turn > 0:
                 return
             index = np.flatnonzero(kind)
-            part = cover.restricted(index)
+            part = cover.columns_of(index)
             if len(index) and (part.eigenvalues(np.ones(len(index))) > 0).all():
                 start = generator.uniform(size=len(index))
                 value, found = descend(start, part, energies.values, "l1", meter)
@@ -249,7 +249,7 @@ def _hop(
     meter.used += 2e-8 * candidates.size
     if not len(index):
         return best
-    part = cover.restricted(index)
+    part = cover.columns_of(index)
     if not (part.eigenvalues(start[index]) > 0).all():
         return best
     found, moved = descend(start[index], part, values, "l1", meter, 300)
@@ -269,7 +269,7 @@ def neighbours(candidates: Bools, active: Ints) -> Ints:
     return np.flatnonzero((distance <= 2).any(axis=0))
 
 
-def _pruned(weights: Array, cover: Cover, energies: Energies) -> Array:
+def _without_negligible(weights: Array, cover: Cover, energies: Energies) -> Array:
     """Set negligible weights to exactly zero where that does not raise the loss."""
     best, value = weights, marginals_loss(weights, cover, energies, "l1")
     for threshold in (1e-9, 1e-7, 1e-5, 1e-4):

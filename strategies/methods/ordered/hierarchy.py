@@ -12,7 +12,6 @@ are added; leaving their columns out at the end lowers no answer's precision.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -108,10 +107,15 @@ def weighted_hierarchy(gram: OrderedGram, sizes: tuple[int, ...], norm: Norm) ->
         return np.log(cost) + np.log(total), 2.0 * roots / cost + slope
 
     start = np.ones(len(sizes))
-    options = {"maxiter": ITERATIONS, "ftol": 1e-12, "gtol": 0.0}
     bounds = [(1e-3, None)] + [(0.0, None)] * (len(sizes) - 1)
-    minimize: Any = scipy.optimize.minimize
-    found = minimize(log_loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = scipy.optimize.minimize(
+        log_loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": ITERATIONS, "ftol": 1e-12, "gtol": 0.0},
+    )
     roots = found.x if found.fun < log_loss(start)[0] else start
     weights = roots**2 if norm == "l1" else roots
     weights = weights / (weights.sum() if norm == "l1" else np.sqrt(weights @ weights))

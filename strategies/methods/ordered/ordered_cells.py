@@ -13,7 +13,7 @@ from strategies.bounds.dual_weights import Dual
 from strategies.bounds.ordered_dual import bands, climb_ordered, steps_within
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.methods.ordered.hierarchy import best_hierarchy
-from strategies.methods.ordered.windowed import windowed
+from strategies.methods.ordered.windowed import best_windowed_rows
 from strategies.operators import Array, Dense, Identity, Norm, Operator, fits
 from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import PIdentity
@@ -61,7 +61,7 @@ def best_over(gram: OrderedGram, norm: Norm, search: Search) -> Operator:
     best = tree.matrix(n) if tree.loss < whole else Identity(n)
     if norm == "l2" or n < FEWEST_WINDOWED:
         return best
-    rows = windowed(gram, search.generator, search.work)
+    rows = best_windowed_rows(gram, search.generator, search.work)
     if not isinstance(rows, PIdentity):
         return best
     loss = rows.sensitivity(norm) ** 2 * rows.ordered_trace(gram)

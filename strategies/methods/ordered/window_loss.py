@@ -34,12 +34,12 @@ class WindowLoss:
     @cached_property
     def low(self) -> Array:
         """u, shape (blocks, 1, k)."""
-        return self.windows.padded(self.gram.low)
+        return self.windows.by_blocks(self.gram.low)
 
     @cached_property
     def high(self) -> Array:
         """v, shape (blocks, 1, k)."""
-        return self.windows.padded(self.gram.high)
+        return self.windows.by_blocks(self.gram.high)
 
     @cached_property
     def _pairs(self) -> NDArray[np.int64]:
@@ -53,7 +53,7 @@ class WindowLoss:
         blocks = self.windows.n_blocks
         return np.asarray(self.windows.rows * blocks + np.arange(blocks)[:, None])
 
-    def _summed(self, blocks: Array) -> Array:
+    def _pair_sums(self, blocks: Array) -> Array:
         """Add numbers of pairs of rows (blocks, m, m) to a matrix (p, p)."""
         p = self.windows.p
         whole = np.bincount(self._pairs, weights=blocks.ravel(), minlength=(p + 1) ** 2)
@@ -84,7 +84,7 @@ class WindowLoss:
         scale = 1.0 + np.square(roots).sum(axis=1, keepdims=True)
         scaled = rows * scale
         across = rows.transpose(0, 2, 1)
-        inverse = inverse_of(self._summed(rows @ across) + np.eye(self.windows.p))
+        inverse = inverse_of(self._pair_sums(rows @ across) + np.eye(self.windows.p))
         if inverse is None:
             return float("inf"), np.zeros_like(roots)
         low_cumulated, high_cumulated = (
@@ -99,7 +99,7 @@ class WindowLoss:
         onward = np.cumsum(high_sums[:, ::-1], axis=1)[:, ::-1]
         low, high = self.low * scale, self.high * scale
         within = high * low_cumulated - low * high_cumulated
-        moment = before @ high_sums.T + onward @ low_sums.T + self._summed(within @ across)
+        moment = before @ high_sums.T + onward @ low_sums.T + self._pair_sums(within @ across)
         bend = inverse @ moment @ inverse
         ahead = self._at_blocks(inverse @ before) * high + self._at_blocks(inverse @ onward) * low
         solved = ahead + self._met(inverse) @ within

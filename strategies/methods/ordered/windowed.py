@@ -57,16 +57,16 @@ class Descent:
     @property
     def relative_loss(self) -> float:
         """Log of the loss over the Identity's, over the joined cells."""
-        return self.log_loss - float(np.log(joined(self.gram, self.factor).diagonal.sum()))
+        return self.log_loss - float(np.log(coarse_gram(self.gram, self.factor).diagonal.sum()))
 
-    def descended(self, work: float) -> "Descent":
+    def after(self, work: float) -> "Descent":
         """Return the descent after some seconds of work."""
         steps = int(work / step_seconds(self.windows))
-        loss = WindowLoss(joined(self.gram, self.factor), self.windows)
+        loss = WindowLoss(coarse_gram(self.gram, self.factor), self.windows)
         best = self
         while steps > 0:
             count = min(ROUND, steps) if steps >= ROUND + ROUND // 2 else steps
-            start = best.roots if best is self else self.windows.revived(best.roots)
+            start = best.roots if best is self else self.windows.away_from_zero(best.roots)
             roots, log_loss = descend_steps(loss, start, count)
             steps -= count
             if log_loss < best.log_loss - STALLED:
@@ -75,11 +75,11 @@ class Descent:
                 break
         return best
 
-    def refined(self) -> "Descent":
+    def over_finer_cells(self) -> "Descent":
         """Return the same rows over cells half as wide, their roots repeated."""
         finer = windows_of(self.gram.n, self.sizes, self.factor // 2)
         roots = np.repeat(self.roots, 2, axis=2)[: finer.n_blocks] * finer.mask
-        return Descent(self.gram, self.sizes, self.factor // 2, finer.revived(roots))
+        return Descent(self.gram, self.sizes, self.factor // 2, finer.away_from_zero(roots))
 
     def matrix(self) -> Operator:
         """Return the strategy ``[I; B] diag(1/e)``: every column has L1 norm 1."""
@@ -92,7 +92,7 @@ class Descent:
         return with_rows(np.asarray(1.0 / scale, np.float64), rows)
 
 
-def joined(gram: OrderedGram, factor: int) -> OrderedGram:
+def coarse_gram(gram: OrderedGram, factor: int) -> OrderedGram:
     """Return the Gram over every so many-th cell."""
     return gram if factor == 1 else OrderedGram(gram.low[::factor], gram.high[::factor])
 
@@ -123,7 +123,7 @@ def chains(n: int) -> tuple[tuple[int, ...], ...]:
     return ((fine, 20 * fine, 100 * fine), (fine, 20 * fine))
 
 
-def windowed(gram: OrderedGram, generator: np.random.Generator, work: float) -> Operator:
+def best_windowed_rows(gram: OrderedGram, generator: np.random.Generator, work: float) -> Operator:
     """Return the best windowed p-Identity found for a workload over ordered cells.
 
     Parameters
@@ -134,18 +134,20 @@ def windowed(gram: OrderedGram, generator: np.random.Generator, work: float) -> 
         Seconds of the reference machine; turned into numbers of steps.
     """
     trials = [
-        started(gram, sizes, generator).descended(TRIAL_SHARE * work / len(chains(gram.n)))
+        first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(chains(gram.n)))
         for sizes in chains(gram.n)
     ]
     best = min(trials, key=lambda trial: trial.relative_loss)
     rest = (1.0 - TRIAL_SHARE) * work
     while best.factor > 1:
-        best = best.descended(FINER_LATER * rest).refined()
+        best = best.after(FINER_LATER * rest).over_finer_cells()
         rest *= 1.0 - FINER_LATER
-    return best.descended(rest).matrix()
+    return best.after(rest).matrix()
 
 
-def started(gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator) -> Descent:
+def first_descent(
+    gram: OrderedGram, sizes: tuple[int, ...], generator: np.random.Generator
+) -> Descent:
     """Return a start of a chain over the coarsest cells that its blocks allow."""
     factor = 1 if gram.n < 2 * JOINED else 2 if gram.n < LARGE else 4
     return Descent(gram, sizes, factor, windows_of(gram.n, sizes, factor).start(generator))

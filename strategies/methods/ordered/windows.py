@@ -81,7 +81,7 @@ class Windows:
         cells = np.arange(self.n_blocks * self.block).reshape(self.n_blocks, 1, self.block)
         return np.asarray((self.rows < self.p)[:, :, None] & (cells < self.n))
 
-    def padded(self, cells: Array) -> Array:
+    def by_blocks(self, cells: Array) -> Array:
         """Return one number a cell as (blocks, 1, k), with zeros for cells that do not exist."""
         whole = np.zeros(self.n_blocks * self.block)
         whole[: self.n] = cells
@@ -93,7 +93,7 @@ class Windows:
         roots = np.where(own[:, None], 1.0, np.sqrt(1e-3)) * np.ones(self.shape)
         return np.asarray(roots * (1.0 + 0.2 * generator.random(self.shape)) * self.mask)
 
-    def revived(self, roots: Array) -> Array:
+    def away_from_zero(self, roots: Array) -> Array:
         """Return roots with those near zero moved away from it, where ``s |s|`` has no slope."""
         return np.where(np.abs(roots) < REVIVED, np.copysign(REVIVED, roots), roots) * self.mask
 

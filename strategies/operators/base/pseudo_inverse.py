@@ -48,6 +48,24 @@ def check_contained(
         )
 
 
+def check_rows_contained(
+    outside: Array, total: Array, tolerance: float = CONTAINMENT_TOLERANCE
+) -> None:
+    """Refuse rows of which a part lies outside: a faint one would vanish beside the norms of all.
+
+    Parameters
+    ----------
+    outside, total : ndarray of shape (q,)
+        Squared norms of the rows of ``W - W A⁺ A`` and of W.
+    tolerance : float
+        Largest relative distance, a ratio of norms, that passes.
+    """
+    which = np.flatnonzero(outside > tolerance**2 * total)
+    if len(which):
+        lost, whole = float(outside[which].sum()), float(total[which].sum())
+        check_contained(lost, whole, tolerance, f" ({numbered(which)})")
+
+
 @dataclass(frozen=True, eq=False)
 class Factors:
     """What ``W A⁺`` needs: ``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal.
@@ -73,8 +91,11 @@ class Factors:
 
         ``W A⁺`` on an orthonormal basis of A's columns, ``Q = A V R⁻¹``: A's own coordinates.
         """
-        inner = rows if self.basis is None else rows @ self.basis
-        self._check(float(np.sum(rows**2)), float(np.sum(inner**2)))
+        if self.basis is None:
+            return self._solve(rows.T).T
+        inner = rows @ self.basis
+        total = np.einsum("ij,ij->i", rows, rows)
+        check_rows_contained(total - np.einsum("ij,ij->i", inner, inner), total)
         return self._solve(inner.T).T
 
     def gram_trace(self, gram: Array) -> float:

@@ -15,7 +15,11 @@ from strategies.operators.base.cross_gram import cross_gram
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import MemoryCapError, fits
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.pseudo_inverse import Factors, check_contained, factorised, numbered
+from strategies.operators.base.pseudo_inverse import (
+    Factors,
+    check_rows_contained,
+    factorised,
+)
 from strategies.operators.base.qr import least_squares, triangular
 
 IMPLICIT_TOLERANCE = 1e-5
@@ -58,8 +62,15 @@ def general_error_trace(workload: Operator, matrix: Operator) -> float:
     """Return ``||W A⁺||_F²`` where the strategy's structure has no rule for it."""
     q, n = workload.shape
     if q > n and fits((n, n), 16) and is_explicit(matrix):
-        return factorised(matrix).gram_trace(workload.gram_dense())
+        return factored_trace(workload, factorised(matrix), workload.gram_dense())
     return float(row_errors(workload, matrix).sum())
+
+
+def factored_trace(workload: Operator, factors: Factors, gram: Array) -> float:
+    """Return ``||W A⁺||_F²`` from a Gram; from rows where some may lie outside the row space."""
+    if factors.basis is None or not (workload.prefers_sparse or fits(workload.shape)):
+        return factors.gram_trace(gram)
+    return float(explicit_row_errors(workload, factors).sum())
 
 
 def row_errors(workload: Operator, matrix: Operator) -> Array:
@@ -130,11 +141,7 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
     cross = cross_gram(workload, matrix)[:, chosen] / basis.lengths[chosen]
     rows = linalg.solve_triangular(basis.corner, cross.T, lower=True).T
     squares = workload.row_squares()
-    outside = squares - np.sum(rows**2, axis=1)
-    which = np.flatnonzero(outside > IMPLICIT_TOLERANCE**2 * squares)
-    if len(which):  # row by row: a faint row outside would vanish beside the norms of others
-        lost, whole = float(outside[which].sum()), float(squares[which].sum())
-        check_contained(lost, whole, IMPLICIT_TOLERANCE, f" ({numbered(which)})")
+    check_rows_contained(squares - np.sum(rows**2, axis=1), squares, IMPLICIT_TOLERANCE)
     return np.asarray(rows), basis.measured
 
 

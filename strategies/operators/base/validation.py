@@ -5,13 +5,12 @@ from math import prod
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 
 from strategies.operators.base.arrays import Form, Real
 
 
-def real_array(name: str, values: ArrayLike, ndim: int) -> Real:
+def real_array(name: str, values: object, ndim: int) -> Real:
     """Return a read-only view as int64 or float64, or refuse by name.
 
     Integers stay integers, so that exact strategies keep exact entries.

@@ -17,14 +17,14 @@ from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
 from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
 from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply
-from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.tables.weighted_tables import WeightedTables
 
 MOST_BLOCKS = 64
 """Tables up to which marginals are taken for Kronecker products."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Marginals(ProductTables):
+class Marginals(WeightedTables):
     """``θ_S`` times the marginal table on attribute set S, for each S, on top of each other.
 
     Parameters

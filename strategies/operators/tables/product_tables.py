@@ -10,21 +10,41 @@ import numpy as np
 
 from strategies.operators.base.arrays import Array, Bools, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
 from strategies.operators.masks.components import Components, MaskRows, components, mask_rows
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
-from strategies.operators.tables.weighted_tables import WeightedTables
 
 TOLERANCE = 1e-12
 """Share of a workload's energy that may lie outside the row space."""
 
 
-class ProductTables(WeightedTables):
-    """Weighted tables whose Gram is a combination of the components' projections."""
+class ProductTables(Operator):
+    """Weighted tables over attribute sets, with columns that all have the same norm.
 
+    Subclasses are frozen dataclasses with `sizes`, `attribute_sets` and `weights`.
+    """
+
+    attribute_sets: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+    singular, plural = "table", "tables"
+    """What a message calls them."""
     has_cheap_inverse = True  # one pass over the domain and the tables
+
+    @property
+    def domain_sizes(self) -> tuple[int, ...]:
+        """Sizes of the attributes (never None here)."""
+        assert self.sizes is not None
+        return self.sizes
+
+    @property
+    def set_table(self) -> Bools:
+        """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
+        table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)
+        for row, chosen in zip(table, self.attribute_sets, strict=True):
+            row[list(chosen)] = True
+        return table
 
     @abstractmethod
     def eigenvalues(self, sets: Bools) -> Array:
@@ -33,6 +53,11 @@ class ProductTables(WeightedTables):
     @abstractmethod
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the norm of every column, shape (n,), refused above the memory cap."""
+        check_allocation("column norms", self.shape[1:])
+        return np.full(self.shape[1], self.sensitivity(norm))
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""

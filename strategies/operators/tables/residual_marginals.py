@@ -19,7 +19,7 @@ from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, products_over, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.masks.residuals import Residuals
-from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.tables.weighted_tables import WeightedTables
 
 
 def differences(n: int) -> Longs:
@@ -62,7 +62,7 @@ def difference_square(n: int) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class ResidualMarginals(ProductTables):
+class ResidualMarginals(WeightedTables):
     """``θ_U`` times ``⊗ (D on U, the row of ones elsewhere)``, for each attribute set U.
 
     Parameters

@@ -10,23 +10,16 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Bools, Integers, Longs
+from strategies.operators.base.arrays import Array, Integers, Longs
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.operator import Norm
 from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
+from strategies.operators.tables.product_tables import ProductTables
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class WeightedTables(Operator):
-    """Weighted tables over attribute sets, with columns that all have the same norm.
-
-    Subclasses are frozen dataclasses with `sizes`, `attribute_sets` and `weights`.
-    """
-
-    attribute_sets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
-    singular, plural = "table", "tables"
-    """What a message calls them."""
+class WeightedTables(ProductTables):
+    """Tables of one kind: the same matrix along each attribute of a set, the sum elsewhere."""
 
     def __init__(
         self,
@@ -42,20 +35,6 @@ class WeightedTables(Operator):
             )
         object.__setattr__(self, "attribute_sets", sets)
         object.__setattr__(self, "weights", set_weights(weights, len(sets)))
-
-    @property
-    def domain_sizes(self) -> tuple[int, ...]:
-        """Sizes of the attributes (never None here)."""
-        assert self.sizes is not None
-        return self.sizes
-
-    @property
-    def set_table(self) -> Bools:
-        """The attribute sets as rows of a 0/1 table, shape (number of sets, d)."""
-        table = np.zeros((len(self.attribute_sets), len(self.domain_sizes)), dtype=bool)
-        for row, chosen in zip(table, self.attribute_sets, strict=True):
-            row[list(chosen)] = True
-        return table
 
     def cell_codes(self, cells: Integers) -> Longs:
         """Return cells as rows of codes (N, d), from flat numbers too."""
@@ -154,11 +133,6 @@ class WeightedTables(Operator):
         norms = np.asarray(self._norms(norm), dtype=np.float64)
         weights = np.asarray(self.weights, dtype=np.float64)
         return float((weights * norms).sum() if norm == "l1" else np.sqrt(weights**2 @ norms))
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, shape (n,), refused above the memory cap."""
-        check_allocation("column norms", self.shape[1:])
-        return np.full(self.shape[1], self.sensitivity(norm))
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row."""

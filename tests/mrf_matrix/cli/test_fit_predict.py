@@ -152,6 +152,21 @@ def test_voting_can_be_changed_when_predicting(files):
     ]
 
 
+def test_by_default_the_best_expected_forest_is_fitted_saved_and_predicts(files):
+    done = run(
+        "fit", files / "records.csv", "--domain", files / "domain.json", "--n-records", 500,
+        "--random-state", 0, "--output", files / "model.mrf",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "expected accuracy" in " ".join(done.output.split())
+    assert str(len(DATA.y)) not in done.output
+    model = load_model(files / "model.mrf")
+    assert type(model).__name__ == "ReleasedPrivateForestClassifier"
+    done = run("predict", files / "model.mrf", files / "records.csv", "--proba")
+    shares = np.array([row[1:] for row in rows(done.stdout)[1:]], dtype=float)
+    assert np.array_equal(shares, model.predict_proba(DATA.X))
+
+
 def test_a_posterior_forest_is_fitted_saved_and_predicts(files):
     done = run(
         "fit", files / "records.csv", "--domain", files / "domain.json", "--method", "posterior",
@@ -210,7 +225,7 @@ def test_the_command_line_knows_every_rule():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n-records", "100"], "--n-records: no option of --method matrix"),
+        (["--method", "matrix", "--n-records", "100"], "--n-records: no option of --method matrix"),
         (["--max-depth", "deep"], "not a valid integer"),
         (["--method", "posterior", "--max-depth", "2"], "--max-depth: no option of --method post"),
         (["--voting", "loudest"], "loudest"),
@@ -228,7 +243,7 @@ def test_options_that_a_method_has_no_use_for_are_refused(files, arguments, mess
     [
         (["--method", "posterior", "--n-trees", "8"], "--n-trees: no option of --method posterior"),
         (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--n-records", "500"], "--n-records: no option of --method matrix"),
+        (["--method", "matrix", "--n-records", "500"], "--n-records: no option of --method matrix"),
         (["--method", "posterior", "--n-blocks", "0"], "0"),
         (["--method", "posterior", "--n-records", "-1"], "-1"),
         (["--method", "magic"], "magic"),

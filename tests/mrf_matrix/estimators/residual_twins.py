@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from mrf_matrix.estimators.residual.learning import ResidualReleases
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.forests.growth.private.selection import Rate, probabilities
+from mrf_matrix.residual.learning import ResidualReleases
+from mrf_matrix.residual.records import ResidualRecords
 
 
 class TwinRecords:

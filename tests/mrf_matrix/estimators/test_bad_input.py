@@ -18,6 +18,7 @@ from mrf_matrix import (
 from mrf_matrix.estimators import (
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
+    PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     SmoothSensitivityForestClassifier,
 )
@@ -39,6 +40,7 @@ CLASSIFIERS = {
     "subsample": (SubsampleAggregateClassifier, SMALL | {"strategy": "identity"}),
     "posterior": (PosteriorForestClassifier, {}),
     "residual": (ResidualForestClassifier, {}),
+    "private": (PrivateForestClassifier, {}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
     "multinomial": (MultinomialForestClassifier, SMALL | {"epsilon": 1}),
     "two stages": (MultinomialMatrixForestClassifier, SMALL | {"strategy": "identity"}),

@@ -108,7 +108,7 @@ def test_forests_may_be_given_one_for_each(records):
         ({"max_features": 0}, "max_features=0"),
         ({"feature_subsets": "x0"}, "feature_subsets='x0'"),
         ({"feature_subsets": ["x0", "x1"]}, "feature_subsets holds 'x0'"),
-        ({"budget_shares": "equal"}, "budget_shares='equal'"),
+        ({"budget_shares": "even"}, "budget_shares='even'"),
         ({"n_ensembles": 2, "budget_shares": [1, 0]}, "share"),
     ],
 )

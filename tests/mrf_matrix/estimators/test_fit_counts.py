@@ -89,20 +89,6 @@ def test_leaf_counts_serve_a_domain_without_cells():
         PosteriorForestClassifier(domain, blocks=blocks[:2]).fit_counts(leaves)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
-@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": 0.5}], ids=["pure", "zcdp"])
-def test_automatic_depth_counts_tables_alone_where_cells_are_too_many(budget, share, monkeypatch):
-    domain = Domain.from_sizes([4] * 40, n_classes=2)
-    codes = np.random.default_rng(0).integers(0, 4, (300, 40))
-    labels = (codes[:, 0] > 1).astype(int)
-    told = {"n_trees": 4, "random_state": 0, "class_share": share, **budget, **STUDY}
-    model = MatrixForestClassifier(domain, max_depth="auto", **told)
-    expected = clone(model).fit(codes, labels).predict_proba(codes)
-    monkeypatch.setattr(given_data, "count_tables", None)
-    found = clone(model).fit_stream([(codes[:90], labels[:90]), (codes[90:], labels[90:])])
-    np.testing.assert_array_equal(found.predict_proba(codes), expected)
-
-
 REFUSING = {
     "subsample": SubsampleAggregateClassifier(DOMAIN, n_trees=2),
     "disjoint": MatrixForestClassifier(DOMAIN, allocation="disjoint", **SMALL),

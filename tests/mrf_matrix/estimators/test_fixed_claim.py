@@ -37,6 +37,7 @@ from mrf_matrix.estimators import (
     ForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
+    PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureForestClassifier,
     SimplifiedBreimanForestClassifier,
@@ -45,6 +46,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.released import (
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
+    ReleasedPrivateForestClassifier,
     ReleasedResidualForestClassifier,
 )
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
@@ -70,6 +72,7 @@ MADE = {
     "subsample": lambda: SubsampleAggregateClassifier(DOMAIN, n_batches=3, **CELLS),
     "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
     "residual": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "private": lambda: PrivateForestClassifier(DOMAIN, n_records=100, random_state=0),
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
     "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
     "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
@@ -85,7 +88,10 @@ MADE = {
 NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
 
+WITH_PLAN = (ResidualForestClassifier, PrivateForestClassifier)
 CHANGES = {
+    "forest": None,
+    "screened": (9,),
     "domain": OTHER,
     "epsilon": 5,
     "rho": 0.5,
@@ -131,6 +137,8 @@ def fitted(name, tmp_path):
         return released(tmp_path, MADE["posterior"]())
     if name == "released residual":
         return released(tmp_path, MADE["residual"]())
+    if name == "released private":
+        return released(tmp_path, MADE["private"]())
     return MADE[name]().fit(X, Y)
 
 
@@ -138,7 +146,7 @@ def entries(model):
     """Yield everything that may be asked of a fitted classifier, by name."""
     for name in ASKED:
         if callable(getattr(type(model), name, None)):
-            about = () if name == "plan" and isinstance(model, ResidualForestClassifier) else (X,)
+            about = () if name == "plan" and isinstance(model, WITH_PLAN) else (X,)
             yield name, lambda name=name, about=about: getattr(model, name)(*about)
     for name in STATED:
         if name in vars(model) or isinstance(getattr(type(model), name, None), property):
@@ -154,12 +162,15 @@ def test_every_classifier_is_in_the_table():
     tested |= {
         ReleasedForestClassifier,
         ReleasedPosteriorForestClassifier,
+        ReleasedPrivateForestClassifier,
         ReleasedResidualForestClassifier,
     }
     assert {one.__name__ for one in classes - tested} == NO_CLAIM
 
 
-@pytest.mark.parametrize("name", [*MADE, "released", "released posterior", "released residual"])
+@pytest.mark.parametrize(
+    "name", [*MADE, *(f"released{one}" for one in ("", " posterior", " residual", " private"))]
+)
 @pytest.mark.parametrize("how", ["set_params", "by hand"])
 def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
     model = fitted(name, tmp_path)
@@ -181,6 +192,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
     unknown = {
         "released": INTERVALS,
         "released residual": ("plan",),
+        "released private": ("forest",),
     }.get(name, ())
     for entry in before.keys() - {"save_model", *unknown}:
         before[entry]()

@@ -17,11 +17,11 @@ from mrf_matrix import (
     ResidualForestClassifier,
 )
 from mrf_matrix.estimators.residual import residual_forest
-from mrf_matrix.estimators.residual.learning import learned
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.files.models.residual_file import ReplayedReleases
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.planning import ResidualStep
+from mrf_matrix.residual import ResidualStep
+from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.records import ResidualRecords
 
 INFINITE = float("inf")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain
-from mrf_matrix.estimators.residual import learning as residual_learning
-from mrf_matrix.estimators.residual.learning import learned
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.planning import residual_plan
-from mrf_matrix.planning.residuals.step import CHOICE_SENSITIVITY
+from mrf_matrix.residual import learning as residual_learning
+from mrf_matrix.residual import residual_plan
+from mrf_matrix.residual.learning import learned
+from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.step import CHOICE_SENSITIVITY
 
 sys.path.insert(0, str(Path(__file__).parent))
 from residual_twins import TwinRecords, TwinReleases, shares_of

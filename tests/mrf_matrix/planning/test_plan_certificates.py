@@ -177,10 +177,11 @@ def test_the_study_tabulates_and_draws_the_same_bound():
     plt = pytest.importorskip("matplotlib.pyplot")
     from mrf_matrix.plotting import StrategyErrorDisplay
 
-    T = path_matrix(RandomTrees(n_trees=4, max_depth=2).grow(DOMAIN, random_state=0))
+    forest = RandomTrees(n_trees=4, max_depth=2).grow(DOMAIN, random_state=0)
+    T = path_matrix(forest)
     low, high = least_l2_loss(T.to_dense())
     selected = select(T, time_limit=0.1, random_state=0)
-    rows = strategy_rows(T, selected, (0.5,), "add_remove")
+    rows = strategy_rows(forest, selected, (0.5,), "add_remove")
     for row in rows:
         assert low * (1 - 2e-3) <= row.lower_bound <= high
         assert row.certified_ratio == pytest.approx(row.loss / low, rel=3e-3)

@@ -1,8 +1,7 @@
 """Answers from releases that are not private say so wherever they are printed."""
 
-from inspect import isfunction
+from inspect import isfunction, signature
 from math import inf
-from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -12,9 +11,11 @@ from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure
 from mrf_matrix.reconstruction import (
     Estimate,
     combine,
+    least_squares,
     maximum_likelihood,
     nearest_on_simplex,
     nonnegative_least_squares,
+    rising,
     shrink_leaves,
     with_known_totals,
 )
@@ -34,6 +35,7 @@ ESTIMATORS = {
     "with_known_totals, faint": lambda releases: with_known_totals(
         [releases], [[1, 0, 0]], total=3
     ),
+    "least_squares": lambda releases: least_squares(releases, ASKED, rising(ASKED)),
     "shrink_leaves": lambda releases: shrink_leaves(STUMP, releases),
 }
 
@@ -46,7 +48,7 @@ def test_every_function_that_returns_an_estimate_is_in_the_table():
     functions = [
         name for name in reconstruction.__all__ if isfunction(getattr(reconstruction, name))
     ]
-    kinds = {name: get_type_hints(getattr(reconstruction, name))["return"] for name in functions}
+    kinds = {name: signature(getattr(reconstruction, name)).return_annotation for name in functions}
     classes = {name: kind for name, kind in kinds.items() if isinstance(kind, type)}
     returning = {name for name, kind in classes.items() if issubclass(kind, Estimate)}
     assert returning == {name.split(",")[0] for name in ESTIMATORS}

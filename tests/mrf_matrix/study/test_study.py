@@ -29,7 +29,7 @@ def study():
 
 
 def test_every_method_is_scored_at_every_budget(study):
-    assert len(study.scores) == 2 * (8 * 2 * 2 + 3)
+    assert len(study.scores) == 2 * (9 * 2 * 2 + 3)
     for summary in study.summaries():
         assert 0 <= summary.mean <= 1
         assert summary.n_fits == (4 if summary.epsilon else 2)

@@ -128,8 +128,8 @@ def test_both_forms_of_a_cover_agree():
     np.testing.assert_allclose(explicit.eigenvalues(squares), lattice.eigenvalues(squares))
     np.testing.assert_allclose(explicit.pull(gradient), lattice.pull(gradient))
     index = np.array([3, 60, 63])
-    part = explicit.restricted(index)
-    other = lattice.restricted(index)
+    part = explicit.columns_of(index)
+    other = lattice.columns_of(index)
     np.testing.assert_allclose(part.eigenvalues(squares[:3]), other.eigenvalues(squares[:3]))
 
 

@@ -127,3 +127,41 @@ def test_bounds_of_parts_are_bounds_of_the_whole(name: str) -> None:
     optimum = select(small.to_dense(), "l2", random_state=0)
     assert lower_bound(Problem.of(small, "l2")) <= optimum.loss * (1 + 1e-9)
     assert lower_bound(Problem.of(small, "l2")) >= optimum.loss * (1 - 1e-3)
+
+
+AWKWARD: dict[str, tuple[object, dict[str, object]]] = {
+    "cells of different weight": ([[0, 1e3], [1e-3, 1e3]], {}),
+    "rows of different weight": ([[0, 0.1, 0], [1e3, 0, 0]], {"objective": "max"}),
+    "a faint row": (
+        [[0, 1e-3, 1e-3, 0], [0, 1e3, 0, 1e3], [0, 1e-3, 0, 1e-3], [0, 1, 0, 1]],
+        {},
+    ),
+    "a block of zeros": (
+        Stack(
+            [
+                Kronecker([Dense([[1.0, 0.0], [1.0, 0.0]]), Identity(2)]),
+                Kronecker([Dense([[1.0, 1.0]]), Dense([[0.0, 0.0]])]),
+            ]
+        ),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", AWKWARD)
+def test_the_rule_and_the_bound_over_many_orders_of_magnitude(name: str, norm: str) -> None:
+    given_workload, asked = AWKWARD[name]
+    found = select(given_workload, norm, random_state=0, time_limit=0.02, **asked)
+    cells = found.matrix.shape[1]
+    for plain in (np.eye(cells), given_workload):
+        other = evaluate(given_workload, plain, norm, **asked)
+        assert found.loss <= other.loss * (1 + 1e-9)
+    assert found.lower_bound <= found.loss * (1 + 1e-12)
+    if norm == "l2":
+        assert found.certified_ratio < 1.001
+    whole = found.matrix.to_dense()
+    rows = getattr(given_workload, "to_dense", lambda: np.array(given_workload))()
+    for row in rows[rows.any(axis=1)]:  # every row by itself, however faint
+        inside = row @ np.linalg.pinv(whole, rcond=1e-14) @ whole
+        np.testing.assert_allclose(inside, row, atol=1e-5 * np.abs(row).max())

@@ -21,6 +21,7 @@ from mrf_matrix import (
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivacyLedger, PrivateDataError, PureDP
 from mrf_matrix.planning.plans.strategy_choice import method_within
+from strategies.operators import RowScaled
 
 INFINITE = float("inf")
 DRAWS = 4000
@@ -165,7 +166,7 @@ def test_duplicates_in_a_batch_are_weights(records, queries):
     assert plan.multiplicity.sum() == len(doubled)
     every = np.concatenate([np.repeat(q[None], m, 0) for q, m in zip(*asked(plan), strict=True)])
     forest = model.ensembles_[0].forest
-    workload = plan.kind.weighed(plan.parts[0].workload, plan.multiplicity)
+    workload = RowScaled(np.sqrt(plan.parts[0].aim.weights), plan.parts[0].workload)
     repeated = answering_workload(forest, every)
     np.testing.assert_allclose(workload.gram_dense(), repeated.T @ repeated)
 

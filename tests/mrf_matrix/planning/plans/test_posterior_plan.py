@@ -188,7 +188,8 @@ def test_a_plan_hands_its_blocks_to_the_classifier():
     model = from_design(made)
     assert model.blocks == [list(block) for block in made.parts[0].blocks]
     assert (model.neighboring, model.epsilon) == ("replace_one", 1)
-    assert set(CLASSIFIERS) == {"training", "prediction", "subsample", "posterior", "naive_bayes"}
+    modes = {"training", "prediction", "subsample", "posterior", "naive_bayes", "residual"}
+    assert set(CLASSIFIERS) == modes
 
 
 def test_blocks_by_name_are_those_by_position():

@@ -343,3 +343,59 @@ def test_a_space_of_several_modes_gives_classifiers_their_own_parameters():
 def test_what_is_wrong_is_named_at_the_call(arguments, message):
     with pytest.raises(ValueError, match=message):
         tune(DOMAIN, **({"epsilon": 1, "n_records": 10} | arguments))
+
+
+SEARCHED = {
+    "epsilon": 1,
+    "n_records": 400,
+    "objective_options": {"n_targets": 6, "n_queries": 32},
+    "space": [
+        {"mode": ["posterior"]},
+        {"max_depth": [1, 3], "n_trees": [4], "voting": ["hard", "weight"]},
+    ],
+    "mode": "auto",
+    "time_limit": 0.02,
+}
+
+
+def test_what_noise_alone_cannot_save_is_ruled_out_without_a_search(tmp_path):
+    file = tmp_path / "trials.json"
+    few = tune(DOMAIN, **SEARCHED, resume=file)
+    every = tune(DOMAIN, **SEARCHED, search_all=True)
+    values = {trial.key: trial for trial in every.trials}
+    assert few.best.design == every.best.design
+    assert all(trial.searched for trial in every.trials)
+    ruled_out = [trial for trial in few.trials if not trial.searched]
+    assert ruled_out
+    least = min(trial.value for trial in few.trials) + 0.02
+    for trial in few.trials:
+        if trial.searched:
+            assert trial.value == values[trial.key].value
+        else:
+            assert "ruled out" in trial.note
+            assert min(trial.floor, values[trial.key].value + 0.02) > least
+    again = tune(DOMAIN, **SEARCHED, resume=file)
+    assert [(t.key, t.value, t.note) for t in again.trials] == [
+        (t.key, t.value, t.note) for t in few.trials
+    ]
+
+
+def test_a_search_that_is_stopped_before_strategies_are_sought_goes_on(tmp_path, monkeypatch):
+    file = tmp_path / "trials.json"
+    whole = tune(DOMAIN, **SEARCHED)
+    monkeypatch.setattr(design_search, "monotonic", Ticks())
+    part = tune(DOMAIN, **SEARCHED, resume=file, max_seconds=10)
+    assert any(trial.stopped or "time was over" in trial.note for trial in part.trials)
+    rest = tune(DOMAIN, **SEARCHED, resume=file, max_seconds=10_000)
+    assert [(t.key, t.value) for t in rest.trials] == [(t.key, t.value) for t in whole.trials]
+
+
+def test_votes_are_imagined_once_for_designs_that_differ_in_voting():
+    made = plan(DOMAIN, epsilon=1, n_records=400, n_trees=4, max_depth=2, strategy="identity")
+    goal = ExpectedLoss(n_targets=6, n_queries=32)
+    both = [goal(made.voted_by(voting)) for voting in ("hard", "weight", "hard")]
+    alone = [
+        ExpectedLoss(n_targets=6, n_queries=32)(made.voted_by(voting))
+        for voting in ("hard", "weight", "hard")
+    ]
+    assert both == alone

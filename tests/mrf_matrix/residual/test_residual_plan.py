@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Domain
 from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
-from mrf_matrix.planning import (
+from mrf_matrix.residual import (
     residual_budget,
     residual_plan,
     residual_signal,
     suits_residual_forest,
 )
-from mrf_matrix.planning.residuals.step import ResidualStep, sums_of_values
+from mrf_matrix.residual.step import ResidualStep, sums_of_values
 
 
 def plan_of(sizes, budget, n_records, neighboring="add_remove"):

@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms import (
 from mrf_matrix.posterior import CURVATURE_CAP, RESIDUAL_CAP, UNITS
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 
-Kind = Literal["totals", "counts", "curvature", "residuals", "choice"]
+Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screening"]
 
 VALUES: dict[str, tuple[int, int]] = {
     "curvature": (0, CURVATURE_CAP),
@@ -31,8 +31,11 @@ VALUES: dict[str, tuple[int, int]] = {
 MOST_EXPLICIT = 256
 """Cells up to which the matrix is written out, at most 4 MB: its columns are found faster."""
 
+CHOICES = ("choice", "screening")
+"""Kinds that choose by integer scores. One record more never lowers those of "screening"."""
+
 CHOICE_SENSITIVITY = 1
-"""One record more or less moves a score of `choice` by one at most."""
+"""One record more or less moves a score of a choice by one at most."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class ResidualStep:
 
     Attributes
     ----------
-    kind : {"totals", "counts", "curvature", "residuals", "choice"}
+    kind : {"totals", "counts", "curvature", "residuals", "choice", "screening"}
     measured : str
         What it measures, in words.
     budget : PureDP or ZCDP
@@ -78,7 +81,7 @@ class ResidualStep:
     @cached_property
     def law(self) -> NoiseLaw:
         """Law of the noise on each sum, in units."""
-        if self.kind == "choice":
+        if self.kind in CHOICES:
             raise ValueError("a choice adds no noise to sums: expected its rate.")
         return self.mechanism(1).law
 
@@ -90,14 +93,14 @@ class ResidualStep:
     @property
     def column_sum(self) -> int:
         """What the noise is calibrated to, exactly: in units, squared for Gaussian noise."""
-        if self.kind == "choice":
+        if self.kind in CHOICES:
             return CHOICE_SENSITIVITY
         return self.mechanism(1).rounded.column_sum
 
     @property
     def sensitivity(self) -> float:
         """How far one record moves a sum, in records, or a score; with the neighbours' factor."""
-        if self.kind == "choice":
+        if self.kind in CHOICES:
             return CHOICE_SENSITIVITY * neighboring_factor(self.neighboring)
         return self.mechanism(1).sensitivity / self.units
 
@@ -116,8 +119,14 @@ class ResidualStep:
 
     @property
     def choice_rate(self) -> Fraction | float:
-        """By what the log probability of a choice falls for every unit of score."""
-        factor = 2 * CHOICE_SENSITIVITY * round(neighboring_factor(self.neighboring))
+        """By what the log probability of a choice falls for every unit of score.
+
+        ``ε / 2Δ``, and ``ε / Δ`` for monotone scores: one record more raises all of them by 0 to
+        1, so their differences move by at most 1, not 2. A record in another's place moves
+        monotone scores by 1 either way, others by 2.
+        """
+        twice = 1 if self.kind == "screening" else 2
+        factor = twice * CHOICE_SENSITIVITY * round(neighboring_factor(self.neighboring))
         epsilon = self.choice_epsilon
         return epsilon / factor
 

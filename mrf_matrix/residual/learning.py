@@ -9,11 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.estimators.residual.records import ResidualRecords
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate, select
-from mrf_matrix.mechanisms import Release, measure
-from mrf_matrix.planning import PairSteps, ResidualPlan, ResidualStep
+from mrf_matrix.mechanisms import CellCounts, Release, measure
 from mrf_matrix.posterior import (
     Pooling,
     ResidualState,
@@ -22,12 +20,12 @@ from mrf_matrix.posterior import (
     margin,
     shrunk_counts,
 )
+from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.sequence import LARGEST_PAIR, PairSteps, ResidualPlan
+from mrf_matrix.residual.step import ResidualStep
 
 Floats = NDArray[np.float64]
 Attributes = tuple[int, ...]
-
-LARGEST_PAIR = 400
-"""Cells of a pair that may be chosen."""
 
 LARGEST_TRIPLE = 64
 """Cells of a triple that may be chosen."""
@@ -76,7 +74,7 @@ class ResidualReleases:
 
     records: ResidualRecords
     noise: str
-    stream: Any
+    stream: np.random.Generator | None
     releases: list[tuple[ResidualStep, Release]] = field(default_factory=list)
     choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
 
@@ -93,7 +91,7 @@ class ResidualReleases:
         counts = self.records.table(step, attributes)
         return np.asarray(self._measured(step, counts, counts.sizes[0])[:, 0])
 
-    def _measured(self, step: ResidualStep, counts: Any, n_cells: int) -> Floats:
+    def _measured(self, step: ResidualStep, counts: CellCounts, n_cells: int) -> Floats:
         release = measure(
             step.mechanism(n_cells), counts, noise=self.noise, random_state=self.stream
         )
@@ -117,14 +115,14 @@ class ResidualReleases:
         found: list[Attributes | None] = []
         for step in steps:
             gaps = (scores[options[:, 0]].max() - scores)[:, None]
-            place = _chosen_place(gaps, options, Rate.below(step.choice_rate), bits)
+            place = chosen_place(gaps, options, Rate.below(step.choice_rate), bits)
             options[place] = False
             found.append(candidates[place] if place < len(candidates) else None)
         self.choices.extend(zip(steps, found, strict=True))
         return found
 
 
-def _chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bits: Bits) -> int:
+def chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bits: Bits) -> int:
     """Choose among the options of the only column; without noise the first of the best."""
     if rate.units is None:
         return int(np.argmax(options[:, 0] & (gaps[:, 0] == 0)))

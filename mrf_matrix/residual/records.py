@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import CellCounts, count_cells
-from mrf_matrix.planning import ResidualStep
 from mrf_matrix.posterior import RESIDUAL_CAP, curvature_units, residual_units
+from mrf_matrix.residual.step import ResidualStep
 
 Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from math import sqrt
 from operator import add
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
-from mrf_matrix.planning.residuals.settings import (
+from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
     ResidualSettings,
@@ -20,8 +21,11 @@ from mrf_matrix.planning.residuals.settings import (
     residual_signal,
     settings_for,
 )
-from mrf_matrix.planning.residuals.step import Kind, ResidualStep
+from mrf_matrix.residual.step import Kind, ResidualStep
 from strategies.operators import check_allocation
+
+LARGEST_PAIR = 400
+"""Cells of a pair that may be chosen."""
 
 MOST_CODES = 2000
 """Codes of an attribute: a visit takes seconds there."""
@@ -108,6 +112,43 @@ class ResidualPlan:
             for counts, residuals in zip(self.pairs.counts, self.pairs.residuals, strict=True):
                 found += [counts, residuals]
         return tuple(found)
+
+    @property
+    def n_classes(self) -> int:
+        """Two."""
+        return self.domain.n_classes
+
+    @property
+    def most_measurements(self) -> int:
+        """Noisy sums of all steps, at most: which tables they hold is known as they are taken."""
+        sizes = sorted(self.domain.sizes, reverse=True)
+        visits = sum(sum(sizes[: len(one.visits)]) + 1 for one in self.passes)
+        tables = 0 if self.pairs is None else len(self.pairs.residuals)
+        return 2 + sum(sizes) + visits + tables * 2 * LARGEST_PAIR + (tables > 0)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan's figures as plain values, ready for JSON; errors are in records."""
+        return {
+            "mode": "residual",
+            "voting": "posterior",
+            "budget": repr(self.budget),
+            "delta": self.delta,
+            "neighboring": self.neighboring,
+            "attributes": self.domain.n_attributes,
+            "cells": self.domain.size,
+            "classes": self.n_classes,
+            "records": self.n_records,
+            "measurements_at_most": self.most_measurements,
+            "steps": [
+                {
+                    "measured": step.measured,
+                    "budget": repr(step.budget),
+                    "sensitivity": step.sensitivity,
+                    "rms": None if step.kind == "choice" else sqrt(step.variance),
+                }
+                for step in self.steps
+            ],
+        }
 
     @property
     def spent(self) -> Budget:

@@ -1,0 +1,265 @@
+"""The forest to reach for: every kind is planned without data, and the best expected is taken."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.estimators.private.held_records import HeldRecords, held
+from mrf_matrix.estimators.private.report import private_report
+from mrf_matrix.estimators.private.screened import screened
+from mrf_matrix.estimators.private.votes import PrivateVotes
+from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
+from mrf_matrix.estimators.shared.base import FitsFromCounts
+from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
+from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.parameters import Amount, Seed, SeedParameters, parameters
+from mrf_matrix.estimators.shared.spending import (
+    BudgetParameters,
+    NoiseParameters,
+    bill_of,
+    noise_stream,
+)
+from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.sources.block_trees import Block
+from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.planning.blocks.block_design import choose_blocks
+from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
+from mrf_matrix.residual.law import gaussian_budget
+from mrf_matrix.residual.settings import Budget
+
+FITTED = (
+    "domain_",
+    "classes_",
+    "plan_",
+    "screened_",
+    "forest_",
+    "posterior_",
+    "privacy_report_",
+)
+"""What a fit leaves."""
+
+Forest = PosteriorForestClassifier | ResidualForestClassifier
+
+
+@parameters
+class PrivateForestClassifier(
+    SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, PrivateVotes
+):
+    r"""Private forest of the kind that is expected to be right most often, planned without data.
+
+    A posterior forest, a residual forest, and attributes that are screened first are forecast from
+    domain, budget and public number of records, on one scale: the expected share of right labels
+    under a public prior. The best is taken; ``plan_.reason`` says why, and what the next one would
+    have had. The whole budget is charged once, before the first release.
+
+    Parameters
+    ----------
+    delta : float
+        0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Laplace noise or by Gaussian noise under the
+        zCDP budget that implies it, whichever is expected to serve better.
+    n_records : int
+        The number of records, where it is public. It says which kind pays; never read off the
+        records.
+
+    Attributes
+    ----------
+    plan_ : PrivatePlan
+        The forecasts of all kinds, and why the first was taken.
+    screened_ : tuple of int or None
+        Attributes that were chosen, where they were enough; None where all are used.
+    forest_ : PosteriorForestClassifier or ResidualForestClassifier
+        The fitted forest that labels.
+    posterior_ : ProductPosterior or ResidualPosterior
+        What its releases imply.
+    privacy_report_ : PrivacyReport
+        What is claimed, with every choice and release.
+
+    Notes
+    -----
+    See :doc:`/private` for the scale, what it was checked against, and the measured ranks.
+
+    Examples
+    --------
+    >>> from mrf_matrix import load_dataset
+    >>> from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
+    >>> car = load_dataset("car")
+    >>> model = PrivateForestClassifier(car.domain, epsilon=1.0, n_records=1728, random_state=0)
+    >>> print(model.plan())
+    posterior forest: expected accuracy ...
+    >>> model.fit(car.X, car.y).predict(car.X).shape
+    (1728,)
+    """
+
+    _claim_rests_on = ("delta",)
+
+    delta: Amount = 0
+    n_records: int | None = None
+
+    def plan(self) -> PrivatePlan:
+        """Return the forecasts of all kinds, and the one that `fit` would take, without data.
+
+        Raises
+        ------
+        ValueError
+            If the domain is not given, or a parameter is invalid.
+        """
+        check_claim(self)
+        return self._plan(required_domain(self.domain))
+
+    def _plan(self, domain: Domain) -> PrivatePlan:
+        domain.required_target()
+        known = None if self.n_records is None else whole_number("n_records", self.n_records)
+        return private_plan(
+            domain,
+            self._budgets(),
+            n_records=known,
+            neighboring=self.neighboring,
+            delta=float(self.delta),
+        )
+
+    def _budgets(self) -> list[Budget]:
+        """Return the budgets of which each makes the claim."""
+        if isinstance(self.delta, Real) and self.delta == 0:
+            return [self._budget]
+        if self.rho is not None:
+            raise BudgetError(
+                f"delta={shown(self.delta)} and rho={shown(self.rho)}: expected delta= "
+                f"beside epsilon= only."
+            )
+        epsilon = 1 if self.epsilon is None else self.epsilon
+        pure, gaussian = PureDP(epsilon), gaussian_budget(epsilon, self.delta)
+        return [pure] if pure.is_infinite else [pure, gaussian]
+
+    def _fit(self, bring: Callable[[], PrivateData]) -> Self:
+        if isinstance(self.domain, Domain):  # refused before the records are looked at
+            plan = self._plan(self.domain)
+            bill_of(self, plan.budget).check()
+            data = bring()
+        else:
+            data = bring()
+            plan = self._plan(data.domain)
+        for name in FITTED:  # they belong to an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)
+        self.plan_ = plan
+        if plan.chosen.screening is None:
+            known = held(data) if plan.chosen.residuals else data
+            self._fit_forest(None, lambda: known, self.noise_state, self.ledger)
+        else:
+            self._fit_screened(plan.chosen.screening, held(data))
+        return self
+
+    def _fit_screened(self, screening: Screening, data: HeldRecords) -> None:
+        """Charge the whole, choose attributes, and fit the forest with what is left."""
+        self._check_all_attributes()
+        bill = bill_of(self, self.plan_.budget)
+        stream = noise_stream(self.noise, bill.noise_state)
+        bill.charge()
+        keep_if_fit_fails(self)
+        chosen, enough = screened(screening, data.encoded, Bits(stream))
+        self.screened_ = chosen if enough else None
+        self._fit_forest(self.screened_, lambda: data, stream, None)
+
+    def _check_all_attributes(self) -> None:
+        """Refuse a forest of all attributes that could not be fitted, before anything is spent."""
+        plan = self.plan_
+        forest = self._forest(None, None, None).set_params(domain=plan.domain)
+        if isinstance(forest, ResidualForestClassifier):
+            forest.plan()
+            return
+        plan_of(
+            kind_of("posterior"),
+            plan.domain,
+            BlockChoice("auto", None),
+            forest._measuring(plan.rest),
+            np.random.default_rng(0),
+            n_records=plan.n_records,
+        ).check_memory()
+
+    def _fit_forest(
+        self,
+        chosen: tuple[int, ...] | None,
+        bring: Callable[[], PrivateData],
+        noise_state: Seed,
+        ledger: PrivacyLedger | None,
+    ) -> None:
+        """Fit the forest that labels, over the chosen attributes or all of them."""
+        self.screened_ = chosen
+        self.forest_ = self._forest(chosen, noise_state, ledger)
+        try:
+            self.forest_._fit(bring)
+        finally:
+            if PAID in vars(self.forest_):
+                keep_if_fit_fails(self)
+        self.domain_, self.classes_ = self.forest_.domain_, self.forest_.classes_
+        self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
+        self.posterior_ = self.forest_.posterior_
+        screening = self.plan_.chosen.screening
+        report = self.forest_.privacy_report_
+        if chosen is not None:  # its first note says that blocks were given
+            report = replace(report, notes=report.notes[1:])
+        self.privacy_report_ = private_report(
+            report,
+            () if screening is None else screening.steps,
+            self.plan_.budget,
+            self.plan_.delta,
+            [self.plan_.reason, *self._what_was_screened()],
+        )
+
+    def _what_was_screened(self) -> list[str]:
+        """Say what the choices came to."""
+        if self.plan_.chosen.screening is None:
+            return []
+        if self.screened_ is None:
+            return ["screening: few attributes do not tell enough, all are used"]
+        names = ", ".join(str(self.domain_.names[i]) for i in self.screened_)
+        return [f"screening kept {names}"]
+
+    def _forest(
+        self, chosen: tuple[int, ...] | None, noise_state: Seed, ledger: PrivacyLedger | None
+    ) -> Forest:
+        """Return the forest of the plan, not yet fitted."""
+        plan, budget = self.plan_, self.plan_.rest
+        common: dict[str, Any] = {
+            "domain": self.domain,
+            budget.parameter: budget.amount,
+            "n_records": self.n_records,
+            "neighboring": self.neighboring,
+            "noise": self.noise,
+            "noise_state": noise_state,
+            "ledger": ledger,
+            "random_state": self.random_state,
+        }
+        if chosen is not None:
+            return PosteriorForestClassifier(blocks=self._blocks(chosen, budget), **common)
+        if plan.chosen.residuals:
+            return ResidualForestClassifier(**common)
+        return PosteriorForestClassifier(**common)
+
+    def _blocks(self, chosen: tuple[int, ...], budget: Budget) -> list[Block]:
+        """Return the blocks of the chosen attributes: decided by public numbers and the choices."""
+        domain, factor = (
+            self.plan_.domain,
+            squared_factor(self.neighboring, budget.norm, nonnegative=True),
+        )
+        design = choose_blocks(
+            [domain.sizes[i] for i in chosen],
+            domain.n_classes,
+            budget,
+            self.plan_.n_records,
+            structure_generator(self.random_state),
+            squared_factor=factor,
+        )
+        return [tuple(chosen[i] for i in block) for block in design.blocks]

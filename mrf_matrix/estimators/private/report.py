@@ -1,0 +1,51 @@
+"""The privacy report of a `PrivateForestClassifier`: choices, releases, and why."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mrf_matrix.estimators.residual.report import of_choice, sequence_statement
+from mrf_matrix.mechanisms import ZCDP
+from mrf_matrix.mechanisms.measurement.release import READ_OFF
+from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.residual.settings import Budget
+from mrf_matrix.residual.step import ResidualStep
+
+
+def private_report(
+    forest: PrivacyReport,
+    choices: Sequence[ResidualStep],
+    budget: Budget,
+    delta: float,
+    notes: Sequence[str],
+) -> PrivacyReport:
+    """Return the report of choices and of the forest that followed them.
+
+    Parameters
+    ----------
+    forest : PrivacyReport
+        Of the forest alone.
+    choices : sequence of ResidualStep
+        That were made before.
+    budget : PureDP or ZCDP
+        The whole.
+    delta : float
+        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
+    notes : sequence of str
+        What comes before the forest's own notes.
+    """
+    made = (*map(of_choice, choices), *forest.measurements)
+    claim = repr(budget)
+    if delta and isinstance(budget, ZCDP) and not budget.is_infinite:
+        claim += f", which implies (epsilon={budget.epsilon(delta):.6g}, delta={delta:g})-DP,"
+    statement = forest.statement
+    if statement != READ_OFF and (choices or delta):
+        laws = [one.law for one in made]
+        statement = sequence_statement(claim, forest.neighboring, forest.noise, laws)
+    return replace(
+        forest,
+        statement=statement,
+        budget=repr(budget),
+        measurements=made,
+        public=(*forest.public, *(["the shares of all choices"] if choices else [])),
+        notes=(*notes, *forest.notes),
+    )

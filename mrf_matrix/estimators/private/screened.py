@@ -1,0 +1,57 @@
+"""Attributes chosen privately from records, by the exponential mechanism on monotone counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Bools
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.selection import Rate
+from mrf_matrix.planning.private.screening import Screening, right_by_codes
+from mrf_matrix.residual.learning import chosen_place
+from mrf_matrix.residual.step import ResidualStep
+
+
+def screened(
+    screening: Screening, records: EncodedRecords, bits: Bits
+) -> tuple[tuple[int, ...], bool]:
+    """Choose attributes, and tell whether they are enough: all that is learned is what returns.
+
+    Parameters
+    ----------
+    screening : Screening
+        What the choices cost.
+    records : EncodedRecords
+        **Private**.
+    bits : Bits
+        Their randomness.
+
+    Returns
+    -------
+    chosen : tuple of int
+        Attributes, in the order of the choices.
+    enough : bool
+        Whether the forest keeps to them.
+    """
+    d = records.codes.shape[1]
+    scores = [right_by_codes(records.cells((i,)).counts) for i in range(d)]
+    left = np.ones(d, dtype=np.bool_)
+    chosen: list[int] = []
+    for step in screening.choices:
+        chosen.append(_choice(scores, left, step, bits))
+        left[chosen[-1]] = False
+    if screening.enough is None:
+        return tuple(chosen), True
+    two = records.cells(tuple(chosen[:2])).counts
+    without = screening.without(int(two.sum(axis=0).max()), int(two.sum()))
+    options = np.ones(2, dtype=np.bool_)
+    kept = _choice([right_by_codes(two), without], options, screening.enough, bits)
+    return tuple(chosen), kept == 0
+
+
+def _choice(scores: Sequence[int], options: Bools, step: ResidualStep, bits: Bits) -> int:
+    """Choose among options by their scores."""
+    known = np.asarray(scores, dtype=np.int64)
+    gaps = known[options].max() - known
+    return chosen_place(gaps[:, None], options[:, None], Rate.below(step.choice_rate), bits)

@@ -1,0 +1,142 @@
+"""A private forest as a file: the choices of attributes, and the forest's own file within it.
+
+Budgets of the choices and of the forest add up to the whole. Which attributes were chosen is the
+writer's word, as every release is; the forest's blocks must lie within them.
+"""
+
+from functools import reduce
+from operator import add
+
+from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.fields import (
+    FieldError,
+    JsonObject,
+    check_version,
+    line_of_text,
+    list_of,
+    number_of,
+    object_of,
+    whole_numbers,
+)
+from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
+from mrf_matrix.estimators.private.report import private_report
+from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
+from mrf_matrix.estimators.released.released_private import (
+    ReleasedForest,
+    ReleasedPrivateForestClassifier,
+)
+from mrf_matrix.files.container import Container
+from mrf_matrix.files.models.posterior_file import (
+    POSTERIOR_FORMAT,
+    PosteriorModel,
+    posterior_content,
+    posterior_of,
+)
+from mrf_matrix.files.models.report import report_of
+from mrf_matrix.files.models.report_claims import check_follows
+from mrf_matrix.files.models.residual_file import residual_content, residual_of
+from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.residual.settings import Budget
+from mrf_matrix.residual.step import ResidualStep
+
+PRIVATE_FORMAT = "mrf_matrix.private_model"
+PRIVATE_VERSION = 1
+KEYS = {"format", "schema_version", "delta", "choices", "screened", "forest", "report"}
+CHOICE_KEYS = {"measured", "budget"}
+MOST_CHOICES = 1000
+LARGEST_DELTA = 1 - 2**-53
+
+PrivateModel = PrivateForestClassifier | ReleasedPrivateForestClassifier
+
+
+def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]:
+    """Return the JSON and the arrays of a fitted private forest."""
+    forest, choices = model.forest_, _choices_made(model)
+    if isinstance(forest, PosteriorModel):
+        content, arrays = posterior_content(forest)
+    else:
+        content, arrays = residual_content(forest)
+    delta = model.delta if isinstance(model, ReleasedPrivateForestClassifier) else model.plan_.delta
+    content = {
+        "format": PRIVATE_FORMAT,
+        "schema_version": PRIVATE_VERSION,
+        "delta": delta,
+        "choices": [
+            {"measured": step.measured, "budget": {step.budget.parameter: str(step.budget.amount)}}
+            for step in choices
+        ],
+        "screened": None if model.screened_ is None else list(model.screened_),
+        "forest": content,
+        "report": model.privacy_report_.to_dict(),
+    }
+    return content, arrays
+
+
+def _choices_made(model: PrivateModel) -> tuple[ResidualStep, ...]:
+    if isinstance(model, ReleasedPrivateForestClassifier):
+        return model.choices
+    screening = model.plan_.chosen.screening
+    return () if screening is None else screening.steps
+
+
+def private_of(container: Container) -> ReleasedPrivateForestClassifier:
+    """Return the private forest of a file.
+
+    Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
+    another type, too large, or does not agree.
+    """
+    data = object_of(container.data, "model.json", KEYS)
+    check_version(data, PRIVATE_FORMAT, PRIVATE_VERSION)
+    delta = number_of(data["delta"], "delta", most=LARGEST_DELTA)
+    if not isinstance(data["forest"], dict):
+        raise FieldError("forest: expected an object.")
+    inner = container.under(data["forest"])
+    is_tables = data["forest"].get("format") == POSTERIOR_FORMAT
+    forest: ReleasedForest = posterior_of(inner) if is_tables else residual_of(inner)
+    choices = _choices(data["choices"], forest)
+    screened = _screened(data["screened"], forest, choices)
+    claimed = report_of(data["report"])
+    inside = forest.privacy_report_
+    expected = private_report(inside, choices, _whole(forest, choices), delta, ())
+    report = check_follows(claimed, expected)
+    return ReleasedPrivateForestClassifier(forest, choices, screened, delta, forest.domain, report)
+
+
+def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:
+    neighboring = forest.privacy_report_.neighboring
+    found = []
+    for one in list_of(data, "choices", MOST_CHOICES):
+        described = object_of(one, "choices", CHOICE_KEYS)
+        words = line_of_text(described["measured"], "choices: measured", 200)
+        budget = budget_of(described["budget"])
+        if type(budget) is not type(_budget(forest)):
+            raise FieldError("choices: expected budgets of the forest's kind.")
+        found.append(ResidualStep("screening", words, budget, neighboring))
+    return tuple(found)
+
+
+def _screened(
+    data: object, forest: ReleasedForest, choices: tuple[ResidualStep, ...]
+) -> tuple[int, ...] | None:
+    """Return the attributes that were kept; the forest's must be among them."""
+    if data is None:
+        return None
+    kept = whole_numbers(data, "screened", most=forest.domain.n_attributes - 1)
+    if not 0 < len(set(kept)) == len(kept) <= len(choices):
+        raise FieldError("screened: expected distinct attributes, at most one a choice.")
+    if not isinstance(forest, ReleasedPosteriorForestClassifier) or not {
+        i for block in forest.measurement.blocks for i in block
+    } <= set(kept):
+        raise FieldError("screened: the forest measured other attributes.")
+    return kept
+
+
+def _budget(forest: ReleasedForest) -> Budget:
+    if isinstance(forest, ReleasedPosteriorForestClassifier):
+        return forest.release.budget
+    return forest.plan.budget
+
+
+def _whole(forest: ReleasedForest, choices: tuple[ResidualStep, ...]) -> Budget:
+    """Return what the forest and the choices cost together."""
+    return reduce(add, (step.budget for step in choices), _budget(forest))

@@ -1,0 +1,294 @@
+"""Errors of a plan: what is known without data of every answer, vote and flip."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.plans.bounds import check_certified, least_budget
+from mrf_matrix.planning.plans.flips import flips, sampled_rows
+from mrf_matrix.planning.plans.part import PlanPart, total_budget
+from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.signal import records_behind, vote_variances
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlannedErrors:
+    """What a plan measures and answers, and the errors that follow.
+
+    An *answer* is what the release gives: a leaf's value in one class ("training", "posterior"), or
+    a query's vote total in one class ("prediction", "subsample"). Errors are in records, per class.
+
+    Attributes
+    ----------
+    domain : Domain
+        The public schema.
+    kind : Kind
+        What is asked of which private table, and what the answers are.
+    parts : tuple of PlanPart
+        Forest, workload, strategy and noise of each ensemble.
+    queries : ndarray of int, shape (b, d)
+        Codes of the distinct public queries whose votes are planned.
+    multiplicity : ndarray of int, shape (b,)
+        How often each is asked.
+    n_classes : int
+        Number of classes k.
+    n_records : int or None
+        Public number of records N, where it is known.
+    select_seconds : float
+        What choosing the strategies took.
+    aim : RowAim
+        What is made small: objective and weights of the answers.
+    """
+
+    domain: Domain
+    kind: Kind
+    parts: tuple[PlanPart, ...]
+    queries: Codes
+    multiplicity: Longs
+    n_classes: int
+    n_records: int | None
+    select_seconds: float
+    aim: RowAim = field(default=RowAim(), repr=False)
+
+    @property
+    def mode(self) -> str:
+        """The kind's name, in a user's words."""
+        return self.kind.name
+
+    @property
+    def allocation(self) -> str:
+        """Whether strategies are measured ("matrix"), or the baseline that is."""
+        return self.kind.allocation
+
+    @property
+    def voting(self) -> str:
+        """How answers become votes."""
+        return self.kind.voting
+
+    @property
+    def releases_leaves(self) -> bool:
+        """Whether answers are leaf values, of which votes are made afterwards."""
+        return self.kind.releases_leaves
+
+    @property
+    def budget(self) -> PureDP | ZCDP:
+        """What the release will spend in all."""
+        return total_budget([part.mechanism.budget for part in self.parts])
+
+    @property
+    def neighboring(self) -> str:
+        """The neighbouring relation of the claim."""
+        return self.parts[0].mechanism.neighboring
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest sensitivity of an ensemble's measurement, the neighbouring factor included."""
+        return max(part.sensitivity for part in self.parts)
+
+    @property
+    def noise_scale(self) -> float:
+        """Largest noise scale of an ensemble, in the units of its selected strategy."""
+        return max(part.noise_scale for part in self.parts)
+
+    @cached_property
+    def row_variances(self) -> Array:
+        """Expected squared error of every answer in one class.
+
+        Of leaves: shape (o,), those of all ensembles one after the other. Otherwise (b,): the
+        votes of a query add up over the ensembles, and so do their variances.
+        """
+        variances = [part.row_variances for part in self.parts]
+        if self.releases_leaves:
+            return np.concatenate(variances)
+        total: Array = np.sum(variances, axis=0)
+        return total
+
+    @property
+    def row_rms(self) -> Array:
+        """Root of `row_variances`, in records."""
+        return np.sqrt(self.row_variances)
+
+    @property
+    def total(self) -> float:
+        """Expected squared error over all answers (queries as often as asked) and classes."""
+        weights = np.ones(1) if self.releases_leaves else self.multiplicity
+        return float(self.n_classes * (self.row_variances * weights).sum())
+
+    @property
+    def worst_row(self) -> int:
+        """The answer with the largest expected error."""
+        return int(np.argmax(self.row_variances))
+
+    @property
+    def worst_rms(self) -> float:
+        """Root-mean-square error of the worst answer."""
+        return float(self.row_rms[self.worst_row])
+
+    @property
+    def rms_per_leaf(self) -> float:
+        """Root-mean-square error of a leaf's value in one class ("training", "posterior").
+
+        Of a posterior forest, of its blocks' leaves: the class totals are its last row.
+        """
+        if not self.releases_leaves:
+            raise ValueError(
+                f"mode={self.mode!r} releases votes, no leaf values: expected mode='training', "
+                f"or rms_per_vote."
+            )
+        leaves = len(self.row_variances) - self.parts[-1].n_totals
+        return float(np.sqrt(self.row_variances[:leaves].mean()))
+
+    @cached_property
+    def vote_variances(self) -> Array:
+        """Expected squared error of every query's weight votes in one class, shape (b,).
+
+        Raises
+        ------
+        ValueError
+            In mode "posterior", whose trees vote by product: such votes have no expected error.
+        """
+        return vote_variances(self.kind, self.parts, self.queries)
+
+    @property
+    def rms_per_vote(self) -> float:
+        """Root-mean-square error of a query's weight votes in one class, as often as asked."""
+        return float(np.sqrt(np.average(self.vote_variances, weights=self.multiplicity)))
+
+    @property
+    def objective(self) -> str:
+        """What is made small: "total" or "max" of the answers, or "votes" of all cells."""
+        votes = any(part.aim.workload is not None for part in self.parts)
+        return "votes" if votes else self.aim.objective
+
+    @property
+    def error(self) -> float:
+        """What is made small: the objective's expected squared error, over all classes.
+
+        Of answers with their weights, `total` where nothing else was asked. Where strategies are
+        chosen for votes: the sum over all cells of every ensemble.
+        """
+        if self.objective == "votes":
+            return self.n_classes * sum(part.error for part in self.parts)
+        return self.n_classes * self.aim.value(self.row_variances)
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """`error` of the best strategies there could be is no smaller, at these budget shares.
+
+        The sum of the ensembles' certified bounds, or with objective "max" the largest of them.
+        The certificate is about losses, that is, noise of variance proportional to the squared
+        sensitivity. Discrete noise of a scale below about 3 has less than that: there, at large
+        budgets, another integer strategy's error may lie below this figure.
+
+        Raises
+        ------
+        ValueError
+            If answers are measured themselves, by no strategy, or the noise is of a law of one's
+            own, of which no such thing is known.
+        """
+        check_certified(self.kind, self.parts)
+        bounds = [part.error * part.bound_share for part in self.parts]
+        return self.n_classes * (max(bounds) if self.objective == "max" else sum(bounds))
+
+    @cached_property
+    def certified_ratio(self) -> float:
+        """`error` over its certified lower bound; computed when it is first asked for."""
+        return self.error / self.lower_bound if self.lower_bound > 0 else float("inf")
+
+    @property
+    def target_rms(self) -> Array | None:
+        """Largest root mean squared error of every answer, for which the budget was found."""
+        return self.aim.limits
+
+    @property
+    def budget_bound(self) -> float:
+        """ε or ρ below which no strategies keep `target_rms`, under continuous noise."""
+        check_certified(self.kind, self.parts)
+        return least_budget(self.parts, self.target_rms)
+
+    @cached_property
+    def expected_records(self) -> Array:
+        """Records (votes) that stand behind each answer, if all cells are as likely."""
+        return self._records_behind(self.releases_leaves)
+
+    @property
+    def vote_records(self) -> Array:
+        """Records (votes) that stand behind each query's vote, if all cells are as likely."""
+        return self._records_behind(False)
+
+    def _records_behind(self, leaves: bool) -> Array:
+        return records_behind(self.kind, self.parts, self.queries, self.n_records, leaves=leaves)
+
+    @property
+    def signal_to_noise(self) -> Array:
+        """Expected records of each answer over its root-mean-square error in one class."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.expected_records / self.row_rms)
+
+    def flip_probabilities(
+        self,
+        margin: float | None = None,
+        *,
+        share: float | None = None,
+        of: str = "answer",
+        rivals: int = 1,
+        rows: Sequence[int] | None = None,
+    ) -> Array:
+        """Return the probability that noise takes the label from the leading class.
+
+        Parameters
+        ----------
+        margin : float, optional
+            By how many records the leading class is ahead of each rival.
+        share : float, optional
+            Instead: the margin as a share of the expected records of each answer (needs
+            `n_records`).
+        of : {"answer", "vote"}, default="answer"
+            "vote": of the weight votes of the queries, in training too.
+        rivals : int, default=1
+            Number of other classes, all behind by the margin; ties are broken uniformly.
+        rows : sequence of int, optional
+            Which answers; all of them by default.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            Exact up to the grid for lattices of noise and within .01 otherwise; see
+            `mrf_matrix.error.noise_sums`.
+        """
+        if of not in ("answer", "vote"):
+            raise ValueError(f"of={of!r}: expected 'answer' or 'vote'.")
+        if (margin is None) == (share is None):
+            raise ValueError(
+                f"margin={margin!r} and share={share!r}: expected exactly one of the two."
+            )
+        leaves = of == "answer" and self.releases_leaves
+        variances = self.row_variances if leaves else self.vote_variances
+        chosen = np.arange(len(variances)) if rows is None else np.asarray(rows, dtype=np.intp)
+        if margin is None:
+            margins = float(share or 0.0) * self._records_behind(leaves)[chosen]
+        else:
+            margins = np.full(len(chosen), float(margin))
+        if not (margins >= 0).all():
+            raise ValueError("margin: expected a number of records of at least 0.")
+        found = flips(
+            self.kind, self.parts, self.queries, chosen, margins[:, None], variances[chosen],
+            rivals=rivals, leaves=leaves,
+        )  # fmt: skip
+        return found[:, 0]
+
+    def _mean_flips(self, shares: Sequence[float]) -> list[float]:
+        """Return mean flip probabilities of a sample of answers at shares of their records."""
+        rows = sampled_rows(self.row_variances)
+        margins = np.outer(self.expected_records[rows], shares)
+        found = flips(
+            self.kind, self.parts, self.queries, rows, margins, self.row_variances[rows],
+            leaves=self.releases_leaves,
+        )  # fmt: skip
+        return [float(value) for value in found.mean(axis=0)]

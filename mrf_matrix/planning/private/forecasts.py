@@ -1,0 +1,171 @@
+r"""What a kind of forest would know of imagined data: the variance that it explains, in each draw.
+
+Tables of blocks show effects a with noise of known variance r; the posterior shrinks them by
+:math:`\kappa`, and the scores :math:`\sum_i \kappa_i (a_i z_i + e_i)` explain :math:`T^2/S` with
+
+.. math::
+
+    T = \sum_i \kappa_i a_i^2, \qquad S = (\kappa a)^\top R\, \kappa a + \sum_i \kappa_i^2 r_i .
+
+Tables of residuals are visited one after another: each shows :math:`R (w - \hat w)` of its
+attribute, so that what others have said already is not said again, with the noise of that visit.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.sources.block_trees import Block
+from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects, share_right
+from mrf_matrix.residual.sequence import ResidualPlan
+
+LEAST_CURVATURE = 0.02
+"""Of a record, however sure its label is."""
+
+LARGEST_INTERCEPT = 1.0
+"""Variance of the classes' log odds, however little totals say of them."""
+
+EXCESS = 3.0
+"""By what residuals teach less than their noise alone allows: variances are picked by them too."""
+
+SMOOTH_CODES = 2.0
+"""An ordered attribute has so many codes that differ; others take after their neighbours."""
+
+
+def tables_explain(
+    prior: CorrelatedEffects,
+    columns: Longs,
+    blocks: Sequence[Block],
+    sizes: Sequence[int],
+    alike: Array,
+    per_class: float,
+    variances: tuple[float, float],
+) -> Array:
+    """Return what tables of blocks explain in each draw, shape (draws,).
+
+    Parameters
+    ----------
+    prior : CorrelatedEffects
+    columns : ndarray of int, shape (draws, m)
+        The attributes that are measured, in each draw.
+    blocks : sequence of tuple of int
+        Positions among the m of each block's attributes.
+    sizes : sequence of int
+        Codes of the m attributes.
+    alike : ndarray of shape (m,)
+        See `alike_codes`.
+    per_class : float
+        Expected records of a class.
+    variances : tuple of float
+        Of the noise on each cell, and on each class total.
+    """
+    variance, of_totals = variances
+    effects = np.take_along_axis(prior.shown, columns, axis=1)
+    shares = effects**2 / (prior.shown**2).sum(axis=1, keepdims=True)
+    noise, known = np.empty(len(sizes)), 1 / max(of_totals, 1e-9)
+    told, spent = np.zeros(len(columns)), np.zeros(len(columns))
+    for block in blocks:
+        cells = prod(sizes[i] for i in block)
+        known += 1 / max(variance * cells, 1e-9)
+        for i in block:
+            noise[i] = _noise(cells, sizes[i], per_class, variance) / alike[i]
+        for i, j in combinations(block, 2):
+            energy = prior.pair_energy(shares[:, i], shares[:, j])
+            beyond = _noise(cells, sizes[i] * sizes[j], per_class, variance)
+            kept = shrunk(energy, beyond)
+            told += kept * energy
+            spent += kept**2 * (energy + beyond)
+    kept = shrunk(effects**2, noise)
+    scores, shared = kept * effects, prior.correlations
+    told += (scores * effects).sum(axis=1)
+    spent += (1 - shared) * (scores**2).sum(axis=1) + shared * scores.sum(axis=1) ** 2
+    spent += (kept**2 * noise).sum(axis=1) + intercept_error(1 / known, 2 * per_class)
+    return np.asarray(told**2 / np.maximum(spent, 1e-300))
+
+
+def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: float) -> Array:
+    """Return what a residual forest explains in each draw, shape (draws,).
+
+    Parameters
+    ----------
+    prior : CorrelatedEffects
+        Over the plan's attributes.
+    plan : ResidualPlan
+    n_records : float
+    """
+    sizes, alike = np.array(plan.domain.sizes, dtype=np.float64), alike_codes(plan.domain)
+    known, noise = np.zeros_like(prior.weights), np.zeros_like(prior.weights)
+    rows = np.arange(len(known))
+    for number, one in enumerate(plan.passes):
+        curvatures = n_records / sizes * _curvature(prior, known, noise)
+        places = np.tile(np.array(one.order), (len(rows), 1))
+        if number:  # a later pass visits the largest effects
+            places = np.argsort(-(known**2), axis=1)
+        for visit, step in enumerate(one.visits):
+            at = rows, places[:, visit]
+            lacking = prior.correlated(prior.weights - known)[at]
+            bent = curvatures[at]
+            error = EXCESS * (step.variance + bent) / bent**2 / alike[at[1]]
+            kept = shrunk(lacking**2, error)
+            known[at] += kept * lacking
+            noise[at] = (1 - kept) ** 2 * noise[at] + kept**2 * error
+    told, spent = _covered(prior, known, noise)
+    spent = spent + intercept_error(plan.totals.variance, n_records)
+    if plan.pairs is not None:
+        energy = _largest_pairs(prior, len(plan.pairs.residuals))
+        cells = float(np.exp(2 * np.log(sizes).mean()))
+        bent = n_records / cells * _curvature(prior, known, noise)
+        error = (plan.pairs.residuals[0].variance + bent) / bent**2
+        kept = energy / (energy + error)
+        told = told + (kept * energy).sum(axis=1)
+        spent = spent + (kept**2 * (energy + error)).sum(axis=1)
+    return np.asarray(told**2 / np.maximum(spent, 1e-300))
+
+
+def alike_codes(domain: Domain) -> Array:
+    """Return how many neighbouring codes of each attribute say the same, at least 1."""
+    pairs = zip(domain.sizes, domain.ordered, strict=True)
+    return np.array([max(1.0, size / SMOOTH_CODES) if order else 1.0 for size, order in pairs])
+
+
+def intercept_error(variance: float, n_records: float) -> float:
+    """Return what is unknown of the classes' log odds, from totals of this variance."""
+    return min(8 * variance / n_records**2, LARGEST_INTERCEPT)
+
+
+def shrunk(energy: Array, noise: Array | float) -> Array:
+    """Return by what effects are shrunk: their own size is half known, and half the usual one."""
+    own = np.sqrt(energy * energy.mean())
+    return np.asarray(own / (own + noise + 1e-300))
+
+
+def _noise(cells: int, codes: int, per_class: float, variance: float) -> float:
+    """Return the variance of the log odds that tables show of an effect with so many codes."""
+    expected = per_class / codes
+    return 2 * (variance * cells / codes + expected) / expected**2
+
+
+def _covered(prior: CorrelatedEffects, known: Array, noise: Array) -> tuple[Array, Array]:
+    """Return covariance of the scores with the log odds, and their variance, in each draw."""
+    told = (prior.shown * known).sum(axis=1)
+    return told, (prior.correlated(known) * known).sum(axis=1) + noise.sum(axis=1)
+
+
+def _curvature(prior: CorrelatedEffects, known: Array, noise: Array) -> Array:
+    """Return the mean curvature of a record, half the share that is wrong, shape (draws, 1)."""
+    told, spent = _covered(prior, known, noise)
+    right = share_right(told**2 / np.maximum(spent, 1e-12), prior.lean)
+    return np.asarray(np.maximum((1 - right) / 2, LEAST_CURVATURE)[:, None])
+
+
+def _largest_pairs(prior: CorrelatedEffects, count: int) -> Array:
+    """Return the energies of the largest pairs, among few attributes, shape (draws, count)."""
+    shares = -np.sort(-(prior.shown**2), axis=1)
+    shares /= shares.sum(axis=1, keepdims=True)
+    first, second = np.triu_indices(min(shares.shape[1], 16), 1)
+    energies = prior.pair_energy(shares[:, first].T, shares[:, second].T).T
+    return np.asarray(-np.sort(-energies, axis=1)[:, :count])

@@ -1,0 +1,164 @@
+"""Kinds of forest on one scale: the expected share of right labels under one public prior."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+from scipy.special import expit
+
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.planning.blocks.block_design import (
+    UNKNOWN_RECORDS,
+    BlockDesign,
+    choose_blocks,
+    variances,
+)
+from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects, share_right
+from mrf_matrix.planning.private.forecasts import alike_codes, residuals_explain, tables_explain
+from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
+from mrf_matrix.residual.sequence import residual_plan
+from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
+
+Explained = Callable[[int, Budget], Array]
+
+
+@cache
+def _prior(n_attributes: int) -> CorrelatedEffects:
+    return CorrelatedEffects.of(n_attributes)
+
+
+@lru_cache(maxsize=32)
+def _chosen_blocks(
+    sizes: tuple[int, ...], n_classes: int, budget: Budget, n_records: int, factor: float
+) -> BlockDesign:
+    """Return the design that a posterior forest would take, up to which attributes go together."""
+    structure = np.random.default_rng(0)
+    return choose_blocks(sizes, n_classes, budget, n_records, structure, squared_factor=factor)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What is known in public, and what each kind of forest would explain.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+        The whole.
+    n_records : int or None
+        Where it is public; else hundreds to ten thousand of them count alike.
+    neighboring : {"add_remove", "replace_one"}
+    """
+
+    domain: Domain
+    budget: Budget
+    n_records: int | None
+    neighboring: str
+
+    @property
+    def prior(self) -> CorrelatedEffects:
+        """The draws over the domain's attributes."""
+        return _prior(self.domain.n_attributes)
+
+    def right(self, explained: Explained) -> float:
+        """Return the mean share of right labels over the draws."""
+        records = UNKNOWN_RECORDS if self.n_records is None else (max(self.n_records, 1),)
+        lean = self.prior.lean
+        found = [share_right(explained(n, self.budget), lean).mean() for n in records]
+        return float(np.mean(found))
+
+    @property
+    def is_one_table(self) -> bool:
+        """Whether a posterior forest measures one table of all attributes: nothing beats it."""
+        known = self.n_records or ASSUMED_RECORDS
+        blocks = self._design(self.domain.sizes, known, self.budget).blocks
+        return len(blocks) == 1 and len(blocks[0]) == sum(n > 1 for n in self.domain.sizes)
+
+    def posterior(self, n_records: int, budget: Budget) -> Array:
+        """Return what a posterior forest of this budget explains in each draw."""
+        d = self.domain.n_attributes
+        columns = np.tile(np.arange(d), (len(self.prior.lean), 1))
+        alike = alike_codes(self.domain)
+        return self._by_tables(columns, self.domain.sizes, alike, n_records, budget)
+
+    def residual(self, n_records: int, budget: Budget) -> Array:
+        """Return what a residual forest of this budget explains in each draw."""
+        plan = residual_plan(
+            self.domain,
+            budget,
+            np.random.default_rng(0),
+            n_records=n_records,
+            neighboring=self.neighboring,
+        )
+        return residuals_explain(self.prior, plan, n_records)
+
+    def right_of_screened(self, screening: Screening, *, residuals: bool) -> float:
+        """Return the mean share of right labels where attributes are screened first.
+
+        Parameters
+        ----------
+        screening : Screening
+        residuals : bool
+            Whether a residual forest goes on where two attributes do not tell enough.
+        """
+        goes_on = self.residual if residuals else self.posterior
+        return self.right(lambda n, _: self._screened(n, screening, goes_on))
+
+    def _screened(self, n_records: int, screening: Screening, goes_on: Explained) -> Array:
+        prior, rest = self.prior, screening_share(screening, self.budget)
+        alone = share_right(prior.shown**2, prior.lean[:, None]) * n_records
+        rate = min(max(epsilon_of(screening.choices[0].budget), 1e-12), 1e9)
+        chance = np.random.default_rng(1).gumbel(size=alone.shape) / rate
+        columns = np.argsort(-(alone + chance), axis=1)[:, : len(screening.choices)]
+        usual = max(2, round(float(np.exp(np.log(self.domain.sizes).mean()))))
+        sizes = (usual,) * columns.shape[1]
+        alike = np.full(len(sizes), alike_codes(self.domain).mean())
+        explained = self._by_tables(columns, sizes, alike, n_records, rest)
+        if screening.enough is None:
+            return explained
+        told = float(screening.told)
+        enough = _told_by_two(prior, columns) >= told
+        return np.where(enough, explained, goes_on(n_records, rest))
+
+    def _by_tables(
+        self,
+        columns: Longs,
+        sizes: Sequence[int],
+        alike: Array,
+        n_records: int,
+        budget: Budget,
+    ) -> Array:
+        """Return what the blocks explain that would be chosen among some attributes."""
+        design = self._design(sizes, n_records, budget)
+        used = [i for block in design.blocks for i in block]
+        place = {attribute: number for number, attribute in enumerate(used)}
+        of_totals = self._factor(budget) * variances(budget, len(design.blocks))[1]
+        return tables_explain(
+            self.prior,
+            columns[:, used],
+            [tuple(place[i] for i in block) for block in design.blocks],
+            [sizes[i] for i in used],
+            alike[used],
+            n_records / self.domain.n_classes,
+            (design.noise_variance, of_totals),
+        )
+
+    def _design(self, sizes: Sequence[int], n_records: int, budget: Budget) -> BlockDesign:
+        classes, factor = self.domain.n_classes, self._factor(budget)
+        return _chosen_blocks(tuple(sizes), classes, budget, n_records, factor)
+
+    def _factor(self, budget: Budget) -> float:
+        return squared_factor(self.neighboring, budget.norm, nonnegative=True)
+
+
+def _told_by_two(prior: CorrelatedEffects, columns: Longs) -> Array:
+    """Return which part of what the largest class misses the first two attributes are right on."""
+    two = np.take_along_axis(prior.shown, columns[:, :2], axis=1)
+    squares, shared = (two**2).sum(axis=1), prior.correlations
+    spent = (1 - shared) * squares + shared * two.sum(axis=1) ** 2
+    right = share_right(squares**2 / np.maximum(spent, 1e-12), prior.lean)
+    most = np.maximum(expit(prior.lean), expit(-prior.lean))
+    return np.asarray((right - most) / (1 - most))

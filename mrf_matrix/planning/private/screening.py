@@ -1,0 +1,172 @@
+"""Screening: few attributes are chosen privately before anything is counted, or all are kept.
+
+An attribute's score is how many records are right if each of its codes says its largest class: one
+record more raises it by at most one, and never lowers it. So the exponential mechanism has the
+rate ε itself under add/remove neighbours, and half of it under replace-one. Attributes are chosen
+one after another. With two classes one more choice asks whether the first two together tell
+enough: whether they are right on a stated part of the records that the largest class misses. If
+not, all attributes are kept.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget, suits_residual_forest
+from mrf_matrix.residual.step import ResidualStep
+
+LARGEST_SHARE = Fraction(20, 100)
+"""Of the budget, for all choices."""
+
+CHOICE_SIGNAL = 100
+"""N ε of one choice from which a twentieth of the records is told from none: no more is spent."""
+
+KEPT, KEPT_OF_TWO = 0.45, 0.18
+"""Attributes kept, by the root of N ε / k; of two classes, where tables show pairs too."""
+
+AMPLE = 4
+"""Root of N ε / k, an attribute, beyond which all of two classes are kept."""
+
+FEWEST = 8
+"""Attributes from which those of several classes are screened, if two in five are kept at most."""
+
+LEAST_SIGNAL = 50
+"""N ε below which a choice tells hardly anything."""
+
+MOST_KEPT, MOST_OF_SEVERAL = 8, 4
+"""Attributes kept of two classes; of several, where more are worth while all are kept."""
+
+TOLD, TOLD_OF_RESIDUALS = Fraction(30, 100), Fraction(70, 100)
+"""Part of the records beyond the largest class that two attributes must be right on to be enough;
+the second where a residual forest would go on with all attributes."""
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Which choices are made, and what they cost: fixed before the data.
+
+    Attributes
+    ----------
+    choices : tuple of ResidualStep
+        One for each attribute that is kept.
+    enough : ResidualStep or None
+        Whether the first two are enough; None where they are kept whatever they tell.
+    told : Fraction
+        Part of the records beyond the largest class that they must be right on.
+    """
+
+    choices: tuple[ResidualStep, ...]
+    enough: ResidualStep | None
+    told: Fraction
+
+    @property
+    def steps(self) -> tuple[ResidualStep, ...]:
+        """Every choice, in the order in which they are made."""
+        return (*self.choices, *([] if self.enough is None else [self.enough]))
+
+    def without(self, best: int, n_records: int) -> int:
+        """Return the score of keeping all attributes, which one record moves by one at most.
+
+        Parameters
+        ----------
+        best : int
+            Records of the largest class.
+        n_records : int
+        """
+        numerator, denominator = self.told.as_integer_ratio()
+        return (best * (denominator - numerator) + n_records * numerator) // denominator
+
+
+def screening_share(screening: "Screening | None", budget: Budget) -> Budget:
+    """Return what is left of a budget after screening, exactly."""
+    if screening is None or budget.is_infinite:
+        return budget
+    spent = sum((step.budget.exact for step in screening.steps), Fraction(0))
+    return budget.of(budget.exact - spent)
+
+
+def planned_screening(
+    domain: Domain, budget: Budget, *, n_records: int | None, neighboring: str
+) -> Screening | None:
+    """Return how attributes would be screened; None where nearly all would be kept anyway.
+
+    Parameters
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+        The whole.
+    n_records : int or None
+        Where it is public.
+    neighboring : {"add_remove", "replace_one"}
+    """
+    known, k, d = n_records or ASSUMED_RECORDS, domain.n_classes, domain.n_attributes
+    kept = n_kept(known, epsilon_of(budget), d, k)
+    if kept is None:
+        return None
+    gated = k == 2
+    names = [f"which attribute is kept, choice {i + 1}" for i in range(kept)]
+    names += ["whether two attributes tell enough"] if gated else []
+    each = choice_share(known, budget, len(names))
+    steps = tuple(ResidualStep("screening", one, budget * each, neighboring) for one in names)
+    residuals = suits_residual_forest(n_records, budget, d, k)
+    return Screening(
+        choices=steps[:kept],
+        enough=steps[kept] if gated else None,
+        told=TOLD_OF_RESIDUALS if residuals else TOLD,
+    )
+
+
+def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) -> int | None:
+    """Return how many attributes are kept; None for all.
+
+    Examples
+    --------
+    >>> n_kept(2500, 0.5, 36, 2), n_kept(8800, 1.0, 16, 10)
+    (4, None)
+    """
+    if n_attributes < 4 or n_records * epsilon < LEAST_SIGNAL:
+        return None
+    root = sqrt(min(n_records * epsilon / n_classes, 1e9))
+    if n_classes == 2:
+        wanted = max(2, round(KEPT_OF_TWO * root))
+        return min(wanted, MOST_KEPT, n_attributes // 2) if root <= AMPLE * n_attributes else None
+    wanted = max(2, round(KEPT * root))
+    few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes
+    return wanted if n_attributes >= FEWEST and few else None
+
+
+def epsilon_of(budget: Budget) -> float:
+    """Return the pure ε that a choice of this budget would have."""
+    if budget.is_infinite:
+        return float("inf")
+    amount = float(budget.exact)
+    return amount if budget.parameter == "epsilon" else sqrt(8 * amount)
+
+
+def choice_share(n_records: int, budget: Budget, count: int) -> Fraction:
+    """Return the share of the budget of each of so many choices."""
+    whole = LARGEST_SHARE / count
+    if budget.is_infinite:
+        return whole
+    needed = CHOICE_SIGNAL / (n_records * epsilon_of(budget))
+    if budget.parameter == "rho":
+        needed = needed**2
+    return min(whole, max(Fraction(round(needed * 10**6), 10**6), whole / 10))
+
+
+def right_by_codes(counts: Longs) -> int:
+    """Return how many records are right if each cell says its largest class: a monotone count.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (cells, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> right_by_codes(np.array([[3, 1], [0, 2]]))
+    5
+    """
+    return int(counts.max(axis=1, initial=0).sum())

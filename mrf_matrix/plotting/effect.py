@@ -1,0 +1,96 @@
+"""Effects of attributes on the log odds, with the band that noise leaves them."""
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mrf_matrix.plotting.style import COLOURS, DIVERGING, GREY, Display, colour_bar, tidy
+from mrf_matrix.study.effects import Effect, effect
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_TICKS = 24
+
+
+class EffectDisplay(Display):
+    """The effect of one attribute with its noise band, or of a pair as a map.
+
+    Parameters
+    ----------
+    effect : Effect
+        Of one attribute or two.
+    """
+
+    def __init__(self, effect: Effect) -> None:
+        if len(effect.names) > 2:
+            raise ValueError(f"effect is of {len(effect.names)} attributes: expected one or two.")
+        self.effect = effect
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        attributes: str | Sequence[str],
+        *,
+        classes: tuple[Hashable, Hashable] | None = None,
+        level: float = 0.95,
+        ax: "Axes | None" = None,
+    ) -> "EffectDisplay":
+        """Draw an effect of a fitted forest: post-processing of its release, at no cost.
+
+        Parameters
+        ----------
+        estimator, attributes, classes, level
+            See `mrf_matrix.study.effect`.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        return cls(effect(estimator, attributes, classes=classes, level=level)).plot(ax=ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        """Draw a curve with its band, or a map."""
+        shown = self.effect
+        for axis, labels in zip("xy", shown.labels, strict=False):
+            places = np.unique(np.linspace(0, len(labels) - 1, MOST_TICKS).round()).astype(int)
+            long = axis == "x" and max(map(len, labels)) * len(places) > 60
+            getattr(ax, f"set_{axis}ticks")(
+                places, [labels[i] for i in places], rotation=45 if long else 0
+            )
+        if len(shown.names) == 1:
+            self._curve(ax)
+        else:
+            self._map(ax)
+        ax.set_xlabel(shown.names[0])
+
+    @property
+    def _label(self) -> str:
+        one, other = self.effect.classes
+        return f"log odds of {one} against {other}"
+
+    def _curve(self, ax: "Axes") -> None:
+        shown = self.effect
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.errorbar(
+            np.arange(len(shown.log_odds)),
+            shown.log_odds,
+            yerr=shown.half_widths,
+            color=COLOURS[0],
+            marker="o",
+            capsize=3,
+            linewidth=1.2,
+        )
+        ax.set_ylabel(self._label)
+        tidy(ax)
+
+    def _map(self, ax: "Axes") -> None:
+        shown = self.effect
+        most = max(float(np.abs(shown.log_odds).max()), 1e-9)
+        image = ax.imshow(
+            shown.log_odds.T, cmap=DIVERGING, vmin=-most, vmax=most, origin="lower", aspect="auto"
+        )
+        across, up = np.nonzero(np.abs(shown.log_odds) > shown.half_widths)
+        ax.scatter(across, up, s=8, color="black", label="beyond its noise band")
+        ax.set_ylabel(shown.names[1])
+        colour_bar(image, ax, self._label)

@@ -1,0 +1,145 @@
+r"""The log odds of a posterior, one term at a time: what each attribute and interaction adds.
+
+Both kinds of posterior are sums: of single attributes' effects, and of what tables of several
+attributes say beyond them,
+
+.. math:: F(x) = f_0 + \sum_i f_i(x_i) + \sum_B g_B(x_B).
+
+A term is shown with the standard deviation that noise and the drawing of records leave it. All of
+this is post-processing of a release.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
+from mrf_matrix.posterior.product_posterior import ProductPosterior
+from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
+
+Array = NDArray[np.float64]
+AnyPosterior = ProductPosterior | ResidualPosterior
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """What one attribute, or several together, add to the log odds of one class against another.
+
+    Attributes
+    ----------
+    attributes : tuple of int
+    log_odds : ndarray, one axis for each attribute
+        Mean of the posterior.
+    deviations : ndarray of the same shape
+        Its standard deviation.
+    shares : ndarray of the same shape
+        Estimated shares of the records with these codes, from the release; they sum to one.
+    """
+
+    attributes: tuple[int, ...]
+    log_odds: Array
+    deviations: Array
+    shares: Array
+
+    @property
+    def size(self) -> float:
+        """Root mean square of the term around its mean, over the estimated shares."""
+        centred = self.log_odds - (self.shares * self.log_odds).sum()
+        return float(np.sqrt((self.shares * centred**2).sum()))
+
+
+def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
+    """Return all terms of the log odds of class `one` against class `other`.
+
+    Parameters
+    ----------
+    posterior : ProductPosterior or ResidualPosterior
+    one, other : int
+        Numbers of two classes.
+
+    Raises
+    ------
+    ValueError
+        If they are the same.
+    """
+    if one == other:
+        raise ValueError(f"classes {one} and {other}: expected two different ones.")
+    if isinstance(posterior, ProductPosterior):
+        return list(_of_product(posterior, one, other))
+    sign = 1.0 if one == 1 else -1.0
+    return [
+        Term(
+            block.attributes,
+            sign * block.mean.reshape(block.sizes),
+            np.sqrt(np.diagonal(block.covariance)).reshape(block.sizes),
+            _independent([posterior.margins[i] for i in block.attributes]),
+        )
+        for block in posterior.blocks
+    ]
+
+
+def constant(posterior: AnyPosterior, one: int, other: int) -> float:
+    """Return the log odds of class `one` against `other` that no term explains."""
+    if isinstance(posterior, ProductPosterior):
+        values = posterior.totals.values
+        return float(np.log(values[one] / values[other]))
+    return (posterior.base + posterior.shift) * (1.0 if one == 1 else -1.0)
+
+
+def contributions(found: list[Term], codes: NDArray[np.integer]) -> Array:
+    """Return what each term adds for each record, shape (b, terms).
+
+    With `constant` they sum to the posterior mean of the log odds.
+    """
+    columns = [term.log_odds[tuple(codes[:, i] for i in term.attributes)] for term in found]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(codes), 0))
+
+
+def _of_product(posterior: ProductPosterior, one: int, other: int) -> Iterator[Term]:
+    trust, totals = posterior.trust, posterior.totals.values
+    weights = totals / totals.sum()
+    for model, fit, beyond in zip(
+        posterior.models, posterior.fits, posterior.interactions, strict=True
+    ):
+        shares, table = model.shares(fit), model.table
+        margins = []
+        for place, attribute in enumerate(table.attributes):
+            here = slice(model.starts[place], model.starts[place + 1])
+            odds = np.log(shares[one, here]) - np.log(shares[other, here])
+            deviations = np.sqrt(_main_variances(model, fit, here, one, other))
+            margins.append(weights @ shares[:, here])
+            yield Term((attribute,), trust * odds, trust * deviations, margins[-1])
+        if len(table.attributes) > 1:
+            logs = beyond.logs[:, one] - beyond.logs[:, other]
+            variances = beyond.variances[:, one] + beyond.variances[:, other]
+            yield Term(
+                table.attributes,
+                trust * logs.reshape(table.sizes),
+                trust * np.sqrt(variances).reshape(table.sizes),
+                _independent(margins),
+            )
+
+
+def _main_variances(model: BlockModel, fit: BlockFit, here: slice, one: int, other: int) -> Array:
+    """Return the variances of one attribute's log odds between two classes, shape (n_i,).
+
+    The gradient in code u is ``m_two - m_one`` for what is common, ``e_u - m_one`` for the
+    effects of the first class and ``m_two - e_u`` for those of the second, m the shares.
+    """
+    width, codes = model.n_codes, np.arange(here.start, here.stop)
+    rows = np.concatenate([codes, *(width + c * (width + 1) + codes for c in (one, other))])
+    covariance = fit.covariance[np.ix_(rows, rows)]
+    first, second = (model.shares(fit)[c, here] for c in (one, other))
+    unit = np.eye(len(codes))
+    gradient = np.hstack([np.tile(second - first, (len(codes), 1)), unit - first, second - unit])
+    return np.asarray(np.maximum(((gradient @ covariance) * gradient).sum(axis=1), 0.0))
+
+
+def _independent(margins: list[Array]) -> Array:
+    """Return the shares of cells whose attributes are independent."""
+    shares: Array = np.ones(())
+    for margin in margins:
+        shares = np.multiply.outer(shares, margin)
+    return shares

@@ -1,0 +1,175 @@
+"""A model shown: effects of attributes, contributions to a prediction, importance; all at no cost.
+
+Whatever is shown is post-processing of the release that a model was fitted with. No record is
+read but those that a caller asks about.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.sources.ensembles import attribute_positions
+from mrf_matrix.posterior.effects import Term, constant, contributions, terms
+
+Name = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """What one attribute, or several together, add to the log odds.
+
+    Attributes
+    ----------
+    names : tuple of str
+    labels : tuple of tuple of str
+        Of each attribute's codes.
+    log_odds, half_widths : ndarray, one axis for each attribute
+        Posterior mean, and half of the interval that noise and the drawing of records leave.
+    shares : ndarray of the same shape
+        Estimated shares of the records, from the release.
+    classes : tuple
+        The class that the log odds speak for, and the one that they speak against.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    log_odds: Array
+    half_widths: Array
+    shares: Array
+    classes: tuple[Hashable, Hashable]
+
+
+def effect(
+    model: Any,
+    attributes: str | Sequence[str],
+    *,
+    classes: tuple[Hashable, Hashable] | None = None,
+    level: float = 0.95,
+) -> Effect:
+    """Return the effect of an attribute, or of several beyond their own, with its noise band.
+
+    Parameters
+    ----------
+    model : fitted private, posterior or residual forest
+        Or one of these from a file.
+    attributes : str or sequence of str
+        A name, or the names of a pair or triple whose table was measured.
+    classes : tuple of two classes, optional
+        For which the log odds speak, and against which; the last and the first by default.
+    level : float, default=0.95
+        Of the band, pointwise, under the model.
+
+    Raises
+    ------
+    ValueError
+        If the release says nothing of these attributes.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level={shown(level)}: expected a number between 0 and 1.")
+    domain: Domain = _posterior_of(model)[1]
+    asked = [attributes] if isinstance(attributes, str) else list(attributes)
+    places = tuple(sorted(attribute_positions("attributes", domain, asked)))
+    pair = _classes(model, classes)
+    for term in terms(model.posterior_, *pair):
+        if tuple(sorted(term.attributes)) == places:
+            return _named(model, domain, term, pair, float(norm.ppf(0.5 + level / 2)))
+    known = [_name(domain, term) for term in terms(model.posterior_, *pair)]
+    raise ValueError(
+        f"attributes={shown(attributes)}: the release says nothing of them, for they were not "
+        f"measured. Expected one of {shown(known)}."
+    )
+
+
+def explained(
+    model: Any, X: Any, *, classes: tuple[Hashable, Hashable] | None = None
+) -> tuple[list[Name], Array]:
+    """Return what each term adds to the log odds of records, and its names; the constant first.
+
+    Rows sum to the posterior mean of the log odds; averaged probabilities are nearer to one half.
+
+    Parameters
+    ----------
+    model : fitted private, posterior or residual forest
+    X : frame or array of shape (b, d)
+        Records in the domain's terms.
+    classes : tuple of two classes, optional
+        See `effect`.
+
+    Returns
+    -------
+    names : list of str and tuple of str
+        "constant", and those of the terms.
+    added : ndarray of shape (b, 1 + terms)
+    """
+    posterior, domain = _posterior_of(model)
+    pair = _classes(model, classes)
+    found, codes = terms(posterior, *pair), model._codes(X)
+    first = np.full((len(codes), 1), constant(posterior, *pair))
+    names: list[Name] = ["constant", *(_name(domain, term) for term in found)]
+    return names, np.hstack([first, contributions(found, codes)])
+
+
+def importance(
+    model: Any, *, classes: tuple[Hashable, Hashable] | None = None
+) -> dict[Name, float]:
+    """Return how far each term moves the log odds of records, root mean square, largest first.
+
+    Codes are weighed by their shares in the release, so that no record is read and nothing is
+    spent.
+
+    Parameters
+    ----------
+    model : fitted private, posterior or residual forest
+    classes : tuple of two classes, optional
+        See `effect`.
+    """
+    posterior, domain = _posterior_of(model)
+    found = terms(posterior, *_classes(model, classes))
+    sizes = {_name(domain, term): term.size for term in found}
+    return dict(sorted(sizes.items(), key=lambda one: -one[1]))
+
+
+def _posterior_of(model: Any) -> tuple[Any, Domain]:
+    check_is_fitted(model)
+    if not hasattr(model, "posterior_"):
+        raise TypeError(
+            f"model is a {type(model).__name__}, which has no posterior: expected a fitted "
+            f"PrivateForestClassifier, PosteriorForestClassifier or ResidualForestClassifier."
+        )
+    return model.posterior_, model.domain_
+
+
+def _classes(model: Any, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
+    """Return the numbers of two classes."""
+    known = model.classes_.tolist()
+    one, other = (known[-1], known[0]) if asked is None else asked
+    for name in (one, other):
+        if name not in known:
+            raise ValueError(f"classes={shown(asked)}: expected two of {shown(known)}.")
+    return known.index(one), known.index(other)
+
+
+def _name(domain: Domain, term: Term) -> Name:
+    names = tuple(domain.names[i] for i in term.attributes)
+    return names[0] if len(names) == 1 else names
+
+
+def _named(
+    model: Any, domain: Domain, term: Term, pair: tuple[int, int], quantile: float
+) -> Effect:
+    one, other = model.classes_[list(pair)].tolist()
+    return Effect(
+        names=tuple(domain.names[i] for i in term.attributes),
+        labels=tuple(tuple(map(str, domain.attributes[i].labels)) for i in term.attributes),
+        log_odds=term.log_odds,
+        half_widths=quantile * term.deviations,
+        shares=term.shares,
+        classes=(one, other),
+    )

@@ -1,0 +1,183 @@
+"""The private forest beside the kinds it chooses from, its forecasts, and what constants bring.
+
+Run with ``python tests/benchmarks/test_private.py [--splits N] [SET ...]``: prints the tables of
+docs/private.md in Markdown, test accuracy at every ε with research noise, number of records public.
+``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
+of screening are worth. Two classes: `binary_sets`; several: `rival_held_out` and others.
+"""
+
+import argparse
+from contextlib import contextmanager
+from fractions import Fraction
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import pytest
+from binary_sets import LARGE, SMALL, binary
+from rival_data import FOLDER, RivalData, split
+from rival_held_out import load_held_out
+
+from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
+from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.planning import private_plan
+from mrf_matrix.planning.private import screening
+from mrf_matrix.residual import residual_signal
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
+MOST_RECORDS = 20_000
+SEVERAL = (
+    "cmc",
+    "hayes_roth",
+    "vehicle",
+    "website_phishing",
+    "wine",
+    "yeast",
+    "zoo",
+    "segment",
+    "letter",
+    "pendigits",
+    "winequality_white",
+)
+KINDS: dict[str, Any] = {
+    "posterior forest": PosteriorForestClassifier,
+    "residual forest": ResidualForestClassifier,
+    "private forest": PrivateForestClassifier,
+}
+CHANGES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "8 % for choices": {"LARGEST_SHARE": Fraction(8, 100)},
+    "20 % for choices": {"LARGEST_SHARE": Fraction(20, 100)},
+    "half as many kept": {"KEPT": 0.22, "KEPT_OF_TWO": 0.12},
+    "twice as many kept": {"KEPT": 0.9, "KEPT_OF_TWO": 0.5, "MOST_KEPT": 16},
+    "always enough": {"TOLD": Fraction(0), "TOLD_OF_RESIDUALS": Fraction(0)},
+    "never enough": {"TOLD": Fraction(1), "TOLD_OF_RESIDUALS": Fraction(1)},
+    "no screening": {"LEAST_SIGNAL": float("inf")},
+}
+
+
+def accuracy(kind: str, data: RivalData, epsilon: float, seed: int) -> float:
+    """Return the test accuracy of one fit."""
+    train, test = split(data, seed)
+    train = train[:MOST_RECORDS]
+    model = KINDS[kind](
+        data.domain,
+        epsilon=epsilon,
+        n_records=len(train),
+        noise="research",
+        noise_state=seed,
+        random_state=seed,
+    ).fit(data.codes[train], data.labels[train])
+    return float(model.score(data.codes[test], data.labels[test]))
+
+
+def means(kind: str, data: RivalData, splits: int) -> list[float]:
+    """Return mean accuracies at every ε."""
+    return [mean(accuracy(kind, data, one, s) for s in range(splits)) for one in EPSILONS]
+
+
+@contextmanager
+def changed(constants: dict[str, Any]):
+    """Change constants of screening for a while."""
+    before = {name: getattr(screening, name) for name in constants}
+    for name, value in constants.items():
+        setattr(screening, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(screening, name, value)
+
+
+def shown(values, *, signed: bool = False) -> str:
+    """Write figures without their leading zeros."""
+    if signed:
+        return " ".join(f"{100 * one:+.1f}" for one in values)
+    return " ".join(f"{one:.3f}".lstrip("0") for one in values)
+
+
+def print_accuracies(sets: list[RivalData], splits: int) -> None:
+    """Print a row a set, and the means."""
+    names = [n for n in KINDS if n != "residual forest" or sets[0].domain.n_classes == 2]
+    print(f"| | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
+    found: dict[str, list[list[float]]] = {name: [] for name in names}
+    for data in sets:
+        for name in names:
+            found[name].append(means(name, data, splits))
+        print(f"| {data.name} | {' | '.join(shown(found[n][-1]) for n in names)} |", flush=True)
+    average = [shown(np.mean(found[n], axis=0)) for n in names]
+    print(f"| **mean** | {' | '.join(average)} |")
+
+
+def print_forecasts(sets: list[RivalData], splits: int) -> None:
+    """Print leads of residual over posterior forests, measured and forecast, by signal."""
+    rows = []
+    for data in sets:
+        n = min(MOST_RECORDS, len(data.labels) * 4 // 5)
+        leads = np.subtract(
+            *(means(k, data, splits) for k in ("residual forest", "posterior forest"))
+        )
+        for epsilon, lead in zip(EPSILONS, leads, strict=True):
+            plan = private_plan(data.domain, [PureDP(epsilon)], n_records=n)
+            known = {one.name: one.accuracy for one in plan.forecasts}
+            if "residual forest" in known:
+                forecast = known["residual forest"] - known["posterior forest"]
+                signal = residual_signal(n, PureDP(epsilon), data.domain.n_attributes)
+                rows.append((signal, lead, forecast))
+    print("| N ε / d | cells | measured | forecast |\n|---|---|---|---|")
+    for low, high in ((0, 40), (40, 150), (150, 500), (500, 1500), (1500, np.inf)):
+        here = np.array([row for row in rows if low <= row[0] < high])
+        if len(here):
+            told = shown(here[:, 1:].mean(axis=0), signed=True).split()
+            print(f"| {low} to {high:g} | {len(here)} | {told[0]} | {told[1]} |")
+
+
+def print_ablations(sets: list[RivalData], splits: int) -> None:
+    """Print differences of mean accuracy, in points, for every change."""
+    usual = np.zeros(len(EPSILONS))
+    for name, constants in CHANGES.items():
+        with changed(constants):
+            found = np.mean([means("private forest", data, splits) for data in sets], axis=0)
+        if not constants:
+            usual = found
+        told = shown(found) if not constants else shown(found - usual, signed=True)
+        print(f"| {name} | {told} |", flush=True)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
+@pytest.mark.parametrize("name", ["mushroom", "chess_krvskp"])
+def test_screening_gains_where_few_attributes_tell(name):
+    data = binary(name)
+    ours, theirs = (means(k, data, 1)[1] for k in ("private forest", "posterior forest"))
+    assert ours > theirs
+
+
+def main() -> None:
+    """Print the tables asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--forecasts", action="store_true")
+    parser.add_argument("--ablations", action="store_true")
+    asked = parser.parse_args()
+    two = [binary(name) for name in asked.names or LARGE + SMALL if name in LARGE + SMALL]
+    several = (
+        []
+        if asked.forecasts
+        else [
+            load_held_out(name)
+            for name in asked.names or SEVERAL
+            if name in SEVERAL and name not in (asked.names and LARGE + SMALL)
+        ]
+    )
+    if asked.forecasts:
+        print_forecasts(two, asked.splits)
+    elif asked.ablations:
+        print_ablations(two + several, asked.splits)
+    else:
+        for sets in filter(None, (two, several)):
+            print_accuracies(sets, asked.splits)
+
+
+if __name__ == "__main__":
+    main()

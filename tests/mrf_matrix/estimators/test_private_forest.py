@@ -1,0 +1,261 @@
+"""The private forest: it takes what it plans, claims what it spends, and says why."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mrf_matrix import (
+    Domain,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    PrivateForestClassifier,
+    ResidualForestClassifier,
+    load_model,
+    partial_counts,
+    save_model,
+)
+from mrf_matrix.files.container import ModelFileError
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.planning import private_plan
+
+INFINITE = float("inf")
+
+
+@parametrize_with_checks([PrivateForestClassifier("from_data", epsilon=INFINITE, random_state=0)])
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def domain_of(d, k=2):
+    return Domain.from_sizes([3] * d, n_classes=k)
+
+
+def records(n, d, k=2, seed=0, right=0.95):
+    """Attributes of which the first two tell nearly everything."""
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, 3, (n, d))
+    labels = (codes[:, 0] + codes[:, 1]) * k // 5
+    noisy = generator.random(n) > right
+    return codes, np.where(noisy, generator.integers(0, k, n), labels)
+
+
+def research(domain, n, **changes):
+    parameters = {"n_records": n, "noise": "research", "noise_state": 0, "random_state": 0}
+    return PrivateForestClassifier(domain, **parameters | changes)
+
+
+KINDS = {  # n, d, k, epsilon: each kind once
+    "posterior forest": (400, 3, 3, 1.0),
+    "residual forest": (20_000, 7, 2, 2.0),
+    "screened attributes": (2000, 20, 2, 0.5),
+    "screened attributes of several": (600, 20, 4, 0.5),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def fitted(request):
+    n, d, k, epsilon = KINDS[request.param]
+    codes, labels = records(n, d, k)
+    model = PrivateForestClassifier(domain_of(d, k), epsilon=epsilon, n_records=n, random_state=0)
+    return request.param, model.fit(codes, labels), codes, labels
+
+
+def test_each_kind_is_taken_where_it_is_expected_to_be_best(fitted):
+    kind, model, _, _ = fitted
+    assert kind.removesuffix(" of several") in model.plan_.chosen.name
+    assert (model.plan_.chosen.screening is not None) == kind.startswith("screened")
+
+
+def test_screening_finds_the_attributes_that_tell():
+    codes, labels = records(4000, 20)
+    model = research(domain_of(20), 4000, epsilon=0.5).fit(codes, labels)
+    assert {0, 1} <= set(model.screened_)
+    nothing = np.random.default_rng(1).integers(0, 2, 4000)
+    assert model.fit(codes, nothing).screened_ is None  # all attributes are kept
+
+
+def test_the_plan_is_public_and_kept(fitted):
+    _, model, _, _ = fitted
+    again = PrivateForestClassifier(**model.get_params()).plan()
+    assert again == model.plan_
+    assert model.plan_.reason in model.privacy_report_.notes
+    accuracies = [one.accuracy for one in again.forecasts]
+    assert all(0.5 < one < 1 for one in accuracies)
+
+
+def test_what_is_claimed_is_what_is_spent(fitted):
+    _, model, _, _ = fitted
+    report = model.privacy_report_
+    spent = sum(Fraction(one.budget.split("=")[1][:-1]) for one in report.measurements)
+    assert spent == Fraction(str(model.epsilon))
+    assert report.budget == repr(PureDP(model.epsilon))
+    assert report.statement.startswith("Private release")
+
+
+def test_files_hold_the_whole_and_predict_the_same(fitted, tmp_path):
+    _, model, codes, _ = fitted
+    save_model(model, tmp_path / "one.mrf")
+    loaded = load_model(tmp_path / "one.mrf")
+    np.testing.assert_array_equal(loaded.predict_proba(codes), model.predict_proba(codes))
+    assert loaded.privacy_report_ == model.privacy_report_
+    assert loaded.screened_ == model.screened_
+    save_model(loaded, tmp_path / "two.mrf")
+    assert (tmp_path / "two.mrf").read_bytes() == (tmp_path / "one.mrf").read_bytes()
+    with pytest.raises(TypeError, match="PrivateForestClassifier"):
+        loaded.fit(codes)
+
+
+def test_labels_are_withheld_where_noise_may_have_chosen(fitted):
+    _, model, codes, _ = fitted
+    kept = model.predict_or_abstain(codes, 0.9)
+    shown = ~np.ma.getmaskarray(kept)
+    np.testing.assert_array_equal(kept[shown], model.predict(codes)[shown])
+    wider = model.predict_or_abstain(codes, 0.999)
+    assert np.ma.getmaskarray(wider)[~shown].all()
+    margins, widths = model.vote_intervals(codes)
+    assert margins.min() >= 0
+    assert widths.min() > 0
+
+
+def test_a_file_may_not_hide_a_choice(tmp_path):
+    codes, labels = records(2000, 20)
+    model = PrivateForestClassifier(domain_of(20), epsilon=0.5, n_records=2000, random_state=0)
+    model.fit(codes, labels)
+    chosen = model.plan_.chosen
+    fewer = replace(chosen.screening, choices=chosen.screening.choices[1:])
+    model.plan_ = replace(model.plan_, forecasts=(replace(chosen, screening=fewer),))
+    save_model(model, tmp_path / "false.mrf")
+    with pytest.raises(ModelFileError, match=r"screened|report"):
+        load_model(tmp_path / "false.mrf")
+
+
+@pytest.mark.parametrize(
+    ("kind", "twin"),
+    [
+        ("posterior forest", PosteriorForestClassifier),
+        ("residual forest", ResidualForestClassifier),
+    ],
+)
+def test_unscreened_it_is_the_forest_itself(kind, twin):
+    n, d, k, epsilon = KINDS[kind]
+    codes, labels = records(n, d, k)
+    model = research(domain_of(d, k), n, epsilon=epsilon).fit(codes, labels)
+    same = twin(
+        model.domain, epsilon=epsilon, n_records=n, noise="research", noise_state=0, random_state=0
+    )
+    shares = same.fit(codes, labels).predict_proba(codes)
+    np.testing.assert_array_equal(model.predict_proba(codes), shares)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_and_batches_say_what_records_say(kind):
+    n, d, k, epsilon = KINDS[kind]
+    codes, labels = records(n, d, k)
+    model = research(domain_of(d, k), n, epsilon=epsilon)
+    shares = model.fit(codes, labels).predict_proba(codes)
+    halves = [(codes[: n // 2], labels[: n // 2]), (codes[n // 2 :], labels[n // 2 :])]
+    np.testing.assert_array_equal(model.fit_stream(halves).predict_proba(codes), shares)
+    counts = partial_counts(codes, labels, model.domain)
+    np.testing.assert_array_equal(model.fit_counts(counts).predict_proba(codes), shares)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_ledger_pays_once_for_the_whole(kind):
+    n, d, k, epsilon = KINDS[kind]
+    codes, labels = records(n, d, k)
+    ledger = PrivacyLedger(epsilon=epsilon)
+    model = PrivateForestClassifier(domain_of(d, k), epsilon=epsilon, n_records=n, ledger=ledger)
+    model.fit(codes, labels)
+    assert ledger.spent == Fraction(str(epsilon))
+    with pytest.raises(BudgetError):
+        model.fit(codes, labels)
+    assert len(ledger.charges) == 1
+
+
+def test_bad_records_cost_nothing():
+    ledger = PrivacyLedger(epsilon=1)
+    for d, n in ((3, 400), (20, 2000)):
+        model = PrivateForestClassifier(domain_of(d), epsilon=1, n_records=n, ledger=ledger)
+        with pytest.raises(ValueError, match=r"."):
+            model.fit(np.full((4, d), 9), np.zeros(4, dtype=int))
+    assert len(ledger.charges) == 0
+
+
+def test_delta_takes_the_better_noise_and_says_what_it_implies():
+    codes, labels = records(4000, 20)
+    model = PrivateForestClassifier(
+        domain_of(20), epsilon=1.0, delta=1e-6, n_records=4000, random_state=0
+    ).fit(codes, labels)
+    names = [one.name for one in model.plan_.forecasts]
+    assert any("Laplace" in name for name in names)
+    assert any("Gaussian" in name for name in names)
+    if isinstance(model.plan_.budget, ZCDP):
+        assert "delta=1e-06" in model.privacy_report_.statement
+    with pytest.raises(BudgetError, match="delta"):
+        PrivateForestClassifier(domain_of(4), rho=0.1, delta=1e-6).plan()
+
+
+def test_probabilities_can_be_used_the_scikit_learn_way():
+    codes, labels = records(4000, 6, right=0.7)
+    model = research(domain_of(6), 4000).fit(codes, labels)
+    shares = model.predict_proba(codes)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(codes)), shares)
+    odds = model.decision_function(codes)
+    np.testing.assert_array_equal(model.predict(codes), (odds > 0).astype(int))
+    careful = FixedThresholdClassifier(
+        research(domain_of(6), 4000), threshold=0.2, response_method="predict_proba"
+    ).fit(codes, labels)
+    np.testing.assert_array_equal(careful.predict(codes), (shares[:, 1] >= 0.2).astype(int))
+
+
+def test_several_classes_have_odds_against_all_others():
+    codes, labels = records(400, 3, 3)
+    model = research(domain_of(3, 3), 400).fit(codes, labels)
+    shares = model.predict_proba(codes)
+    odds = model.decision_function(codes)
+    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), shares, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_domain_read_off_the_records_is_never_claimed(kind):
+    n, d, k, epsilon = KINDS[kind]
+    codes, labels = records(n, d, k)
+    model = PrivateForestClassifier("from_data", epsilon=epsilon, n_records=n, random_state=0)
+    report = model.fit(codes, labels).privacy_report_
+    assert report.statement.startswith("NOT A PRIVATE RELEASE")
+    assert model.predict_or_abstain(codes).shape == (n,)
+
+
+def test_residuals_need_a_public_number_and_two_classes():
+    for n, k in ((None, 2), (10**6, 3)):
+        plan = private_plan(domain_of(6, k), [PureDP(1)], n_records=n)
+        assert not any(one.residuals for one in plan.forecasts)
+
+
+def test_one_table_of_everything_is_left_alone():
+    plan = private_plan(domain_of(3), [PureDP(4)], n_records=5000)
+    assert [one.name for one in plan.forecasts] == ["posterior forest"]
+
+
+@pytest.mark.parametrize("budget", [PureDP(0.3), ZCDP(0.01), PureDP(INFINITE)])
+@pytest.mark.parametrize("d", [1, 2, 6, 40])
+def test_more_records_are_never_expected_to_hurt(budget, d):
+    found = [
+        max(one.accuracy for one in private_plan(domain_of(d), [budget], n_records=n).forecasts)
+        for n in (100, 1000, 10_000, 100_000)
+    ]
+    assert np.diff(found).min() > -0.005
+
+
+def test_nothing_is_known_before_fit():
+    model = research(domain_of(4), 100)
+    with pytest.raises(NotFittedError):
+        model.predict(np.zeros((1, 4), dtype=int))
+    assert "expected accuracy" in str(model.plan())

@@ -1,0 +1,107 @@
+"""A residual forest is a kind of plan: planned, tuned and fitted by the same call."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrf_matrix import Domain, ResidualForestClassifier
+from mrf_matrix.cli.main import main
+from mrf_matrix.estimators.design import from_design
+from mrf_matrix.mechanisms import ZCDP, BudgetError
+from mrf_matrix.planning import plan, tune
+from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.residual import ResidualPlan
+
+DOMAIN = Domain.from_sizes([3, 4, 2], n_classes=2)
+BUDGETS = [{}, {"epsilon": 0.5}, {"rho": 0.1}, {"epsilon": 1, "delta": 1e-6}]
+
+
+def outcome(call):
+    """Return a plan's steps, or the type and text of what is raised."""
+    try:
+        made = call()
+    except (ValueError, TypeError) as error:
+        return type(error), str(error)
+    return made.budget, made.delta, made.steps, [one.order for one in made.passes]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from([*BUDGETS, {"rho": 1, "delta": 0.1}, {"epsilon": -1}]),
+    st.sampled_from(["add_remove", "replace_one", "other"]),
+    st.sampled_from([None, 100, 10**5, 0]),
+    st.integers(0, 3),
+)
+def test_what_is_planned_is_what_the_classifier_plans(budget, neighboring, n_records, seed):
+    words = {"neighboring": neighboring, "n_records": n_records, "random_state": seed, **budget}
+    planned = outcome(lambda: plan(DOMAIN, "residual", **words))
+    assert planned == outcome(lambda: ResidualForestClassifier(DOMAIN, **words).plan())
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_figures_are_plain_and_add_up(budget):
+    made = plan(DOMAIN, "residual", n_records=5000, **budget)
+    assert isinstance(made, ResidualPlan)
+    figures = json.loads(json.dumps(made.to_dict()))
+    assert len(figures["steps"]) == len(made.steps)
+    assert figures["mode"] == kind_of("residual").name
+    assert made.spent == made.budget
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"n_trees": 3}, "n_trees in mode='residual'"),
+        ({"n_blocks": 2}, "n_blocks=2"),
+        ({"objective": "max"}, "objective in mode='residual'"),
+        ({"queries": 5}, "queries and n_classes"),
+        ({"target_rms": 5}, "target_rms in mode='residual'"),
+        ({"voting": "hard"}, "voting='hard'"),
+    ],
+)
+def test_words_of_other_kinds_are_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        plan(DOMAIN, "residual", **words)
+
+
+def test_a_delta_is_for_this_kind_only():
+    with pytest.raises(ValueError, match=r"delta=0\.1 in mode='training'"):
+        plan(DOMAIN, delta=0.1)
+    with pytest.raises(BudgetError):
+        plan(DOMAIN, "residual", delta=0.1, rho=1)
+
+
+def test_a_search_judges_it_beside_posterior_forests():
+    found = tune(
+        DOMAIN, epsilon=0.2, n_records=3000, mode="auto",
+        space=[{"mode": ["residual", "posterior"]}],
+        objective_options={"n_targets": 4, "n_queries": 64},
+    )  # fmt: skip
+    losses = {trial.design["mode"]: trial.value for trial in found.trials}
+    assert 0 < losses["residual"] < 0.45
+    model = from_design(found, next(t for t in found.trials if t.design["mode"] == "residual"))
+    assert isinstance(model, ResidualForestClassifier)
+    assert model.n_records == 3000
+    again = from_design(plan(DOMAIN, "residual", rho=0.5, n_records=100))
+    assert again.plan().budget == ZCDP(0.5)
+
+
+def test_objectives_of_strategies_refuse_it_by_name():
+    found = tune(DOMAIN, epsilon=1, n_records=100, mode="residual", space={}, objective="flip")
+    (trial,) = found.trials
+    assert np.isinf(trial.value)
+    assert "objective 'flip_probability' cannot judge mode='residual'" in trial.note
+
+
+def test_the_command_prints_its_steps(tmp_path):
+    file = tmp_path / "schema.json"
+    DOMAIN.save(file)
+    words = ["plan", str(file), "--mode", "residual", "--output", str(tmp_path)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "class totals" in done.output
+    assert json.loads((tmp_path / "plan.json").read_text())["mode"] == "residual"

@@ -1,0 +1,113 @@
+"""Effects of fitted models: their sums, their bands, and what nobody measured."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from mrf_matrix import (
+    Attribute,
+    Domain,
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    ResidualForestClassifier,
+    load_model,
+    save_model,
+)
+from mrf_matrix.study import effect, explained, importance
+
+DOMAIN = Domain(
+    [
+        Attribute("age", edges=[20, 40, 60], outside="open"),
+        Attribute("sex", categories=["F", "M"]),
+        Attribute("town", categories=["A", "B", "C"]),
+    ],
+    target=Attribute("outcome", categories=["no", "yes"]),
+)
+
+
+def records(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = {
+        "age": rng.uniform(0, 80, n),
+        "sex": rng.choice(["F", "M"], n),
+        "town": rng.choice(["A", "B", "C"], n),
+    }
+    odds = 0.08 * (X["age"] - 40) + 0.7 * (X["sex"] == "M")
+    return X, np.where(rng.random(n) < expit(odds), "yes", "no")
+
+
+KINDS = (PosteriorForestClassifier, ResidualForestClassifier, PrivateForestClassifier)
+
+
+def frame(X):
+    return np.rec.fromarrays(list(X.values()), names=list(X))
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
+def model(request):
+    X, y = records()
+    kind = request.param(DOMAIN, epsilon=3.0, n_records=4000, random_state=0)
+    return kind.fit(frame(X), y)
+
+
+def test_effects_point_where_the_world_points(model):
+    found = effect(model, "age")
+    assert found.classes == ("yes", "no")
+    assert np.diff(found.log_odds).min() > 0
+    assert found.names == ("age",)
+    assert len(found.labels[0]) == len(found.log_odds) == 4
+    turned = effect(model, "age", classes=("no", "yes"))
+    assert_allclose(turned.log_odds, -found.log_odds)
+    assert_allclose(turned.half_widths, found.half_widths)
+
+
+def test_bands_grow_with_the_level(model):
+    narrow, wide = (effect(model, "town", level=level).half_widths for level in (0.5, 0.99))
+    assert (wide > narrow).all()
+
+
+def test_contributions_and_the_constant_are_the_log_odds(model):
+    X, _ = records(50, seed=1)
+    names, added = explained(model, frame(X))
+    assert names[0] == "constant"
+    assert added.shape == (50, len(names))
+    labels = np.where(added.sum(axis=1) > 0, "yes", "no")
+    assert (labels == model.predict(frame(X))).mean() > 0.9  # averaging moves few of them
+
+
+def test_importance_is_of_the_release_alone(model, tmp_path):
+    found = importance(model)
+    assert next(iter(found)) == "age"
+    assert sorted(found.values(), reverse=True) == list(found.values())
+    save_model(model, tmp_path / "model.mrf")
+    assert importance(load_model(tmp_path / "model.mrf")) == found
+
+
+def test_what_was_not_measured_has_no_effect():
+    X, y = records()
+    model = PosteriorForestClassifier(DOMAIN, epsilon=1, blocks=[["age"]], random_state=0)
+    model.fit(frame(X), y)
+    with pytest.raises(ValueError, match="measured"):
+        effect(model, "sex")
+    with pytest.raises(ValueError, match="classes"):
+        effect(model, "age", classes=("yes", "maybe"))
+    with pytest.raises(ValueError, match="level"):
+        effect(model, "age", level=1)
+
+
+def test_pictures_of_one_and_two_attributes():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from mrf_matrix.plotting import EffectDisplay
+
+    plt.switch_backend("agg")
+    X, y = records()
+    model = PosteriorForestClassifier(
+        DOMAIN, epsilon=3, blocks=[["age", "sex"], ["town"]], random_state=0
+    ).fit(frame(X), y)
+    curve = EffectDisplay.from_estimator(model, "age")
+    assert curve.ax_.get_xlabel() == "age"
+    assert "yes" in curve.ax_.get_ylabel()
+    heat = EffectDisplay.from_estimator(model, ("sex", "age"))
+    assert (heat.ax_.get_xlabel(), heat.ax_.get_ylabel()) == ("age", "sex")
+    plt.close("all")

@@ -1,0 +1,104 @@
+"""Tables for Laplace noise beside HDMM's marginals, written from their mathematics."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy
+from numpy.testing import assert_allclose
+
+from strategies import evaluate, examples, select
+from strategies.methods.family import Search
+from strategies.methods.marginals.joint_tables import FAMILY
+from strategies.operators import JointTables, Marginals, ResidualMarginals
+from strategies.problem.problem import Problem
+
+
+def hdmm_marginals(sizes: tuple[int, ...], sets: list[tuple[int, ...]], starts: int) -> float:
+    """Return the best of local searches over weights of all 2^d marginals, each a dense descent.
+
+    ``min (Σ θ)² Σ_U w_U / Σ_{S ⊇ U} θ_S²/n_S`` with ``w_U = Σ_{S ⊇ U} Π_U (n_i - 1) / n_S`` over
+    the workload's tables S.
+    """
+    d = len(sizes)
+    every = [set(c) for k in range(d + 1) for c in combinations(range(d), k)]
+    cells = np.array([float(np.prod([sizes[i] for i in s])) for s in every])
+    inside = np.array([[u <= s for s in every] for u in every])
+    asked = np.array([tuple(sorted(s)) in sets for s in every])
+    ranks = np.array([float(np.prod([sizes[i] - 1 for i in u])) for u in every])
+    energies = ranks * (inside @ (asked / cells))
+    used = energies > 0
+    share, energies = (inside / cells)[used], energies[used]
+
+    def log_loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        values = share @ weights**2
+        error, cost = np.sum(energies / values), weights.sum()
+        slope = -2 * weights * ((energies / values**2) @ share)
+        return 2 * np.log(cost) + np.log(error), 2 / cost + slope / error
+
+    rng = np.random.default_rng(0)
+    found = [
+        scipy.optimize.minimize(
+            log_loss, start, jac=True, method="L-BFGS-B", bounds=[(1e-9, None)] * len(every)
+        )
+        for start in (np.ones(len(every)), *rng.random((starts - 1, len(every))))
+    ]
+    return float(np.exp(min(one.fun for one in found)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order"), [((2,) * 6, 2), ((2,) * 7, 3), ((5, 8, 3, 7, 6), 2), ((2, 9, 2, 9), 3)]
+)
+def test_never_above_the_marginals_of_hdmm(sizes: tuple[int, ...], order: int) -> None:
+    workload = examples.marginals(sizes, order)
+    assert isinstance(workload, Marginals)
+    known = hdmm_marginals(sizes, list(workload.attribute_sets), 10)
+    found = select(workload, "l1", random_state=0, time_limit=1.0)
+    assert found.loss <= known * (1 + 1e-6)
+
+
+def test_the_oracle_knows_the_loss_of_the_tables_alone() -> None:
+    """One attribute: θ on the table and on the total, on a grid."""
+    shares = np.linspace(0.001, 0.999, 999)
+    losses = [
+        evaluate(np.eye(3), np.vstack([s * np.eye(3), np.full((1, 3), 1 - s)])).loss for s in shares
+    ]
+    assert hdmm_marginals((3,), [(0,)], 3) == pytest.approx(min(losses), rel=1e-2)
+
+
+def test_both_kinds_together_are_better_on_many_binary_attributes() -> None:
+    workload = examples.marginals((2,) * 20, 2)
+    names = ("marginals", "residual_marginals", "joint_tables")
+    both = select(workload, "l1", names, random_state=0, time_limit=0.5)
+    assert both.method == "joint_tables"
+    assert isinstance(both.matrix, JointTables)
+    assert both.loss < 0.95 * both.candidates[1].loss
+    assert both.lower_bound <= both.loss
+
+
+def test_the_loss_is_that_of_the_dense_matrix() -> None:
+    workload = examples.marginals((2, 3, 2, 2), 2)
+    start = Marginals((2, 3, 2, 2), [(0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2)], [1.0] * 6)
+    problem = Problem.of(workload, "l1")
+    matrix = FAMILY.search(problem, Search((start,), work=0.2))
+    found, dense = evaluate(workload, matrix), evaluate(workload.to_dense(), matrix.to_dense())
+    assert found.loss == pytest.approx(dense.loss, rel=1e-9)
+    assert found.loss < evaluate(workload, start).loss
+
+
+def test_answers_of_both_kinds_agree_without_noise() -> None:
+    sizes = (3, 2, 4)
+    matrix = JointTables(
+        [Marginals(sizes, [(0, 1)], [2]), ResidualMarginals(sizes, [(2,), (1, 2)], [1, 1])]
+    )
+    workload = Marginals(sizes, [(0, 1), (1, 2)], [1.0, 1.0])
+    counts = np.arange(24.0) ** 1.5
+    answers = matrix.estimate(workload, matrix.to_dense() @ counts)
+    assert_allclose(answers, workload.to_dense() @ counts)
+
+
+def test_other_structures_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected marginals and residual marginals"):
+        JointTables([Marginals((2, 2), [(0,)], [1]), examples.prefix_sums(4)])
+    with pytest.raises(ValueError, match="same attributes"):
+        JointTables([Marginals((2, 3), [(0,)], [1]), Marginals((3, 2), [(0,)], [1])])
