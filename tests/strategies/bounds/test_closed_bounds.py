@@ -5,6 +5,7 @@ import pytest
 
 from strategies.bounds.joint_weights import climb, joint_strategy
 from strategies.bounds.lower_bound import closed_bound, product_bound
+from strategies.bounds.ordered_dual import root_diagonal
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.worst_bound import entry_bound, total_bound, worst_bound
 from strategies.operators import Dense, Identity, Kronecker, Marginals
@@ -54,3 +55,18 @@ def test_a_joint_strategy_has_norm_one() -> None:
     assert rows is not None
     matrix = joint_strategy(rows, climb(rows, 1e-3, 30))
     assert np.linalg.norm(matrix, axis=0).max() == pytest.approx(1.0)
+
+
+def test_the_diagonal_of_an_inverse_root_is_that_of_the_spectrum() -> None:
+    random = np.random.default_rng(1)
+    side = random.normal(size=11)
+    diagonal = 0.01 + np.abs(np.append(side, 0.0)) + np.abs(np.append(0.0, side))
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(side, 1) + np.diag(side, -1))
+    expected = (vectors**2 / np.sqrt(values)).sum(axis=1)
+    np.testing.assert_allclose(root_diagonal(diagonal, side), expected, rtol=1e-9)
+
+
+def test_negative_zero_is_zero() -> None:
+    rows = distinct_rows(Dense([[0.0, 1.0], [-0.0, 1.0]]), Aim("max"))
+    assert rows is not None
+    assert rows.rows.tolist() == [[0.0, 1.0]]
