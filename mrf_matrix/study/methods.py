@@ -197,15 +197,15 @@ def _levels(key: str) -> Callable[[Setting], MatrixForestClassifier]:
 
 
 METHODS = (
-    Method("private", "private forest, best expected", True, _private),
+    Method("private", "private forest", True, _private),
     Method("matrix", "matrix mechanism", True, _matrix),
-    Method("per_tree", "Laplace on every tree", True, _per_tree),
-    Method("disjoint", "disjoint data per tree", True, _disjoint),
     Method("batch_prediction", "batch prediction", True, _batch_prediction),
     Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
-    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
+    Method("per_tree", "Laplace on every tree", True, _per_tree),
     Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
     Method("posterior", "posterior forest", True, _posterior),
+    Method("disjoint", "disjoint data per tree", True, _disjoint),
+    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
     Method("no_noise", "same forest, no privacy", False, _without_noise),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),

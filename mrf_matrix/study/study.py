@@ -129,7 +129,7 @@ def compare(
     ...     load_dataset("monks_1"), epsilons=[1.0], strategy="identity", **settings
     ... )
     >>> [method.key for method in study.methods][:4]
-    ['private', 'matrix', 'per_tree', 'disjoint']
+    ['private', 'matrix', 'batch_prediction', 'subsample']
     """
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, domain)
     compared = checked_methods(methods)
