@@ -34,7 +34,7 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     unit = "leaf" if "rms_per_leaf" in figures else "vote"
     lines = [
         ("mode", f"{figures['mode']}, {figures['voting']} voting"),
-        ("budget", f"{figures['budget']}, {figures['neighboring']} neighbours"),
+        ("budget", f"{figures['claim']}, {figures['neighboring']} neighbours"),
         ("domain", f"{figures['attributes']} attributes, {readable(figures['cells'])} cells, "
          f"{figures['classes']} classes"),
         ("forest", ", ".join(

@@ -9,6 +9,7 @@ from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.mechanisms import NoiseLaw
+from mrf_matrix.mechanisms.budgets.approximate import claim_parameters
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.blocks.block_part import BlockPart
 from mrf_matrix.residual import ResidualPlan
@@ -83,12 +84,7 @@ PosteriorForestClassifier
 
 
 def _sequence_settings(plan: ResidualPlan) -> dict[str, Any]:
-    if plan.delta:
-        raise ValueError(
-            f"delta={plan.delta!r}: the plan holds the budget of its law, not the claim. Give "
-            f"ResidualForestClassifier epsilon= and delta= itself."
-        )
-    budget = {"epsilon": None, plan.budget.parameter: plan.budget.amount}
+    budget = claim_parameters(plan.budget, plan.delta)
     return {**budget, "neighboring": plan.neighboring, "n_records": plan.n_records}
 
 
@@ -102,9 +98,7 @@ def _check_law(law: type[NoiseLaw] | None) -> None:
 
 def _settings(plan: Plan) -> dict[str, Any]:
     budget = plan.budget
-    shared = {
-        "epsilon": None, budget.parameter: budget.amount, "neighboring": plan.neighboring
-    }  # fmt: skip
+    shared = {**claim_parameters(budget, plan.delta), "neighboring": plan.neighboring}
     first = plan.parts[0]
     if not (plan.kind.grows_trees or plan.kind.chooses_blocks):
         return shared

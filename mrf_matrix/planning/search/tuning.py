@@ -101,7 +101,7 @@ class Tuning:
             for name, value in trial.design.items()
             if value is not None and name in used
         }
-        fixed = ("epsilon", "rho", "neighboring", "random_state")
+        fixed = ("epsilon", "delta", "rho", "neighboring", "random_state")
         last = tuple(name for name in ("n_records", "time_limit") if name in used)
         return {**{name: self.request[name] for name in fixed + last}, **chosen}
 
