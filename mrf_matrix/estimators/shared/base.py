@@ -129,7 +129,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
         """Return how a plan of this budget is measured, from the parameters of these names."""
         held, names = vars(self), (one.name for one in fields(Measuring))
         given = {name: held[name] for name in names if name in held}
-        return Measuring(budget, **{**given, "delta": float(held["delta"])})
+        return Measuring(budget, **{**given, "delta": float(held.get("delta", 0))})
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that records may be text: the domain encodes them."""

@@ -97,7 +97,9 @@ class Plan(PlannedErrors):
 
         return at(least_amount(lambda amount: bool((at(amount).row_rms <= limits).all())))
 
-    def at(self, *, epsilon: object = None, delta: float | Fraction = 0, rho: object = None) -> "Plan":
+    def at(
+        self, *, epsilon: object = None, delta: float | Fraction = 0, rho: object = None
+    ) -> "Plan":
         """Return the plan at another budget of the same noise law, without new linear algebra.
 
         Every ensemble keeps its share, and a posterior forest its blocks, which were chosen for
