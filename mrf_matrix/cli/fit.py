@@ -152,7 +152,7 @@ def command(
     the progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.mechanisms.budgets.approximate import claiming_budgets
+    from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 
     settings["method"] = method_of(settings["method"])
     check_options(settings["method"])

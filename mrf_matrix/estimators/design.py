@@ -8,8 +8,8 @@ from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassif
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
-from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.mechanisms.budgets.approximate import claim_parameters
+from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
+from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.blocks.block_part import BlockPart
 from mrf_matrix.residual import ResidualPlan
@@ -86,6 +86,25 @@ PosteriorForestClassifier
 def _sequence_settings(plan: ResidualPlan) -> dict[str, Any]:
     budget = claim_parameters(plan.budget, plan.delta)
     return {**budget, "neighboring": plan.neighboring, "n_records": plan.n_records}
+
+
+def claim_parameters(budget: PureDP | ZCDP, delta: float) -> dict[str, object]:
+    """Return the ``epsilon``, ``rho`` and ``delta`` that a budget was made of.
+
+    Raises
+    ------
+    BudgetError
+        If the ε of an (ε, δ) claim has more than six digits, and so is not known any more.
+    """
+    if not delta or budget.is_infinite:
+        return {"epsilon": None, budget.parameter: budget.amount}
+    epsilon = budget.claimed_epsilon(delta)
+    if not epsilon or budget not in claiming_budgets(epsilon, delta):
+        raise BudgetError(
+            f"{budget!r} for delta={delta!r}: no epsilon of six digits gives it. Give the "
+            f"classifier epsilon= and delta= itself."
+        )
+    return {"epsilon": epsilon, "delta": delta}
 
 
 def _check_law(law: type[NoiseLaw] | None) -> None:

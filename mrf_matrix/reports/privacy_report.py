@@ -7,7 +7,6 @@ from math import sqrt
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
-from mrf_matrix.mechanisms.budgets.approximate import claim_text
 from mrf_matrix.mechanisms.measurement.release import READ_OFF, Noise
 
 PUBLIC = (
@@ -186,7 +185,7 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float
     """
     neighboring, noise = common_neighboring(releases), worst_noise(releases)
     worst = next(release for release in releases if release.noise == noise)
-    said = claim_text(spent, delta)
+    said = spent.claim(delta)
     if noise == "none" or (len(releases) == 1 and spent == worst.budget):
         return worst.noise_statement.replace(repr(spent), said)
     laws = [str(release.law) for release in releases]

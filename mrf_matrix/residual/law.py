@@ -1,6 +1,6 @@
 """Which noise serves a claim of (ε, δ) best in a residual forest: Laplace or Gaussian."""
 
-from mrf_matrix.mechanisms.budgets.approximate import claiming_budgets
+from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
@@ -34,6 +34,8 @@ def residual_budget(
     ``Σ 1 / v`` over the passes, for an attribute that all of them visit. Laplace noise is ahead
     where there are few passes over few attributes.
     """
+    if pure.is_infinite:
+        return pure
     worth = [_worth(budget, n_attributes, n_records) for budget in (pure, concentrated)]
     return pure if worth[0] >= worth[1] else concentrated
 

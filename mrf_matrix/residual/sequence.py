@@ -11,7 +11,6 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
-from mrf_matrix.mechanisms.budgets.approximate import claim_text
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
@@ -134,7 +133,7 @@ class ResidualPlan:
             "voting": "posterior",
             "budget": repr(self.budget),
             "delta": self.delta,
-            "claim": claim_text(self.budget, self.delta),
+            "claim": self.budget.claim(self.delta),
             "neighboring": self.neighboring,
             "attributes": self.domain.n_attributes,
             "cells": self.domain.size,

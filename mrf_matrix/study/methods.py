@@ -37,8 +37,6 @@ class Setting:
         the test records' votes ("batch_prediction", "subsample").
     epsilon : float
         Budget of the fit.
-    delta : float
-        Of its (ε, δ) claim, or 0.
     voting, neighboring, noise : str
         See `MatrixForestClassifier`.
     noise_state : int or None
@@ -49,13 +47,14 @@ class Setting:
         Of each attribute, whether its codes are in order of value.
     n_records : int
         Number of training records: public in a study.
+    delta : float
+        Of its (ε, δ) claim, or 0.
     """
 
     domain: Domain
     forest: Forest
     strategies: Mapping[str, Strategy]
     epsilon: float
-    delta: float
     voting: str
     neighboring: str
     noise: str
@@ -63,6 +62,7 @@ class Setting:
     seed: int
     ordered: tuple[bool, ...]
     n_records: int
+    delta: float = 0.0
 
 
 @dataclass(frozen=True)

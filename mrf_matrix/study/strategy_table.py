@@ -93,7 +93,8 @@ def strategy_rows(
     """
     workload, norm = path_matrix(forest), selected.norm
     baselines: dict[str, Callable[[], Strategy]] = {
-        name: partial(select, workload, norm, method=family) for name, family in FAMILIES.items()
+        name: partial(select, workload, norm=norm, method=family)
+        for name, family in FAMILIES.items()
     }
     for rule in RULES:
         baselines[f"{rule} levels"] = partial(level_strategy, forest, norm, rule)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mrf_matrix.estimators.residual.report import of_choice, sequence_statement
-from mrf_matrix.mechanisms.budgets.approximate import claim_text
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.residual.settings import Budget
@@ -37,7 +36,7 @@ def private_report(
     statement = forest.statement
     if statement != READ_OFF and (choices or delta):
         laws = [one.law for one in made]
-        claim = claim_text(budget, delta)
+        claim = budget.claim(delta)
         statement = sequence_statement(claim, forest.neighboring, forest.noise, laws)
     return replace(
         forest,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.budgets.approximate import claim_text
 from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
 from mrf_matrix.residual import ResidualPlan, ResidualStep
 from mrf_matrix.residual.step import CHOICES
@@ -29,7 +28,7 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
         of_choice(step) if step.kind in CHOICES else _of_table(step, next(left))
         for step in plan.steps
     ]
-    claim = claim_text(plan.budget, plan.delta)
+    claim = plan.budget.claim(plan.delta)
     report = PrivacyReport(
         statement=sequence_statement(claim, plan.neighboring, noise, [one.law for one in made]),
         budget=repr(plan.budget),

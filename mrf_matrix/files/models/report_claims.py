@@ -17,7 +17,6 @@ import numpy as np
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.approximate import claim_text
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
@@ -125,9 +124,7 @@ def _check_statement(report: PrivacyReport) -> None:
     if report.statement.startswith(DENIAL):
         return
     laws = [one.law for one in report.measurements]
-    expected = private_claim(
-        claim_text(_budget(report.budget), report.delta), report.neighboring, laws
-    )
+    expected = private_claim(_budget(report.budget).claim(report.delta), report.neighboring, laws)
     if report.noise != "exact" or report.statement != expected:
         follows = expected if report.noise == "exact" else f"{DENIAL}: {report.noise} noise"
         raise FieldError(

@@ -13,8 +13,7 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.mechanisms.budgets.approximate import claim_text, claimed_budget
-from mrf_matrix.mechanisms.budgets.budget import as_budget
+from mrf_matrix.mechanisms.budgets.budget import as_budget, claimed_budget
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.plans.cost import release_seconds
@@ -141,7 +140,7 @@ class Plan(PlannedErrors):
             "voting": self.voting,
             "budget": repr(self.budget),
             "delta": self.delta,
-            "claim": claim_text(self.budget, self.delta),
+            "claim": self.budget.claim(self.delta),
             "neighboring": self.neighboring,
             "attributes": self.domain.n_attributes,
             "cells": self.domain.size,
@@ -190,6 +189,6 @@ class Plan(PlannedErrors):
         return (
             f"Plan({self.mode}, {trees} trees in {len(self.parts)} ensemble"
             f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by {methods}, "
-            f"{claim_text(self.budget, self.delta)} under {self.neighboring} neighbours, expected "
+            f"{self.budget.claim(self.delta)} under {self.neighboring} neighbours, expected "
             f"error {rms:.4g} rms per {unit})"
         )
