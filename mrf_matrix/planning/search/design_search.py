@@ -29,6 +29,7 @@ from mrf_matrix.planning.search.search_space import (
     designs_of,
     mode_of,
     structures_of,
+    under_laws,
 )
 from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial, TrialFile, design_key, not_tried
@@ -78,7 +79,8 @@ def tune(
     epsilon, rho : positive number
         At most one; ``epsilon=1`` of neither.
     delta : float, default=0
-        Of an (ε, δ) claim, beside ``epsilon``; see `plan`.
+        Of an (ε, δ) claim, beside ``epsilon``: every design is tried with Gaussian noise, and with
+        Laplace noise of ε (its ``delta`` is 0), which makes the claim too.
     n_records : int, optional
         The *public* number of records; all objectives but "error" need it.
     mode : {"auto", "training", "prediction", "subsample", "posterior"}, default="auto"
@@ -165,6 +167,7 @@ def tune(
         "random_state": whole_number("random_state", random_state, 0),
     }
     designs = designs_of(default_spaces(domain, kind) if space is None else space)
+    designs = under_laws(designs, float(delta), kind)
     seconds = _checked_limit("max_release_seconds", max_release_seconds)
     most = None if max_bytes is None else whole_number("max_bytes", max_bytes)
     request = {

@@ -95,7 +95,7 @@ class Tuning:
 
     def params_of(self, trial: Trial) -> dict[str, Any]:
         """Return the arguments of the classifier that releases a design."""
-        used = kinds_named(self.mode_of(trial))[0].parameters
+        used = (*kinds_named(self.mode_of(trial))[0].parameters, "delta")
         chosen = {
             name: value
             for name, value in trial.design.items()

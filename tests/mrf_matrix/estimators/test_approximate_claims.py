@@ -205,13 +205,16 @@ def test_clones_ask_for_the_same():
     assert clone(made("training")).get_params()["delta"] == DELTA
 
 
-def test_searches_judge_under_the_claim():
+@pytest.mark.parametrize(("n_trees", "best"), [(4, 0), (24, DELTA)])
+def test_searches_take_the_law_of_the_smaller_error(n_trees, best):
     found = tune(
         DOMAIN, epsilon=1, delta=DELTA, n_records=300, objective="error",
-        space={"max_depth": [1], "n_trees": [2], "strategy": ["identity"]},
+        space={"max_depth": [1], "n_trees": [n_trees], "allocation": ["per_tree"]},
     )  # fmt: skip
-    assert found.best_params["delta"] == DELTA
-    assert CLAIM in from_design(found).fit(X, Y).privacy_report_.statement
+    assert [trial.design["delta"] for trial in found.trials] == [best, DELTA - best]
+    assert found.best_params["delta"] == best
+    said = from_design(found).fit(X, Y).privacy_report_.statement
+    assert (CLAIM in said) == bool(best)
 
 
 def test_studies_compare_under_the_claim():
