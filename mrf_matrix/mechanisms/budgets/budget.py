@@ -83,7 +83,7 @@ class Budget:
         Examples
         --------
         >>> ZCDP(0.02).claim(0), ZCDP(0.02).claim(1e-6)
-        ('ZCDP(rho=0.02)', '(epsilon=0.897857, delta=1e-06)-DP via ZCDP(rho=0.02)')
+        ('ZCDP(rho=0.02)', '(epsilon=0.899936, delta=1e-06)-DP via ZCDP(rho=0.02)')
         """
         if not delta or self.is_infinite:
             return repr(self)

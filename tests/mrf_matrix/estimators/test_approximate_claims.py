@@ -233,11 +233,12 @@ def test_studies_compare_under_the_claim():
     [
         ["plan", "monks_1", "--strategy", "identity", "--n-trees", "3", "--no-pictures"],
         ["plan", "monks_1", "--mode", "residual"],
-        ["tune", "monks_1", "--no-pictures", "--max-depth", "1", "--n-trees", "3", "--strategy", "identity"],
+        ["tune", "monks_1", "--no-pictures", "--max-depth", "1", "--n-trees", "3",
+         "--strategy", "identity"],
         ["fit", "monks_1", "--method", "posterior"],
         ["fit", "monks_1"],
-        ["compare", "monks_1", "--no-pictures", "--methods", "naive_bayes", "--epsilons", "1", "--n-splits", "1",
-         "--n-draws", "1", "--n-trees", "3", "--strategy", "identity"],
+        ["compare", "monks_1", "--no-pictures", "--methods", "naive_bayes", "--epsilons", "1",
+         "--n-splits", "1", "--n-draws", "1", "--n-trees", "3", "--strategy", "identity"],
     ],
     ids=" ".join,
 )  # fmt: skip
