@@ -271,7 +271,7 @@ def claiming_budgets(
 
     (ε, δ) is claimed by Laplace noise of ε, or by Gaussian noise of the largest ρ that implies it,
     in this order. ρ-zCDP holds of discrete Gaussian noise as it is drawn (Canonne, Kamath and
-    Steinke 2020, Theorem 4); the closed form for the continuous Gaussian understates δ of it.
+    Steinke 2020, Theorem 14); the closed form for the continuous Gaussian understates δ of it.
 
     Raises
     ------
