@@ -12,6 +12,7 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     comma_floats,
     comma_words,
+    delta_option,
     n_trees_option,
     neighboring_option,
     random_state_option,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Privacy budgets, separated by commas.",
 )
+@delta_option()
 @click.option(
     "--methods",
     callback=comma_words,

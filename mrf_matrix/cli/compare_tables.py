@@ -47,7 +47,9 @@ def accuracy_table(study: Comparison) -> Table:
     settings = study.settings
     made = table(
         f"Test accuracy on {study.dataset} in %, mean ± standard error; {settings['n_splits']} "
-        f"splits, {settings['n_draws']} noise draws",
+        f"splits, {settings['n_draws']} noise draws"
+        + f"; (ε, δ = {settings['delta']:g})-DP"
+        * bool(settings["delta"]),
         "method",
         "noise",
         *(f"ε={epsilon:g}" for epsilon in study.epsilons),
