@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from mrf_matrix import PrivacyLedger, PrivateNaiveBayesClassifier, load_dataset, save_model
+from mrf_matrix import PosteriorForestClassifier, PrivacyLedger, load_dataset, save_model
 from mrf_matrix.cli import evaluate as command_file
 from mrf_matrix.cli.main import main
 
@@ -18,7 +18,7 @@ def run(*arguments):
 
 @pytest.fixture
 def model(tmp_path):
-    fitted = PrivateNaiveBayesClassifier(DATA.domain, epsilon=2).fit(DATA.X, DATA.y)
+    fitted = PosteriorForestClassifier(DATA.domain, epsilon=2).fit(DATA.X, DATA.y)
     save_model(fitted, tmp_path / "model.mrf")
     return tmp_path / "model.mrf"
 
