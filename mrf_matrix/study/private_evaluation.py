@@ -85,18 +85,17 @@ class PrivateEvaluation(RowDisplay):
     def rows(self) -> list[tuple[str, str]]:
         """Names and values for people."""
         rows = [
-            (LABELS[name].format(self.classes[-1]), _line(figure, self.level))
+            (LABELS[name].format(self.classes[-1]), _line(figure))
             for name, figure in self.figures.items()
         ]
-        bins, width = len(self.grid.midpoints), float(np.diff(self.grid.edges).max())
-        of = "the second class" if self.grid.n_classes == 2 else "the predicted class"
-        rows.append(
-            ("probabilities", f"of {of}, in {bins} public bins of at most {width:.3g}, rounded to "
-             f"their midpoints")
-        )  # fmt: skip
-        if self.figures.get("auc", None) and self.figures["auc"].value is not None:
+        auc = self.figures.get("auc")
+        if auc is not None and auc.value is not None:
             error = grid_error(self.release.values)
-            rows.append(("AUC unrounded", f"within ±{error:.3f} of the one above, about"))
+            rows.append(("AUC, not rounded", f"about within ±{error:.3f} of that"))
+        rows.append(("intervals", f"{self.level:.0%} for the noise; ± is one standard error"))
+        whose = "the second class" if self.grid.n_classes == 2 else "the predicted class"
+        bins = f"of {whose}, rounded to midpoints of {len(self.grid.midpoints)} public bins"
+        rows.append(("probabilities", bins))
         if self.grid.threshold is not None:
             rows.append(("threshold", f"{self.grid.threshold:.4g}"))
         return rows
@@ -233,10 +232,10 @@ def _labels(model: Classifier, domain: Domain, y: object) -> Codes:
     return places[domain.encode_target(y)].astype(np.int32)
 
 
-def _line(figure: Figure, level: float) -> str:
+def _line(figure: Figure) -> str:
     if figure.value is None:
         return UNSEEN
     return (
-        f"{figure.value:.3f}, {level:.0%} within {figure.low:.3f} to {figure.high:.3f} for the "
-        f"noise; sampling ±{figure.sampling_error:.3f}"
+        f"{figure.value:.3f}, noise {figure.low:.3f} to {figure.high:.3f}, "
+        f"sampling ±{figure.sampling_error:.3f}"
     )
