@@ -165,6 +165,31 @@ def test_one_record_moves_the_measured_table_by_what_the_noise_is_for(k, relatio
     assert twice > calibrate(Identity(grid.n_rows), PureDP(1)).sensitivity  # control: two records
 
 
+@pytest.mark.parametrize(("relation", "scale"), [("add_remove", 2), ("replace_one", 4)])
+def test_what_is_released_is_the_histogram_plus_noise_of_the_law(relation, scale):
+    model, X, truth = drawn(2, 50)
+    names = model.classes_[truth]
+    counts = evaluate(model, X, names, epsilon=inf).release.answers
+    assert counts.sum() == 50
+    draws = np.concatenate(
+        [
+            evaluate(model, X, names, epsilon=0.5, neighboring=relation).release.answers - counts
+            for _ in range(100)
+        ]
+    ).ravel()
+
+    def deviations(t):
+        """Standard errors between the mean distance from 0 and that of discrete Laplace noise."""
+        values = np.arange(60 * t)
+        mass = np.tanh(1 / (2 * t)) * np.exp(-values / t) * np.where(values, 2, 1)
+        mean = mass @ values
+        spread = np.sqrt((mass @ (values - mean) ** 2) / len(draws))
+        return abs(np.abs(draws).mean() - mean) / spread
+
+    assert deviations(scale) < 6
+    assert deviations(scale / 2) > 20  # control: half the noise
+
+
 def test_every_record_counts_once_whatever_its_probability():
     for k in (2, 3):
         grid = ProbabilityGrid.of(k, 5, None)
