@@ -31,6 +31,7 @@ from mrf_matrix.study.methods import (
     checked_methods,
     strategy_of_queries,
 )
+from mrf_matrix.study.metrics import all_metrics
 from mrf_matrix.study.strategy_table import strategy_rows
 from mrf_matrix.voting.voting import check_voting
 from strategies import Family, Strategy, evaluate, select
@@ -43,7 +44,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps in all."""
 
 Found = tuple[Forest, Strategy, list[Score]]
-"""Of a split: its forest, the strategy, and every accuracy."""
+"""Of a split: its forest, the strategy, and every score."""
 
 QUERYING_SHARE = 0.15
 """Part of the time limit that each selection for the test records may take."""
@@ -118,7 +119,9 @@ def compare(
     Returns
     -------
     Comparison
-        Strategies with their expected errors, and every accuracy.
+        Strategies with their expected errors, and every figure of `METRICS`: accuracy of all
+        methods, and what is of probabilities for those that give some. Shares of votes are
+        scored as they are.
 
     Raises
     ------
@@ -256,9 +259,8 @@ class _Study:
         for step, (method, epsilon, draw) in enumerate(self._fits(), start=1):
             self.progress(f"split {split + 1}: {method.label}", done + step, total)
             setting = self._setting(base, epsilon, draw)
-            scores.append(
-                Score(method.key, epsilon, split, draw, _accuracy(method, setting, halves))
-            )
+            figures = _figures(method, setting, halves)
+            scores.append(Score(method.key, epsilon, split, draw, **figures))
         return forest, strategy, scores
 
     def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:
@@ -304,10 +306,15 @@ class _Study:
         return replace(base, epsilon=epsilon, noise_state=None if state is None else int(state))
 
 
-def _accuracy(method: Method, setting: Setting, halves: Sequence[Any]) -> float:
+def _figures(method: Method, setting: Setting, halves: Sequence[Any]) -> dict[str, Any]:
+    """Fit on one half and return every figure of the other; probabilities where there are any."""
     train, test, train_labels, test_labels = halves
     model = method.build(setting).fit(train, train_labels)
-    return float(np.mean(model.predict(test) == test_labels))
+    shares = None
+    if hasattr(model, "predict_proba"):
+        shares = np.zeros((len(test), setting.domain.n_classes))
+        shares[:, model.classes_] = model.predict_proba(test)  # a class may not be in the half
+    return all_metrics(test_labels, model.predict(test), shares)
 
 
 def _checked_epsilons(epsilons: Sequence[float], delta: float) -> list[float]:
