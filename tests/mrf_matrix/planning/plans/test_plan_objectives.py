@@ -114,6 +114,18 @@ def test_targets_hold_at_the_budget_and_not_below_it(mode, budget):
     assert made.to_dict(bound=True)["budget_bound"] == pytest.approx(made.budget_bound)
 
 
+def test_a_summary_says_the_least_and_the_largest_target():
+    rows = len(plan(DOMAIN, epsilon=1, **SMALL).row_variances)
+    made = plan(DOMAIN, target_rms=np.linspace(7, 9, rows), **SMALL)
+    assert made.to_dict()["target_rms"] == [7.0, 9.0]
+
+
+@pytest.mark.parametrize("given", [["identity"] * 3, [np.eye(3)]], ids=["names", "matrix"])
+def test_every_ensemble_has_one_strategy(given):
+    with pytest.raises(ValueError, match=f"strategy holds {len(given)} for 2 ensembles"):
+        plan(DOMAIN, epsilon=1, **TWO, strategy=given)
+
+
 def test_the_bound_of_a_budget_is_that_of_one_cell():
     one = Domain.from_sizes([2], n_classes=2)
     made = plan(one, target_rms=10.0, n_trees=1, max_depth=1, neighboring="replace_one")
