@@ -46,8 +46,11 @@ def test_a_gram_has_no_rows(given: dict) -> None:
 
 @pytest.mark.parametrize(
     ("given", "sums"),
-    [(("total", None), [[0, 1, 2, 3]]), (("max", None), [[0], [1], [2], [3]])]
-    + [(("max", [7, -1, 7, 7]), [[1], [0, 2, 3]])],
+    [
+        (("total", None), [[0, 1, 2, 3]]),
+        (("max", None), [[0], [1], [2], [3]]),
+        (("max", [7, -1, 7, 7]), [[1], [0, 2, 3]]),
+    ],
 )
 def test_an_objective_knows_its_sums(given: tuple, sums: list[list[int]]) -> None:
     aim = Aim.of(as_operator(np.tri(4)), *given)
