@@ -18,6 +18,7 @@ def test_parts() -> None:
     assert strategy.loss == pytest.approx(10.0)
     assert strategy.candidates == ()
     assert not strategy.truncated
+    assert "candidates" not in repr(strategy)
     assert strategy.sensitivity_is_exact
     assert strategy.certified_ratio == strategy.loss / strategy.lower_bound >= 1.0
     without = replace(strategy, certificate=lambda: 0.0)
