@@ -148,7 +148,8 @@ def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
             np.testing.assert_array_equal(found.repeats, expected.repeats)
 
 
-def test_draws_behind_groups_of_cells_have_the_variance_of_the_answers():
+def test_draws_behind_groups_of_cells_have_the_variance_of_the_answers(monkeypatch):
+    monkeypatch.setattr(vote_draws, "ENTRIES", 2 * 3)  # records by groups; cells do not count
     groups, sizes = np.repeat(np.arange(3), 4), (3, 4)
     counts = count_cells(np.zeros((5, 2), int), np.zeros(5, int), sizes, 1)
     release = measure(Scaled(0.7, Grouping(groups)), counts, PureDP(1), noise="research")
