@@ -17,10 +17,14 @@ def test_parts() -> None:
     assert (strategy.norm, strategy.sensitivity, strategy.method) == ("l2", 2.0, "given")
     assert strategy.loss == pytest.approx(10.0)
     assert strategy.candidates == ()
+    assert not strategy.truncated
+    assert "candidates" not in repr(strategy)
     assert strategy.sensitivity_is_exact
     assert strategy.certified_ratio == strategy.loss / strategy.lower_bound >= 1.0
     without = replace(strategy, certificate=lambda: 0.0)
     assert without.certified_ratio == float("inf")
+    assert str(without).endswith("no lower bound is known, so it may be far from the optimum")
+    assert f"at most {strategy.certified_ratio:.4g} times" in str(strategy)
     with pytest.raises(FrozenInstanceError):
         strategy.loss = 0.0
     assert "loss" in repr(strategy)
