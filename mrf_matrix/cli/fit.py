@@ -184,7 +184,6 @@ def command(
 
 def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> None:
     """Fit a classifier from a file, a folder of files, or a data set by name."""
-    from mrf_matrix.datasets import load_dataset
     from mrf_matrix.datasets.files import is_data_file
 
     with progress_bar(quiet=quiet) as report, listening(report):
@@ -192,6 +191,8 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
             counted = partial(report, "Records counted")
             model.set_params(domain=domain).fit_stream(data, progress=counted)
         else:
+            from mrf_matrix.datasets import load_dataset  # builds every set it knows
+
             records = load_dataset(data, domain, extra="ignore")
             model.set_params(domain=records.domain).fit(records.X, records.y)
 
