@@ -1,6 +1,5 @@
 """Accuracy, or another figure, against ε: the picture of a comparison."""
 
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LINE_STYLES = ("--", "-.", ":")
+MOST = 6
+"""Curves that an eye can tell apart."""
 
 
 class AccuracyDisplay(Display):
@@ -52,7 +53,7 @@ class AccuracyDisplay(Display):
         """Draw methods that spend budget as curves, the others as horizontal lines."""
         study = self.comparison
         private = [method for method in study.methods if method.spends]
-        looks = zip(private, cycle(COLOURS), cycle(MARKERS), strict=False)  # as long as private
+        looks = zip(private[:MOST], COLOURS, MARKERS, strict=False)
         for method, colour, marker in looks:
             points = [study.summary(method.key, epsilon, self.metric) for epsilon in study.epsilons]
             means = np.array([point.mean for point in points], dtype=np.float64)  # None is NaN
@@ -72,9 +73,9 @@ class AccuracyDisplay(Display):
             mean = study.summary(method.key, None, self.metric).mean
             if mean is not None:
                 ax.axhline(mean, color=GREY, linestyle=style, label=f"{method.label} ({mean:.2f})")
-        self._label(ax)
+        self._label(ax, len(private) - MOST)
 
-    def _label(self, ax: "Axes") -> None:
+    def _label(self, ax: "Axes", left_out: int) -> None:
         study = self.comparison
         settings = study.settings
         ax.set_xscale("log")
@@ -90,5 +91,8 @@ class AccuracyDisplay(Display):
             f"{settings['voting']} voting, {settings['noise']} noise",
             fontsize=10,
         )
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
+        title = f"{left_out} more in the table" if left_out > 0 else None
+        ax.legend(
+            loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, title=title
+        )
         tidy(ax)
