@@ -71,6 +71,17 @@ def budget_options(
     )
 
 
+def delta_option() -> Decorator:
+    """Add --delta, beside --epsilon."""
+    return click.option(
+        "--delta",
+        type=float,
+        default=0.0,
+        help="Claim (ε, δ)-DP with --epsilon: by Gaussian noise, or the better law where several "
+        "plans are compared. [default: 0, pure]",
+    )
+
+
 def mode_option(
     help: str | None = None, modes: tuple[str, ...] = MODES, default: str = "training"
 ) -> Decorator:
