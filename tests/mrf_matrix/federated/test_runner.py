@@ -224,7 +224,7 @@ def test_a_hundred_parties_take_part():
 
 
 def test_forests_of_car_by_ten_parties_are_as_good_as_central_ones():
-    """Research noise, twelve runs each: means of accuracy within four deviations."""
+    """Research noise, six runs each: means of accuracy within four deviations."""
     car = load_dataset("car")
     codes, labels = car.domain.encode(car.X), car.domain.encode_target(car.y)
     sizes, classes = car.domain.sizes, car.domain.n_classes
