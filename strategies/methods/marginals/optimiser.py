@@ -232,7 +232,7 @@ def _smallest(energies: Energies, candidates: Bools) -> Array:
         around = np.flatnonzero(candidates[:, needed].all(axis=1))
         chosen = around[np.argmin(cells[around])]
         cubes[chosen] += value[bytes(needed)] * cells[chosen]
-    return np.cbrt(cubes / cubes.max())
+    return np.asarray(np.cbrt(cubes / cubes.max()))
 
 
 def _hop(
