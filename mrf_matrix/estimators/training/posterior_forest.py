@@ -111,7 +111,7 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, self.design_ = plan, part.design
             self.forest_, self.measurement_ = part.forest, part
-            report = posterior_report(part, release, self._chosen_for)
+            report = posterior_report(part, release, self._chosen_for, plan.delta)
             tables, totals = tables_of(part, release, order)
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report

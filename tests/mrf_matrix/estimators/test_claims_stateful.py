@@ -46,11 +46,13 @@ from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
+from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 
 INFINITE = float("inf")
-CLAIM = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./]+)\) under (\w+) neighbours")
-SPENT = re.compile(r"^(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./]+|inf)\)")
+CLAIM = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e-]+)\) under (\w+) neighbours")
+APPROXIMATE = re.compile(r"\(epsilon=([0-9./e-]+), delta=([0-9./e-]+)\)-DP via ZCDP")
+SPENT = re.compile(r"^(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e-]+|inf)\)")
 DENIALS = ("NOT A PRIVATE RELEASE", "NOT PRIVATE", "Nothing was released yet")
 
 
@@ -97,6 +99,9 @@ class Account:
         drawn, loss = self.loss(relation)
         if drawn not in (None, kind) or loss > Fraction(amount):
             return f"{statement} but {drawn} loss {loss} under {relation}"
+        stated = APPROXIMATE.search(statement)
+        if stated and loss and epsilon_from_rho(loss, float(stated[2])) > Fraction(stated[1]):
+            return f"{statement} but loss {loss} implies more"
         spent = SPENT.match(budget or "")
         if spent and Fraction(spent[2]) < loss:
             return f"budget {budget}, but {loss} was lost"
@@ -208,6 +213,7 @@ VALUES = {
     "domain": [DOMAIN, "from_data", Domain.from_sizes([2, 3], n_classes=2)],
     "epsilon": [1, 4, Fraction(1, 2), INFINITE, None],
     "rho": [None, None, Fraction(1, 2), 2],
+    "delta": [0, 0, 1e-6, 0.1],
     "neighboring": ["add_remove", "replace_one"],
     "noise": ["exact", "exact", "research"],
     "noise_state": [None, None, 0],
@@ -389,6 +395,20 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
     lost = machine.at(0)[1].loss(relation)
     assert lost[0] == "PureDP"
     assert 0.99 <= lost[1] <= 1
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if "delta" in k().get_params()])
+def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine):
+    put(machine, kind, n_batches=2, delta=1e-6)
+    for first in (0, 2):
+        machine.ask(0, "predict", first, 2)
+    machine.no_claim_is_less_than_the_loss()
+    model, account = machine.at(0)
+    kind_of_loss, lost = account.loss("add_remove")
+    assert kind_of_loss == "ZCDP"
+    assert 0.99 <= epsilon_from_rho(lost, 1e-6) <= 1
+    stronger = model.privacy_report_.statement.replace("epsilon=1,", "epsilon=0.98,")
+    assert "implies more" in account.refutes(stronger)
 
 
 def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
