@@ -26,7 +26,7 @@ def total_near(problem: Problem) -> Problem:
     """
     dual, tables = table_dual(problem), problem.workload
     if dual is not None and isinstance(tables, Marginals):
-        each = dual.weights / np.array([float(count) for count in tables.cells])
+        each = dual.weights / np.array([float(count) for count in tables.rows])
         scales = (np.asarray(tables.weights) * np.sqrt(each)).tolist()
         scaled = Marginals(tables.domain_sizes, tables.attribute_sets, scales)
         return replace(problem, workload=scaled, aim=Aim())

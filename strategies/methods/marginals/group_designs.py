@@ -14,7 +14,7 @@ import numpy as np
 from strategies.methods.marginals.algebra import set_cells
 from strategies.methods.marginals.candidates import largest_table
 from strategies.operators import fits
-from strategies.operators.masks.components import Bools
+from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.energies import Energies
 
 MOST_SETS = 500
