@@ -18,6 +18,7 @@ from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.row_maximum import row_maximum_bound
+from strategies.bounds.table_bound import table_dual
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators import Array, Gram
 from strategies.operators.base.explicit_forms import densified
@@ -126,7 +127,8 @@ SMALL = 600
 def closed_bound(problem: Problem) -> float | None:
     """Return the best bound that costs next to nothing, None where there is none."""
     if not problem.is_total:
-        return None
+        tables = table_dual(problem)
+        return None if tables is None else tables.bound
     known = algebra_bound(problem)
     if known is not None:
         return known

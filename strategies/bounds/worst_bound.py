@@ -1,8 +1,9 @@
 """A certified lower bound on the largest error of a row, or of a group of rows, for both norms.
 
-Over enumerable cells: the weights of `strategies.bounds.joint_weights`. Beyond them, what holds
-for any weights: the largest of K sums is at least the total over K, and one row's error is at least
-its largest entry squared, since ``w_ij = (w_i A⁺) a_j <= ||w_i A⁺|| ||a_j||``.
+For tables of marginals: the weights of `strategies.bounds.table_bound`. Over other enumerable
+cells: those of `strategies.bounds.joint_weights`. Beyond them, what holds for any weights: the
+largest of K sums is at least the total over K, and one row's error is at least its largest entry
+squared, since ``w_ij = (w_i A⁺) a_j <= ||w_i A⁺|| ||a_j||``.
 """
 
 from weakref import WeakKeyDictionary
@@ -13,6 +14,7 @@ from scipy import linalg
 from strategies.bounds.dual_weights import MARGIN
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import JointDual, certified_joint_bound, climb
+from strategies.bounds.table_bound import table_dual
 from strategies.operators import Marginals, Norm, Operator, RowScaled
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.components import MaskRows, mask_rows
@@ -38,6 +40,9 @@ _DUALS: "WeakKeyDictionary[DistinctRows, JointDual]" = WeakKeyDictionary()
 
 def worst_bound(problem: Problem) -> float:
     """Return a bound that the largest error of no strategy can be below; 0 where none is known."""
+    tables = table_dual(problem)
+    if tables is not None:
+        return max(tables.bound, entry_bound(problem.workload, problem.aim))
     rows = climbable_rows(problem)
     if rows is not None:
         return max(certified_joint_bound(rows, joint_dual(problem, rows)), row_bound(rows))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.operators import (
     Array,
     Gram,
@@ -147,5 +147,11 @@ def applies(problem: Problem) -> bool:
 
 
 FAMILY = Family(
-    "kronecker_selections", "domain", BOTH_NORMS, applies, kronecker_selections, share=4.0
+    "kronecker_selections",
+    "domain",
+    BOTH_NORMS,
+    applies,
+    kronecker_selections,
+    share=4.0,
+    objectives=BOTH_OBJECTIVES,
 )

@@ -5,9 +5,14 @@ With λ the weights of the groups at the optimum for Gaussian noise, the total o
 that the strategy determines it.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
+from strategies.bounds.table_bound import table_dual
 from strategies.bounds.worst_bound import climbable_rows, joint_dual
+from strategies.operators import Marginals
+from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
 
 EVEN = 0.1
@@ -15,7 +20,16 @@ EVEN = 0.1
 
 
 def total_near(problem: Problem) -> Problem:
-    """Return the problem of a weighted total error; unweighted beyond enumerable cells."""
+    """Return the problem of a weighted total error; unweighted beyond enumerable cells.
+
+    Tables of marginals are weighted at any size, and for Gaussian noise to the optimum itself.
+    """
+    dual, tables = table_dual(problem), problem.workload
+    if dual is not None and isinstance(tables, Marginals):
+        each = dual.weights / np.array([float(count) for count in tables.rows])
+        scales = (np.asarray(tables.weights) * np.sqrt(each)).tolist()
+        scaled = Marginals(tables.domain_sizes, tables.attribute_sets, scales)
+        return replace(problem, workload=scaled, aim=Aim())
     rows = climbable_rows(problem)
     if rows is None:
         return problem.summed()

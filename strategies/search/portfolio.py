@@ -15,6 +15,7 @@ from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
     Dense,
     Gram,
+    Kronecker,
     MemoryCapError,
     Operator,
     Product,
@@ -34,6 +35,8 @@ PATIENCE = 10.0
 TRIALS = ("identity", "marginals")
 PLAIN = ("identity", "workload_itself")
 """Families that no result of "auto" is above."""
+RULED = "kronecker_selections"
+"""Runs however late it is: no result is above the product of its factors' own."""
 TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
@@ -115,7 +118,7 @@ class Portfolio:
         steps = tuple(self.steps())
         truncated = False
         for step, (family, work) in enumerate(steps):
-            if self.found and time.monotonic() > deadline:
+            if self.found and time.monotonic() > deadline and family.name != RULED:
                 truncated = True
                 break
             if self.is_far_below(family):
@@ -265,9 +268,12 @@ class Portfolio:
     def select_part(self, workload: Operator, work: float) -> Operator:
         """Return the best strategy found for a part of the workload, such as one factor.
 
-        With the randomness that a search for the part alone begins with.
+        With the randomness that a search for the part alone begins with. The largest errors of a
+        product's factors multiply, as their totals do; other parts are selected for their total.
         """
-        problem = Problem.of(workload, self.problem.norm)
+        whole = isinstance(self.problem.workload, Kronecker) and self.problem.aim.groups is None
+        objective = self.problem.aim.objective if whole else "total"
+        problem = Problem.of(workload, self.problem.norm, objective)
         able, own = requested_families("auto", problem), deepcopy(self.first_generator)
         return Portfolio(problem, able, own, work, lambda event: None, True).run().matrix
 

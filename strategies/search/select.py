@@ -24,7 +24,7 @@ DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
 DEFAULT_PER_ORDERED_CELL = 4e-3
 """The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
-DEFAULT_ORDERED = 24.0
+DEFAULT_ORDERED = 28.0
 
 
 def select(

@@ -45,11 +45,11 @@ def candidate_sets(energies: Energies, limit: int = 3000, rounds: int = 3) -> Bo
     if d <= ENUMERATED:
         every = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(bool)
         small = set_cells(every, energies.sizes) <= largest_table()
-        return _distinct(np.concatenate([energies.maximal, every[small]]))
+        return distinct(np.concatenate([energies.maximal, every[small]]))
     base = energies.maximal
-    pool = _distinct(np.concatenate([base, _unions(base, energies, limit // 2, rounds)]))
+    pool = distinct(np.concatenate([base, _unions(base, energies, limit // 2, rounds)]))
     below = energies.sets[np.argsort(-energies.values)][: max(limit - len(pool), 0)]
-    return _distinct(np.concatenate([pool, below, np.zeros((1, d), dtype=bool)]))
+    return distinct(np.concatenate([pool, below, np.zeros((1, d), dtype=bool)]))
 
 
 def largest_table() -> float:
@@ -57,7 +57,8 @@ def largest_table() -> float:
     return current_cap() / BYTES_A_CELL
 
 
-def _distinct(sets: Bools) -> Bools:
+def distinct(sets: Bools) -> Bools:
+    """Return every set once."""
     return sets[unique_rows(sets)[0]]
 
 
@@ -73,7 +74,7 @@ def _unions(base: Bools, energies: Energies, limit: int, rounds: int) -> Bools:
             break
         joined = seeds[pairs[:, 0]] | base[pairs[:, 1]]
         joined = joined[set_cells(joined, energies.sizes) <= min(largest_table(), 2.0**20)]
-        joined = _distinct(np.concatenate([found, joined]))
+        joined = distinct(np.concatenate([found, joined]))
         found = joined[np.argsort(-worth(joined, base, energies))][:limit]
     return found
 

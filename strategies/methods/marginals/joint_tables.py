@@ -6,7 +6,8 @@ With θ on marginals and φ on residual marginals, each in units of its cost, th
 
 with s_U the L1 norm of a column of U's residual marginal and κ_U its eigenvalue at weight one.
 Both alone are local minima, so descents start from mixtures of the two. It pays on many attributes
-of few codes: all tables of two of 20 binary attributes, 0.78 of the better of both.
+of few codes: all tables of two of 20 binary attributes, 0.97 of six tables of ten. Where the best
+unions of groups are found (`group_designs`) it seldom adds to them.
 """
 
 import numpy as np

@@ -12,11 +12,14 @@ differential privacy (2020) and HDMM (2018), marginals template; Xiao, He, Zhang
 ResidualPlanner (2023), the same algebra for Gaussian noise.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.methods.marginals.algebra import set_cells, workload_energies
-from strategies.methods.marginals.candidates import candidate_sets, largest_table
+from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
+from strategies.methods.marginals.group_designs import group_designs
 from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.methods.marginals.worst import RowEnergies, optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits
@@ -49,7 +52,9 @@ def marginals(problem: Problem, search: Search) -> Operator:
         )
     few = len(energies.values) <= MANY_COMPONENTS
     candidates = candidate_sets(energies, limit=3000 if few else 1000)
-    starts = known_starts(search.starts, energies, candidates)
+    designs = group_designs(energies) if problem.norm == "l1" else []
+    candidates = distinct(np.concatenate([candidates, *designs]))
+    starts = known_starts(search.starts, energies, candidates, designs)
     found = optimise(energies, candidates, problem.norm, search.generator, search.work, starts)
     return as_marginals(found, energies.sizes)
 
@@ -71,19 +76,28 @@ def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
 
 
 def known_starts(
-    operators: tuple[Operator, ...], energies: Energies, candidates: Bools
+    operators: Sequence[Operator],
+    energies: Energies,
+    candidates: Bools,
+    designs: Sequence[Bools] = (),
 ) -> tuple[Array, ...]:
-    """Return the weights of marginals found before, where all their sets are candidates."""
+    """Return weights of marginals found before, and equal ones of designs, on the candidates.
+
+    Only where all their sets are candidates.
+    """
     number = {row.tobytes(): i for i, row in enumerate(candidates)}
+    tables = [
+        (operator.set_table, np.asarray(operator.weights, dtype=np.float64))
+        for operator in operators
+        if isinstance(operator, Marginals) and operator.sizes == energies.sizes
+    ]
     starts = []
-    for operator in operators:
-        if not isinstance(operator, Marginals) or operator.sizes != energies.sizes:
-            continue
-        places = [number.get(row.tobytes()) for row in operator.set_table]
+    for sets, values in (*tables, *((sets, np.ones(len(sets))) for sets in designs)):
+        places = [number.get(row.tobytes()) for row in sets]
         known = [place for place in places if place is not None]
         if len(known) == len(places):
             weights = np.zeros(len(candidates))
-            weights[known] = operator.weights
+            weights[known] = values
             starts.append(weights)
     return tuple(starts)
 

@@ -194,8 +194,8 @@ def _first_descents(
     starts: tuple[Array, ...],
 ) -> Iterator[tuple[float, Array]]:
     """Descend from given weights, then from random weights on the sets of about one size."""
-    for start in (*starts, _widest(energies, candidates)):
-        yield descend(start, cover, energies.values, "l1", meter)
+    for start in (*starts, _smallest(energies, candidates)):
+        yield _within(start, cover, energies, meter)
     sizes = candidates.sum(axis=1)
     smallest = int(energies.sets.sum(axis=1).max(initial=0))
     kinds = [np.ones(len(candidates), dtype=bool)] if len(candidates) <= 4096 else []
@@ -204,24 +204,35 @@ def _first_descents(
         for kind in kinds:
             if meter.used > meter.allowance / 3 and turn > 0:
                 return
-            index = np.flatnonzero(kind)
-            part = cover.columns_of(index)
-            if len(index) and (part.eigenvalues(np.ones(len(index))) > 0).all():
-                start = generator.uniform(size=len(index))
-                value, found = descend(start, part, energies.values, "l1", meter)
-                weights = np.zeros(len(candidates))
-                weights[index] = found
-                yield value, weights
+            start = np.where(kind, generator.uniform(size=len(candidates)), 0.0)
+            yield _within(start, cover, energies, meter)
 
 
-def _widest(energies: Energies, candidates: Bools) -> Array:
-    """Return equal weights on the smallest candidates around each maximal component."""
+def _within(start: Array, cover: Cover, energies: Energies, meter: Meter) -> tuple[float, Array]:
+    """Descend over the sets of positive weight: the slope is never below zero at the others."""
+    index = np.flatnonzero(start)
+    part = cover.columns_of(index)
+    if not len(index) or not (part.eigenvalues(start[index]) > 0).all():
+        return INFEASIBLE, start
+    value, found = descend(start[index], part, energies.values, "l1", meter)
+    weights = np.zeros_like(start)
+    weights[index] = found
+    return value, weights
+
+
+def _smallest(energies: Energies, candidates: Bools) -> Array:
+    """Return cube-root weights on the smallest candidates around each maximal component.
+
+    ``θ_S ∝ (w_U Π_{i ∈ S} n_i)^(1/3)``, the best where each component has a table of its own.
+    """
     cells = set_cells(candidates, energies.sizes)
-    weights = np.zeros(len(candidates))
+    value = dict(zip(map(bytes, energies.sets), energies.values, strict=True))
+    cubes = np.zeros(len(candidates))
     for needed in energies.maximal:
         around = np.flatnonzero(candidates[:, needed].all(axis=1))
-        weights[around[np.argmin(cells[around])]] = 1.0
-    return weights
+        chosen = around[np.argmin(cells[around])]
+        cubes[chosen] += value[bytes(needed)] * cells[chosen]
+    return np.asarray(np.cbrt(cubes / cubes.max()))
 
 
 def _hop(

@@ -164,6 +164,14 @@ def test_sizes_of_the_literature() -> None:
         assert strategy.loss < tables * rows
 
 
+def test_weights_need_no_array_of_the_tables() -> None:
+    """All tables of three of Adult's attributes: more counts than the memory cap has room for."""
+    workload = examples.marginals((100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2), 3)
+    strategy = select(workload, "l2", memory_limit=2**26)
+    assert strategy.method == "residual_marginals"
+    assert strategy.certified_ratio <= 1 + 1e-9
+
+
 def test_estimates_are_least_squares() -> None:
     random = np.random.default_rng(1)
     workload = IN_THE_ALGEBRA["stack"]
