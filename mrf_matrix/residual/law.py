@@ -1,10 +1,13 @@
 """Which noise serves a claim of (ε, δ) best in a residual forest: Laplace or Gaussian."""
 
+from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 
+from mrf_matrix.base.shown import shown
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.mechanisms.budgets.exact_number import exact_positive
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
@@ -14,8 +17,13 @@ from mrf_matrix.residual.settings import (
 )
 from mrf_matrix.residual.step import ResidualStep
 
-gaussian_budget = lru_cache(ZCDP.for_approximate_dp)
+_converted = lru_cache(ZCDP.for_approximate_dp)
 """The conversion searches, a third of a second long."""
+
+
+def gaussian_budget(epsilon: Fraction | float, delta: object) -> ZCDP:
+    """Return the zCDP budget that implies (ε, δ)-DP; raises as `ZCDP.for_approximate_dp`."""
+    return _converted(epsilon, exact_positive("delta", delta))
 
 
 def claimed_budget(
@@ -31,7 +39,9 @@ def claimed_budget(
     if isinstance(delta, Real) and delta == 0:
         return budget_or_default(epsilon=epsilon, rho=rho)
     if rho is not None:
-        raise BudgetError(f"delta={delta!r} and rho={rho!r}: expected delta= beside epsilon= only.")
+        raise BudgetError(
+            f"delta={shown(delta)} and rho={shown(rho)}: expected delta= beside epsilon= only."
+        )
     pure = budget_or_default(epsilon=epsilon)
     assert isinstance(pure, PureDP)
     return residual_budget(pure, gaussian_budget(pure.epsilon, delta), n_attributes, n_records)
@@ -61,4 +71,4 @@ def _worth(budget: Budget, n_attributes: int, n_records: int | None) -> float:
         for number in range(passes)
     )
     visits = (ResidualStep("residuals", "", budget * share, "add_remove") for share in shares)
-    return sum(1 / visit.variance for visit in visits)
+    return sum(1 / max(visit.variance, 1e-300) for visit in visits)
