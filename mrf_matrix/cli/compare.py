@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.cli.compare_tables import accuracy_table, notes, strategy_table
+from mrf_matrix.cli.compare_tables import notes, score_table, strategy_table
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     comma_floats,
     comma_words,
+    delta_option,
     n_trees_option,
     neighboring_option,
     random_state_option,
@@ -24,6 +25,9 @@ from mrf_matrix.cli.screen import console, progress_bar, write_results
 
 if TYPE_CHECKING:
     from mrf_matrix.study import Comparison
+
+METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier", "calibration")
+"""As in `mrf_matrix.study.metrics`, which is not imported for a list of words."""
 
 
 @click.command(name="compare")
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Privacy budgets, separated by commas.",
 )
+@delta_option()
 @click.option(
     "--methods",
     callback=comma_words,
@@ -66,11 +71,19 @@ if TYPE_CHECKING:
     help="Seedable research noise, or exact release-grade noise.",
 )
 @time_limit_option(10.0, "Seconds to search for a strategy, for each forest.")
+@click.option(
+    "--metric",
+    type=click.Choice(METRICS),
+    default="accuracy",
+    show_default=True,
+    help="Figure of the table and of the picture; the JSON file has all of them.",
+)
 @result_options("DATASET")
 @user_errors
 def command(
     dataset: str,
     domain_file: str | None,
+    metric: str,
     output: Path | None,
     as_json: bool,
     no_pictures: bool,
@@ -79,7 +92,7 @@ def command(
     """Compare noise allocations on DATASET: a name from `mrf-matrix datasets`, or a file.
 
     Shows the strategies for the forest with their expected errors, which need no data, then the
-    test accuracy of every method at every ε beside forests without privacy.
+    test accuracy of every method at every ε, or another --metric, beside forests without privacy.
     """
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.study import compare
@@ -91,25 +104,25 @@ def command(
     if as_json:
         click.echo(record)
     else:
-        show(study)
+        show(study, metric)
     folder = output or Path("results") / data.name
-    drawing = None if no_pictures else partial(pictures, study)
+    drawing = None if no_pictures else partial(pictures, study, metric)
     write_results(record, folder / "compare.json", drawing, as_json=as_json)
 
 
-def show(study: "Comparison") -> None:
+def show(study: "Comparison", metric: str) -> None:
     """Print the tables and say which figures are private, research or noise-free."""
     screen = console()
-    screen.print(strategy_table(study), "", accuracy_table(study), "")
+    screen.print(strategy_table(study), "", score_table(study, metric), "")
     for note in notes(study):
         screen.print(note)
 
 
-def pictures(study: "Comparison") -> dict[str, Any]:
-    """Return accuracy against ε and the strategies' errors, by their file names."""
+def pictures(study: "Comparison", metric: str) -> dict[str, Any]:
+    """Return a figure against ε and the strategies' errors, by their file names."""
     from mrf_matrix.plotting import AccuracyDisplay, StrategyErrorDisplay
 
     return {
-        "accuracy.png": AccuracyDisplay.from_comparison(study),
+        f"{metric}.png": AccuracyDisplay.from_comparison(study, metric),
         "strategies.png": StrategyErrorDisplay.from_comparison(study),
     }

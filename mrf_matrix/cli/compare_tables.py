@@ -7,6 +7,7 @@ from rich.table import Table
 
 from mrf_matrix.cli.screen import table
 from mrf_matrix.study import Comparison, Summary
+from mrf_matrix.study.metrics import METRICS, PERCENT
 
 
 def strategy_table(study: Comparison) -> Table:
@@ -42,12 +43,14 @@ def strategy_table(study: Comparison) -> Table:
     return made
 
 
-def accuracy_table(study: Comparison) -> Table:
-    """List every method's mean test accuracy at every ε, with its standard error."""
+def score_table(study: Comparison, metric: str = "accuracy") -> Table:
+    """List a figure's mean for every method at every ε, with its standard error."""
     settings = study.settings
+    unit = " in %" if metric in PERCENT else ""
+    promise = f"; (ε, δ = {settings['delta']:g})-DP" if settings["delta"] else ""
     made = table(
-        f"Test accuracy on {study.dataset} in %, mean ± standard error; {settings['n_splits']} "
-        f"splits, {settings['n_draws']} noise draws",
+        f"Test {METRICS[metric]} on {study.dataset}{unit}, mean ± standard error; "
+        f"{settings['n_splits']} splits, {settings['n_draws']} noise draws{promise}",
         "method",
         "noise",
         *(f"ε={epsilon:g}" for epsilon in study.epsilons),
@@ -55,13 +58,13 @@ def accuracy_table(study: Comparison) -> Table:
     )
     for method in study.methods:
         points = [
-            study.summary(method.key, epsilon if method.spends else None)
+            study.summary(method.key, epsilon if method.spends else None, metric)
             for epsilon in study.epsilons
         ]
         made.add_row(
             method.label,
             settings["noise"] if method.spends else "none",
-            *(percent(point) for point in points),
+            *(mean_and_error(point, metric) for point in points),
         )
     return made
 
@@ -71,10 +74,13 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.3g}"
 
 
-def percent(point: Summary) -> str:
-    """Write an accuracy in percent, with its standard error where there is one."""
-    error = "" if isnan(point.standard_error) else f" ±{100 * point.standard_error:.1f}"
-    return f"{100 * point.mean:.1f}{error}"
+def mean_and_error(point: Summary, metric: str) -> str:
+    """Write a mean with its standard error where there is one; nothing where no fit has it."""
+    if point.mean is None:
+        return ""
+    factor, digits = (100, 1) if metric in PERCENT else (1, 3)
+    error = factor * point.standard_error
+    return f"{factor * point.mean:.{digits}f}" + ("" if isnan(error) else f" ±{error:.{digits}f}")
 
 
 def notes(study: Comparison) -> Iterator[str]:

@@ -218,6 +218,8 @@ def forests(
     from mrf_matrix.estimators.grown.forest_classifier import text_attributes
     from mrf_matrix.study import compare_systems
 
+    if by is not None:
+        refuse_given(("clients", "chunks"), "--by, whose categories are the parties")
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
     owner = None if by is None else records.codes[:, place_of(records, by)]
     model = FederatedForestClassifier(

@@ -15,6 +15,7 @@ from mrf_matrix.cli.options import (
     SHRINKAGES,
     VOTINGS,
     budget_options,
+    delta_option,
     n_trees_option,
     neighboring_option,
     splits_option,
@@ -67,6 +68,7 @@ OF_POSTERIOR = ("n_blocks",)
 @budget_options(
     "Pure-DP budget: 1, 0.5, 1/3. [default: 1]", "zCDP budget instead, with Gaussian noise."
 )
+@delta_option()
 @click.option(
     "--method",
     type=click.Choice(["auto", "matrix", "posterior"]),
@@ -150,7 +152,7 @@ def command(
     the progress bar alone counts records, on a terminal, and leaves nothing behind.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+    from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 
     settings["method"] = method_of(settings["method"])
     check_options(settings["method"])
@@ -163,9 +165,10 @@ def command(
     domain = domain_of(domain_file, target)
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
     model = classifier(settings, ledger)
-    if ledger is not None:  # refused before the records are so much as read
-        budget = budget_or_default(model.epsilon, model.rho)
-        ledger.check(budget, f"fit of {output.name}", neighboring=model.neighboring)
+    budgets = claiming_budgets(model.epsilon, model.delta, model.rho)
+    if ledger is not None and (len(budgets) == 1 or settings["method"] != "auto"):
+        # refused before the records are so much as read; auto compares laws, and checks then
+        ledger.check(budgets[-1], f"fit of {output.name}", neighboring=model.neighboring)
     fit_from(model, data, domain, quiet=as_json)
     keep_release(model, output, ledger_file)
     if as_json:
@@ -181,7 +184,6 @@ def command(
 
 def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> None:
     """Fit a classifier from a file, a folder of files, or a data set by name."""
-    from mrf_matrix.datasets import load_dataset
     from mrf_matrix.datasets.files import is_data_file
 
     with progress_bar(quiet=quiet) as report, listening(report):
@@ -189,6 +191,8 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
             counted = partial(report, "Records counted")
             model.set_params(domain=domain).fit_stream(data, progress=counted)
         else:
+            from mrf_matrix.datasets import load_dataset  # builds every set it knows
+
             records = load_dataset(data, domain, extra="ignore")
             model.set_params(domain=records.domain).fit(records.X, records.y)
 
@@ -201,7 +205,7 @@ def classifier(settings: dict[str, Any], ledger: object) -> Any:
         PrivateForestClassifier,
     )
 
-    names = ("epsilon", "rho", "neighboring", "random_state", "n_records")
+    names = ("epsilon", "delta", "rho", "neighboring", "random_state", "n_records")
     common = {"ledger": ledger, **{name: settings[name] for name in names}}
     if settings["method"] == "auto":
         return PrivateForestClassifier(**common)

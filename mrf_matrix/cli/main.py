@@ -12,6 +12,7 @@ COMMANDS = {
     "tune": "Choose depth, trees, splits, strategy and voting without data.",
     "fit": "Train a private forest on a file of records and write a model file.",
     "predict": "Predict the classes of a file of records from a model file.",
+    "evaluate": "Evaluate a model on private test records: noisy counts, figures with intervals.",
     "federate": "Rehearse a release by several parties: noise in shares, sums under masks.",
     "ledger": "Start or show a privacy ledger that several releases share.",
     "datasets": "List the data sets known by name.",

@@ -71,6 +71,17 @@ def budget_options(
     )
 
 
+def delta_option() -> Decorator:
+    """Add --delta, beside --epsilon."""
+    return click.option(
+        "--delta",
+        type=float,
+        default=0.0,
+        help="Claim (ε, δ)-DP with --epsilon: by Gaussian noise, or the better law where several "
+        "plans are compared. [default: 0, pure]",
+    )
+
+
 def mode_option(
     help: str | None = None, modes: tuple[str, ...] = MODES, default: str = "training"
 ) -> Decorator:
@@ -119,7 +130,8 @@ def neighboring_option(help: str | None = "Neighbouring relation.") -> Decorator
 
 def random_state_option(help: str = "Seed of the public structure.") -> Decorator:
     """Add --random-state, for what may be reproduced: never for the noise of a release."""
-    return click.option("--random-state", default=0, show_default=True, help=help)
+    seed = click.IntRange(0, 2**32 - 1)  # what scikit-learn takes
+    return click.option("--random-state", type=seed, default=0, show_default=True, help=help)
 
 
 def time_limit_option(seconds: float, help: str = "Seconds for each strategy.") -> Decorator:

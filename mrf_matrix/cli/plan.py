@@ -11,6 +11,7 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     budget_options,
     comma_floats,
+    delta_option,
     mode_option,
     n_records_option,
     n_trees_option,
@@ -63,6 +64,7 @@ ALLOCATIONS = (
 @click.command(name="plan")
 @click.argument("domain")
 @budget_options()
+@delta_option()
 @mode_option("What is released.")
 @n_records_option()
 @n_trees_option("Trees of all ensembles.")

@@ -34,7 +34,7 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     unit = "leaf" if "rms_per_leaf" in figures else "vote"
     lines = [
         ("mode", f"{figures['mode']}, {figures['voting']} voting"),
-        ("budget", f"{figures['budget']}, {figures['neighboring']} neighbours"),
+        ("budget", f"{figures['claim']}, {figures['neighboring']} neighbours"),
         ("domain", f"{figures['attributes']} attributes, {readable(figures['cells'])} cells, "
          f"{figures['classes']} classes"),
         ("forest", ", ".join(
@@ -108,7 +108,7 @@ def size_table(figures: Mapping[str, Any]) -> Table:
 
 def step_table(figures: Mapping[str, Any]) -> Table:
     """List the steps of a residual forest."""
-    title = f"Steps for {figures['domain']}, before any data: {figures['budget']} in all"
+    title = f"Steps for {figures['domain']}, before any data: {figures['claim']} in all"
     made = table(title, "measured", "budget", "sensitivity", "rms", words=2)
     for step in figures["steps"]:
         rms = "chosen" if step["rms"] is None else f"{step['rms']:.4g} records"

@@ -12,6 +12,7 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     MODES,
     budget_options,
+    delta_option,
     mode_option,
     n_records_option,
     neighboring_option,
@@ -52,6 +53,7 @@ OF_BLOCKS = ("n_blocks",)
 
 FIT_PARAMETERS = (
     "epsilon",
+    "delta",
     "rho",
     "neighboring",
     "n_records",
@@ -102,6 +104,7 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @click.command(name="tune")
 @click.argument("domain")
 @budget_options()
+@delta_option()
 @n_records_option()
 @mode_option(
     "auto: training and posterior, or that of the options given.", ("auto", *MODES), "auto"
@@ -154,6 +157,7 @@ def command(
         found = tune(
             schema,
             epsilon=settings["epsilon"],
+            delta=settings["delta"],
             rho=settings["rho"],
             n_records=settings["n_records"] or public_records(domain),
             mode=settings["mode"],
@@ -211,6 +215,9 @@ def fit_line(found: "Tuning", domain: str) -> str | None:
     words += ["--method", "posterior" if found.mode == "posterior" else "matrix"]
     for name in FIT_PARAMETERS:
         value = found.best_params.get(name)
-        if value not in (None, "auto"):  # what is chosen where nothing is said
+        if value not in (None, "auto") and (name, value) != (
+            "delta",
+            0,
+        ):  # what is chosen where nothing is said
             words += ["--" + name.replace("_", "-"), str(value)]
     return shlex.join([*words, "--output", "model.mrf"])

@@ -6,12 +6,14 @@ integers that will be measured, and v the exact variance of the discrete noise.
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.mechanisms import Mechanism, NoiseLaw, as_budget, calibrate
+from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
+from mrf_matrix.mechanisms.budgets.budget import claimed_budget
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import OfMechanism
 from strategies import Strategy
@@ -83,9 +85,11 @@ class ExpectedError(OfMechanism):
             )
         return self.row_squares
 
-    def at(self, *, epsilon: object = None, rho: object = None) -> "ExpectedError":
+    def at(
+        self, *, epsilon: object = None, delta: float | Fraction = 0, rho: object = None
+    ) -> "ExpectedError":
         """Return the same at another budget of the same kind, without new linear algebra."""
-        budget = as_budget(epsilon=epsilon, rho=rho)
+        budget = _budget(epsilon, delta, rho)
         if type(budget) is not type(self.budget):
             raise ValueError(
                 f"{budget!r}: expected a budget of the kind of {self.budget!r}, for which the "
@@ -106,6 +110,7 @@ def expected_error(
     workload: object = None,
     *,
     epsilon: object = None,
+    delta: float | Fraction = 0,
     rho: object = None,
     neighboring: str = "add_remove",
     n_classes: int = 1,
@@ -122,6 +127,8 @@ def expected_error(
         for a `Gram`, single rows have no figures.
     epsilon, rho : positive number
         Exactly one: pure DP (discrete Laplace noise) or zCDP (discrete Gaussian noise).
+    delta : float, default=0
+        Of an (ε, δ) claim: Gaussian noise under the largest zCDP budget that implies it.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_classes : int, default=1
         Number of class columns.
@@ -144,7 +151,7 @@ add_remove neighbours, discrete Laplace noise of scale 1)
     >>> error.worst_row
     3
     """
-    budget = as_budget(epsilon=epsilon, rho=rho)
+    budget = _budget(epsilon, delta, rho)
     classes = whole_number("n_classes", n_classes)
     mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)
     if workload is not None:
@@ -170,6 +177,7 @@ def direct_error(
     matrix: object,
     *,
     epsilon: object = None,
+    delta: float | Fraction = 0,
     rho: object = None,
     neighboring: str = "add_remove",
     n_classes: int = 1,
@@ -185,7 +193,12 @@ def direct_error(
     4.2231
     """
     classes = whole_number("n_classes", n_classes)
-    budget = as_budget(epsilon=epsilon, rho=rho)
+    budget = _budget(epsilon, delta, rho)
     mechanism = calibrate(matrix, budget, neighboring=neighboring)
     rows = np.full(mechanism.rounded.matrix.shape[0], 1 / float(mechanism.rounded.scale) ** 2)
     return ExpectedError(mechanism, classes, float(rows.sum()), rows)
+
+
+def _budget(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:
+    given = as_budget(epsilon=epsilon, rho=rho)  # refuses none
+    return claimed_budget(epsilon, delta, rho) if delta else given

@@ -8,7 +8,8 @@ from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassif
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
-from mrf_matrix.mechanisms import NoiseLaw
+from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
+from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.blocks.block_part import BlockPart
 from mrf_matrix.residual import ResidualPlan
@@ -83,13 +84,27 @@ PosteriorForestClassifier
 
 
 def _sequence_settings(plan: ResidualPlan) -> dict[str, Any]:
-    if plan.delta:
-        raise ValueError(
-            f"delta={plan.delta!r}: the plan holds the budget of its law, not the claim. Give "
-            f"ResidualForestClassifier epsilon= and delta= itself."
-        )
-    budget = {"epsilon": None, plan.budget.parameter: plan.budget.amount}
+    budget = claim_parameters(plan.budget, plan.delta)
     return {**budget, "neighboring": plan.neighboring, "n_records": plan.n_records}
+
+
+def claim_parameters(budget: PureDP | ZCDP, delta: float) -> dict[str, object]:
+    """Return the ``epsilon``, ``rho`` and ``delta`` that a budget was made of.
+
+    Raises
+    ------
+    BudgetError
+        If the ε of an (ε, δ) claim has more than six digits, and so is not known any more.
+    """
+    if not delta or budget.is_infinite:
+        return {"epsilon": None, budget.parameter: budget.amount}
+    epsilon = budget.claimed_epsilon(delta)
+    if not epsilon or budget not in claiming_budgets(epsilon, delta):
+        raise BudgetError(
+            f"{budget!r} for delta={delta!r}: no epsilon of six digits gives it. Give the "
+            f"classifier epsilon= and delta= itself."
+        )
+    return {"epsilon": epsilon, "delta": delta}
 
 
 def _check_law(law: type[NoiseLaw] | None) -> None:
@@ -102,9 +117,7 @@ def _check_law(law: type[NoiseLaw] | None) -> None:
 
 def _settings(plan: Plan) -> dict[str, Any]:
     budget = plan.budget
-    shared = {
-        "epsilon": None, budget.parameter: budget.amount, "neighboring": plan.neighboring
-    }  # fmt: skip
+    shared = {**claim_parameters(budget, plan.delta), "neighboring": plan.neighboring}
     first = plan.parts[0]
     if not (plan.kind.grows_trees or plan.kind.chooses_blocks):
         return shared

@@ -1,36 +1,42 @@
-"""Accuracy against ε: the picture of a comparison."""
+"""Accuracy, or another figure, against ε: the picture of a comparison."""
 
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, Display, tidy
 from mrf_matrix.study import Comparison
+from mrf_matrix.study.metrics import METRICS, PERCENT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LINE_STYLES = ("--", "-.", ":")
+MOST = 6
+"""Curves that an eye can tell apart."""
 
 
 class AccuracyDisplay(Display):
-    """Test accuracy of every method against the budget ε.
+    """Test accuracy, or another figure, of every method against the budget ε.
 
     Parameters
     ----------
     comparison : Comparison
         The study to draw.
+    metric : str, default="accuracy"
+        One of `mrf_matrix.study.metrics.METRICS`; methods without it are left out.
     """
 
     figsize = (7.6, 4.4)
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: Comparison, metric: str = "accuracy") -> None:
         self.comparison = comparison
+        self.metric = one_word("metric", metric, list(METRICS))
 
     @classmethod
     def from_comparison(
-        cls, comparison: Comparison, *, ax: "Axes | None" = None
+        cls, comparison: Comparison, metric: str = "accuracy", *, ax: "Axes | None" = None
     ) -> "AccuracyDisplay":
         """Draw a study.
 
@@ -38,19 +44,24 @@ class AccuracyDisplay(Display):
         ----------
         comparison : Comparison
             What `compare` returned.
+        metric : str, default="accuracy"
+            The figure to draw.
         """
-        return cls(comparison).plot(ax=ax)
+        return cls(comparison, metric).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
         """Draw methods that spend budget as curves, the others as horizontal lines."""
         study = self.comparison
         private = [method for method in study.methods if method.spends]
-        looks = zip(private, cycle(COLOURS), cycle(MARKERS), strict=False)  # as long as private
+        looks = zip(private[:MOST], COLOURS, MARKERS, strict=False)
         for method, colour, marker in looks:
-            points = [study.summary(method.key, epsilon) for epsilon in study.epsilons]
+            points = [study.summary(method.key, epsilon, self.metric) for epsilon in study.epsilons]
+            means = np.array([point.mean for point in points], dtype=np.float64)  # None is NaN
+            if np.isnan(means).all():
+                continue
             ax.errorbar(
                 study.epsilons,
-                [point.mean for point in points],
+                means,
                 yerr=np.nan_to_num([2 * point.standard_error for point in points]),
                 label=method.label,
                 color=colour,
@@ -59,24 +70,29 @@ class AccuracyDisplay(Display):
             )
         others = [method for method in study.methods if not method.spends]
         for method, style in zip(others, LINE_STYLES, strict=False):
-            mean = study.summary(method.key, None).mean
-            ax.axhline(mean, color=GREY, linestyle=style, label=f"{method.label} ({mean:.2f})")
-        self._label(ax)
+            mean = study.summary(method.key, None, self.metric).mean
+            if mean is not None:
+                ax.axhline(mean, color=GREY, linestyle=style, label=f"{method.label} ({mean:.2f})")
+        self._label(ax, len(private) - MOST)
 
-    def _label(self, ax: "Axes") -> None:
+    def _label(self, ax: "Axes", left_out: int) -> None:
         study = self.comparison
         settings = study.settings
         ax.set_xscale("log")
         ax.set_xticks(study.epsilons, [f"{epsilon:g}" for epsilon in study.epsilons])
         ax.minorticks_off()
-        ax.set_ylim(0, 1.02)
+        if self.metric in PERCENT or self.metric == "auc":
+            ax.set_ylim(0, 1.02)
         relation = settings["neighboring"].replace("_", "/")
         ax.set_xlabel(f"privacy budget ε (pure DP, {relation} neighbours)")
-        ax.set_ylabel("test accuracy (mean ± 2 standard errors)")
+        ax.set_ylabel(f"test {METRICS[self.metric]} (mean ± 2 standard errors)")
         ax.set_title(
             f"{study.dataset}: {settings['n_trees']} trees of depth {settings['max_depth']}, "
             f"{settings['voting']} voting, {settings['noise']} noise",
             fontsize=10,
         )
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
+        title = f"{left_out} more in the table" if left_out > 0 else None
+        ax.legend(
+            loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, title=title
+        )
         tidy(ax)

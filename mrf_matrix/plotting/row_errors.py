@@ -9,7 +9,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.plotting.strategy_error import common_norm
 from mrf_matrix.plotting.style import COLOURS, GREY, MARKERS, UNITS, Display, tidy
 from strategies import Strategy
-from strategies.operators import Norm
+from strategies.operators import MatrixLike, Norm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ class RowErrorDisplay(Display):
     def from_strategies(
         cls,
         strategies: Mapping[str, Strategy],
-        workload: object,
+        workload: MatrixLike,
         *,
         title: str = "errors of rows",
         ax: "Axes | None" = None,

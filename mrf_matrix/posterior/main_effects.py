@@ -18,7 +18,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.steps import tell
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
 from mrf_matrix.posterior.block_table import BlockTable
 from mrf_matrix.posterior.class_totals import ClassTotals
@@ -60,7 +59,6 @@ def fit_main_effects(
     fits = [BlockFit.start(model) for model in models]
     relevances = [np.full(len(table.sizes), USUAL_RELEVANCE) for table in tables]
     for step in range(STEPS):
-        tell("Fitting the posterior", step, STEPS)
         fits = [
             newton_step(model, fit, relevance)
             for model, fit, relevance in zip(models, fits, relevances, strict=True)

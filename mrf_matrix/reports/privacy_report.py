@@ -89,6 +89,8 @@ class PrivacyReport(RowDisplay):
         What the claim takes for public.
     notes : tuple of str
         What else the claim hangs on.
+    delta : float
+        The δ that the claim is stated for; 0 for none.
     """
 
     statement: str
@@ -100,6 +102,7 @@ class PrivacyReport(RowDisplay):
     expected_rms_per_vote: float | None = None
     public: tuple[str, ...] = PUBLIC
     notes: tuple[str, ...] = field(default=())
+    delta: float = 0.0
 
     @property
     def law(self) -> str:
@@ -138,6 +141,7 @@ class PrivacyReport(RowDisplay):
         return {
             "statement": self.statement,
             "budget": self.budget,
+            "delta": self.delta,
             "neighboring": self.neighboring,
             "noise": self.noise,
             "law": self.law,
@@ -171,32 +175,33 @@ class PrivacyReport(RowDisplay):
         return rows
 
 
-def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP) -> str:
+def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float = 0.0) -> str:
     """Return what the noise of all releases of the same records protects, in one sentence.
 
-    It claims what the worst of them allows, for what they spent together. Of the domain it says
-    nothing: see `PrivacyReport.of_releases`.
+    It claims what the worst of them allows, for what they spent together; with δ the (ε, δ) that
+    this implies. Of the domain it says nothing: see `PrivacyReport.of_releases`.
 
     Raises ValueError if they have no relation in common.
     """
     neighboring, noise = common_neighboring(releases), worst_noise(releases)
     worst = next(release for release in releases if release.noise == noise)
+    said = spent.claim(delta)
     if noise == "none" or (len(releases) == 1 and spent == worst.budget):
-        return worst.noise_statement
+        return worst.noise_statement.replace(repr(spent), said)
     laws = [str(release.law) for release in releases]
     if noise == "research":
         return (
             f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
-            f"generator (research noise), with the error of {spent!r} under {neighboring} "
+            f"generator (research noise), with the error of {said} under {neighboring} "
             f"neighbours in all."
         )
     if noise == "claimed":
         authors = [release.law.name for release in releases if release.noise == noise]
         return (
-            f"Claim by {_each_once(authors)}, unverified: {spent!r} under {neighboring} neighbours "
+            f"Claim by {_each_once(authors)}, unverified: {said} under {neighboring} neighbours "
             f"in all, {len(laws)} measurements with {_each_once(laws)}."
         )
-    claim = private_claim(repr(spent), neighboring, laws)
+    claim = private_claim(said, neighboring, laws)
     rests = dict.fromkeys(one.quorum.condition for one in releases if one.quorum is not None)
     return f"{claim[:-1]}, {' and '.join(rests)}." if rests else claim
 

@@ -1,13 +1,6 @@
 """Which noise serves a claim of (ε, δ) best in a residual forest: Laplace or Gaussian."""
 
-from fractions import Fraction
-from functools import lru_cache
-from numbers import Real
-
-from mrf_matrix.base.shown import shown
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default
-from mrf_matrix.mechanisms.budgets.exact_number import exact_positive
+from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
@@ -17,16 +10,8 @@ from mrf_matrix.residual.settings import (
 )
 from mrf_matrix.residual.step import ResidualStep
 
-_converted = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
 
-
-def gaussian_budget(epsilon: Fraction | float, delta: object) -> ZCDP:
-    """Return the zCDP budget that implies (ε, δ)-DP; raises as `ZCDP.for_approximate_dp`."""
-    return _converted(epsilon, exact_positive("delta", delta))
-
-
-def claimed_budget(
+def sequence_budget(
     epsilon: object, delta: object, rho: object, n_attributes: int, n_records: int | None
 ) -> Budget:
     """Return the budget of the noise law that serves a claim of ε, (ε, δ) or ρ best.
@@ -36,19 +21,12 @@ def claimed_budget(
     BudgetError, TypeError
         If δ stands beside ρ, or a number is impossible.
     """
-    if isinstance(delta, Real) and delta == 0:
-        return budget_or_default(epsilon=epsilon, rho=rho)
-    if rho is not None:
-        raise BudgetError(
-            f"delta={shown(delta)} and rho={shown(rho)}: expected delta= beside epsilon= only."
-        )
-    pure = budget_or_default(epsilon=epsilon)
-    assert isinstance(pure, PureDP)
-    return residual_budget(pure, gaussian_budget(pure.epsilon, delta), n_attributes, n_records)
+    first, *others = claiming_budgets(epsilon, delta, rho)
+    return residual_budget(first, others[0], n_attributes, n_records) if others else first
 
 
 def residual_budget(
-    pure: PureDP, concentrated: Budget, n_attributes: int, n_records: int | None
+    pure: Budget, concentrated: Budget, n_attributes: int, n_records: int | None
 ) -> Budget:
     """Return which of two budgets with the same claim buys more knowledge of the largest effects.
 

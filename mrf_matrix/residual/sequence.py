@@ -133,6 +133,7 @@ class ResidualPlan:
             "voting": "posterior",
             "budget": repr(self.budget),
             "delta": self.delta,
+            "claim": self.budget.claim(self.delta),
             "neighboring": self.neighboring,
             "attributes": self.domain.n_attributes,
             "cells": self.domain.size,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mrf_matrix.study.effects import importance as importance
     from mrf_matrix.study.federated_systems import SystemScores as SystemScores
     from mrf_matrix.study.federated_systems import compare_systems as compare_systems
+    from mrf_matrix.study.private_evaluation import PrivateEvaluation as PrivateEvaluation
+    from mrf_matrix.study.private_evaluation import evaluate as evaluate
     from mrf_matrix.study.study import compare as compare
 
 __getattr__, __dir__, __all__ = front_door(
@@ -43,6 +45,10 @@ __getattr__, __dir__, __all__ = front_door(
         "federated_systems": (
             "SystemScores",
             "compare_systems",
+        ),
+        "private_evaluation": (
+            "PrivateEvaluation",
+            "evaluate",
         ),
         "study": ("compare",),
     },

@@ -1,17 +1,20 @@
-"""What a study found: every accuracy, its summary, and the strategies known beforehand."""
+"""What a study found: every figure, its summary, and the strategies known beforehand."""
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
 
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.study.methods import METHODS, Method
+from mrf_matrix.study.metrics import METRICS
 from mrf_matrix.study.strategy_table import StrategyRow
 
 
 @dataclass(frozen=True)
 class Score:
-    """Test accuracy of one fit.
+    """Figures of one fit on the test records.
 
     Attributes
     ----------
@@ -23,6 +26,9 @@ class Score:
         Number of the train/test split (and forest), and of the noise draw.
     accuracy : float
         Share of test records whose class was predicted.
+    balanced_accuracy, auc, log_loss, brier, calibration : float or None
+        See `mrf_matrix.study.metrics`; None where the method gives no probabilities, or the test
+        records not every class.
     """
 
     method: str
@@ -30,17 +36,29 @@ class Score:
     split: int
     draw: int
     accuracy: float
+    balanced_accuracy: float | None = None
+    auc: float | None = None
+    log_loss: float | None = None
+    brier: float | None = None
+    calibration: float | None = None
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Accuracies of one method at one ε: mean, standard error of the mean, number of fits."""
+    """One method at one ε: mean, standard error of the mean, number of fits that have the figure.
+
+    The mean is None where none has it.
+    """
 
     method: str
     epsilon: float | None
-    mean: float
+    mean: float | None
     standard_error: float
     n_fits: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON, which has no NaN."""
+        return vars(self) | ({"standard_error": None} if isnan(self.standard_error) else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +90,27 @@ class Comparison:
         """The budgets of the study, in order."""
         return tuple(self.settings["epsilons"])
 
-    def summary(self, method: str, epsilon: float | None) -> Summary:
-        """Return mean and standard error of a method at an ε."""
-        values = np.array(
-            [s.accuracy for s in self.scores if s.method == method and s.epsilon == epsilon]
-        )
-        spread = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-        return Summary(method, epsilon, float(values.mean()), float(spread), len(values))
+    def summary(self, method: str, epsilon: float | None, metric: str = "accuracy") -> Summary:
+        """Return mean and standard error of a figure of a method at an ε.
 
-    def summaries(self) -> tuple[Summary, ...]:
+        Raises
+        ------
+        ValueError
+            If the metric is none of `METRICS`.
+        """
+        name = one_word("metric", metric, list(METRICS))
+        found = [
+            getattr(s, name) for s in self.scores if s.method == method and s.epsilon == epsilon
+        ]
+        values = np.array([value for value in found if value is not None])
+        spread = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+        mean = float(values.mean()) if len(values) else None
+        return Summary(method, epsilon, mean, float(spread), len(values))
+
+    def summaries(self, metric: str = "accuracy") -> tuple[Summary, ...]:
         """Return the summary of every method at every ε it was run at."""
         return tuple(
-            self.summary(method.key, epsilon)
+            self.summary(method.key, epsilon, metric)
             for method in self.methods
             for epsilon in (self.epsilons if method.spends else (None,))
         )
@@ -96,6 +123,9 @@ class Comparison:
             "settings": self.settings,
             "methods": [method.to_dict(self.settings["noise"]) for method in self.methods],
             "strategies": [row.to_dict() for row in self.strategies],
-            "summaries": [vars(summary) for summary in self.summaries()],
+            "summaries": [summary.to_dict() for summary in self.summaries()],
+            "summaries_by_metric": {
+                metric: [one.to_dict() for one in self.summaries(metric)] for metric in METRICS
+            },
             "scores": [vars(score) for score in self.scores],
         }

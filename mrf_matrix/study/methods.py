@@ -47,6 +47,8 @@ class Setting:
         Of each attribute, whether its codes are in order of value.
     n_records : int
         Number of training records: public in a study.
+    delta : float
+        Of its (ε, δ) claim, or 0.
     """
 
     domain: Domain
@@ -60,6 +62,7 @@ class Setting:
     seed: int
     ordered: tuple[bool, ...]
     n_records: int
+    delta: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ SUBSAMPLES = 16
 def _parameters(setting: Setting) -> dict[str, Any]:
     return {
         "epsilon": setting.epsilon,
+        "delta": setting.delta,
         "forest": setting.forest,
         "neighboring": setting.neighboring,
         "noise": setting.noise,
@@ -150,7 +154,7 @@ def _disjoint(setting: Setting) -> MatrixForestClassifier:
 
 
 def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
-    names = ("epsilon", "neighboring", "noise", "noise_state")
+    names = ("epsilon", "delta", "neighboring", "noise", "noise_state")
     return PrivateNaiveBayesClassifier(
         setting.domain, **{name: getattr(setting, name) for name in names}
     )
@@ -165,7 +169,7 @@ def _posterior(setting: Setting) -> PosteriorForestClassifier:
 
 
 def _public(setting: Setting) -> dict[str, Any]:
-    names = ("epsilon", "n_records", "neighboring", "noise", "noise_state")
+    names = ("epsilon", "delta", "n_records", "neighboring", "noise", "noise_state")
     return {name: getattr(setting, name) for name in names} | {"random_state": setting.seed}
 
 
@@ -181,7 +185,7 @@ def _domain_of_codes(setting: Setting) -> Domain:
 
 
 def _without_noise(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, epsilon=float("inf"), allocation="per_tree", noise_state=None)
+    return _forest(setting, epsilon=float("inf"), delta=0, allocation="per_tree", noise_state=None)
 
 
 def _extra_trees(setting: Setting) -> ClassifierMixin:
@@ -197,15 +201,15 @@ def _levels(key: str) -> Callable[[Setting], MatrixForestClassifier]:
 
 
 METHODS = (
-    Method("private", "private forest, best expected", True, _private),
+    Method("private", "private forest", True, _private),
     Method("matrix", "matrix mechanism", True, _matrix),
-    Method("per_tree", "Laplace on every tree", True, _per_tree),
-    Method("disjoint", "disjoint data per tree", True, _disjoint),
     Method("batch_prediction", "batch prediction", True, _batch_prediction),
     Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
-    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
+    Method("per_tree", "Laplace on every tree", True, _per_tree),
     Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
     Method("posterior", "posterior forest", True, _posterior),
+    Method("disjoint", "disjoint data per tree", True, _disjoint),
+    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
     Method("no_noise", "same forest, no privacy", False, _without_noise),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),

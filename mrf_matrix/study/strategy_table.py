@@ -70,7 +70,11 @@ def _known(figure: float) -> float | None:
 
 
 def strategy_rows(
-    forest: Forest, selected: Strategy, epsilons: Sequence[float], neighboring: str
+    forest: Forest,
+    selected: Strategy,
+    epsilons: Sequence[float],
+    neighboring: str,
+    delta: float = 0.0,
 ) -> tuple[StrategyRow, ...]:
     """Return the baselines and the selected strategy for a forest's leaves, without data.
 
@@ -84,15 +88,20 @@ def strategy_rows(
         Budgets to give errors at.
     neighboring : str
         The neighbouring relation.
+    delta : float
+        Of an (ε, δ) claim by Gaussian noise, or 0.
     """
-    workload = path_matrix(forest)
+    workload, norm = path_matrix(forest), selected.norm
     baselines: dict[str, Callable[[], Strategy]] = {
-        name: partial(select, workload, method=family) for name, family in FAMILIES.items()
+        name: partial(select, workload, norm=norm, method=family)
+        for name, family in FAMILIES.items()
     }
     for rule in RULES:
-        baselines[f"{rule} levels"] = partial(level_strategy, forest, "l1", rule)
-    budget: dict[str, Any] = {"epsilon": epsilons[0], "neighboring": neighboring}
-    sensitivity = workload.sensitivity("l1")
+        baselines[f"{rule} levels"] = partial(level_strategy, forest, norm, rule)
+    budget: dict[str, Any] = {
+        "epsilon": epsilons[0], "delta": delta, "neighboring": neighboring
+    }  # fmt: skip
+    sensitivity = workload.sensitivity(norm)
     direct = direct_error(workload, **budget)
     measured = (sensitivity, sensitivity**2 * workload.shape[0], direct)
     errors = {"each tree, as measured": measured}
@@ -116,7 +125,7 @@ def strategy_rows(
             loss=loss,
             lower_bound=selected.lower_bound,
             rms_per_leaf={
-                epsilon: sqrt(error.at(epsilon=epsilon).total / workload.shape[0])
+                epsilon: sqrt(error.at(epsilon=epsilon, delta=delta).total / workload.shape[0])
                 for epsilon in epsilons
             },
         )

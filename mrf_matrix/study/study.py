@@ -20,6 +20,7 @@ from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
+from mrf_matrix.mechanisms.budgets.budget import Norm, claimed_budget
 from mrf_matrix.planning.kinds.levels import level_strategy
 from mrf_matrix.study.comparison import Comparison, Score
 from mrf_matrix.study.methods import (
@@ -30,6 +31,7 @@ from mrf_matrix.study.methods import (
     checked_methods,
     strategy_of_queries,
 )
+from mrf_matrix.study.metrics import all_metrics
 from mrf_matrix.study.strategy_table import strategy_rows
 from mrf_matrix.voting.voting import check_voting
 from strategies import Family, Strategy, evaluate, select
@@ -42,7 +44,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, the steps done and the steps in all."""
 
 Found = tuple[Forest, Strategy, list[Score]]
-"""Of a split: its forest, the strategy, and every accuracy."""
+"""Of a split: its forest, the strategy, and every score."""
 
 QUERYING_SHARE = 0.15
 """Part of the time limit that each selection for the test records may take."""
@@ -58,6 +60,7 @@ def compare(
     max_depth: int = 4,
     splits: Literal["multiway", "binary"] = "multiway",
     epsilons: Sequence[float] = (0.1, 0.5, 1.0, 2.0),
+    delta: float = 0.0,
     n_splits: int = 3,
     n_draws: int = 5,
     test_size: float = 0.2,
@@ -91,6 +94,9 @@ def compare(
         The random trees of every method, see `RandomTrees`; without ``trees``.
     epsilons : sequence of float, default=(0.1, 0.5, 1.0, 2.0)
         Pure-DP budgets; each fit spends one of them.
+    delta : float, default=0
+        Of an (ε, δ) claim of every private method: Gaussian noise under the largest zCDP budget
+        that implies it; the private forest takes the better of that and Laplace noise.
     n_splits : int, default=3
         Random train/test splits; each has its own forest.
     n_draws : int, default=5
@@ -113,7 +119,9 @@ def compare(
     Returns
     -------
     Comparison
-        Strategies with their expected errors, and every accuracy.
+        Strategies with their expected errors, and every figure of `METRICS`: accuracy of all
+        methods, and what is of probabilities for those that give some. Shares of votes are
+        scored as they are.
 
     Raises
     ------
@@ -128,9 +136,8 @@ def compare(
     >>> study = compare(
     ...     load_dataset("monks_1"), epsilons=[1.0], strategy="identity", **settings
     ... )
-    >>> [method.key for method in study.methods]
-    ['matrix', 'per_tree', 'disjoint', 'batch_prediction', 'subsample', 'subsample_existing', \
-'naive_bayes', 'posterior', 'no_noise', 'extra_trees', 'majority']
+    >>> [method.key for method in study.methods][:4]
+    ['private', 'matrix', 'batch_prediction', 'subsample']
     """
     data = dataset if isinstance(dataset, Dataset) else load_dataset(dataset, domain)
     compared = checked_methods(methods)
@@ -138,7 +145,8 @@ def compare(
         "n_trees": n_trees,
         "max_depth": max_depth,
         "splits": splits,
-        "epsilons": _checked_epsilons(epsilons),
+        "epsilons": _checked_epsilons(epsilons, delta),
+        "delta": float(delta),
         "n_splits": whole_number("n_splits", n_splits),
         "n_draws": whole_number("n_draws", n_draws),
         "test_size": _share("test_size", test_size),
@@ -165,7 +173,7 @@ def compare(
     else:
         parts = study.run_on(client, splits_to_run, progress or _silent)
     forest, selected, _ = parts[0]
-    rows = strategy_rows(forest, selected, settings["epsilons"], neighboring)
+    rows = strategy_rows(forest, selected, settings["epsilons"], neighboring, float(delta))
     scores = tuple(score for _, _, scored in parts for score in scored)
     return Comparison(data.name, settings, rows, scores, compared)
 
@@ -185,6 +193,11 @@ class _Study:
         private = sum(method.spends for method in self.methods)
         n_fits = private * len(self.settings["epsilons"]) * self.settings["n_draws"]
         return 1 + len(self.querying) + int(n_fits) + len(self.methods) - private
+
+    @property
+    def norm(self) -> Norm:
+        """That of the noise: Laplace, or Gaussian under δ."""
+        return "l2" if self.settings["delta"] else "l1"
 
     @property
     def querying(self) -> list[str]:
@@ -228,6 +241,7 @@ class _Study:
             forest=forest,
             strategies={"matrix": strategy, **self._strategies_of_levels(forest)},
             epsilon=1.0,
+            delta=self.settings["delta"],
             voting=self.settings["voting"],
             neighboring=self.settings["neighboring"],
             noise=self.settings["noise"],
@@ -245,23 +259,27 @@ class _Study:
         for step, (method, epsilon, draw) in enumerate(self._fits(), start=1):
             self.progress(f"split {split + 1}: {method.label}", done + step, total)
             setting = self._setting(base, epsilon, draw)
-            scores.append(
-                Score(method.key, epsilon, split, draw, _accuracy(method, setting, halves))
-            )
+            figures = _figures(method, setting, halves)
+            scores.append(Score(method.key, epsilon, split, draw, **figures))
         return forest, strategy, scores
 
     def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:
         """Select for the leaves, or take what was given."""
         if not _is_method(self.strategy):
             given = self.strategy
-            return evaluate(workload, given.matrix if isinstance(given, Strategy) else given)
+            matrix = given.matrix if isinstance(given, Strategy) else given
+            return evaluate(workload, matrix, norm=self.norm)
         limit = self.settings["time_limit"]
-        return select(workload, method=self.strategy, random_state=seed, time_limit=limit)
+        return select(
+            workload, self.norm, method=self.strategy, random_state=seed, time_limit=limit
+        )
 
     def _strategies_of_levels(self, forest: Forest) -> dict[str, Strategy]:
         """Return the strategies of those level baselines that are compared."""
         asked = [one.key for one in self.methods if one in LEVEL_METHODS]
-        return {key: level_strategy(forest, "l1", key.removesuffix("_levels")) for key in asked}
+        return {
+            key: level_strategy(forest, self.norm, key.removesuffix("_levels")) for key in asked
+        }
 
     def _strategy_of_queries(self, key: str, base: Setting, queries: Codes) -> Strategy:
         """Select for the test records, in a small part of the time: each batch is served once."""
@@ -288,19 +306,25 @@ class _Study:
         return replace(base, epsilon=epsilon, noise_state=None if state is None else int(state))
 
 
-def _accuracy(method: Method, setting: Setting, halves: Sequence[Any]) -> float:
+def _figures(method: Method, setting: Setting, halves: Sequence[Any]) -> dict[str, Any]:
+    """Fit on one half and return every figure of the other; probabilities where there are any."""
     train, test, train_labels, test_labels = halves
     model = method.build(setting).fit(train, train_labels)
-    return float(np.mean(model.predict(test) == test_labels))
+    shares = None
+    if hasattr(model, "predict_proba"):
+        shares = np.zeros((len(test), setting.domain.n_classes))
+        shares[:, model.classes_] = model.predict_proba(test)  # a class may not be in the half
+    return all_metrics(test_labels, model.predict(test), shares)
 
 
-def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
+def _checked_epsilons(epsilons: Sequence[float], delta: float) -> list[float]:
     """Refuse an empty list and anything that is not a budget, before any work."""
     values = list(epsilons)
     if not values:
         raise ValueError("epsilons is empty: expected at least one budget, for example [1.0].")
     for value in values:
         as_budget(epsilon=value)
+        claimed_budget(value, delta)
     return [float(value) for value in values]
 
 

@@ -13,15 +13,17 @@ optimization for linear query processing under approximate differential privacy 
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from strategies.allocation.programme import Constraints, Programme
 from strategies.operators import (
     Array,
     Gram,
+    MatrixLike,
     MemoryCapError,
     Norm,
     Operator,
@@ -78,16 +80,16 @@ class Allocation:
 
 
 def allocate(
-    workload: Any,
-    rows: Any,
+    workload: MatrixLike,
+    rows: MatrixLike,
     norm: Norm = "l1",
     objective: Minimised = "total",
-    targets: Any = None,
+    targets: ArrayLike | None = None,
     *,
     constraints: Constraints | None = None,
-    recovery: Any = None,
-    weights: Any = None,
-    groups: Any = None,
+    recovery: MatrixLike | None = None,
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> Allocation:
     """Return the best budgets of given rows for a workload, with a certificate.
 
@@ -177,7 +179,9 @@ def allocate(
     )
 
 
-def recovered_squares(workload: Operator, rows: Operator, recovery: Any) -> tuple[Array, Array]:
+def recovered_squares(
+    workload: Operator, rows: Operator, recovery: MatrixLike | None
+) -> tuple[Array, Array]:
     """Return N over the cells that it tells apart (m, g), and the squares of B (q, m).
 
     Raises
@@ -208,7 +212,7 @@ def recovered_squares(workload: Operator, rows: Operator, recovery: Any) -> tupl
     return np.asarray(over, dtype=np.float64), np.asarray(found**2)
 
 
-def _summed(problem: Problem, squares: Array, weights: Any) -> Array:
+def _summed(problem: Problem, squares: Array, weights: ArrayLike | None) -> Array:
     """Return the squares of every group of rows, times their weights."""
     omega = np.ones(len(squares)) if weights is None else checked_weights(weights, len(squares))
     labels = problem.aim.groups

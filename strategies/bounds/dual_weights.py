@@ -17,7 +17,10 @@ the SVD bound (y uniform). Edmonds, Nikolov, Ullman: The power of factorization 
 local and central differential privacy (2020), the dual norm.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy import linalg
@@ -28,6 +31,21 @@ MARGIN = 1e-9
 """Share taken off a reported bound for rounding, beside the eigenvalues' own error."""
 RELAXED = 2.0
 """Exponent of the update; 1 climbs surely, 2 twice as fast."""
+
+
+class Rated(Protocol):
+    """Weights with what they prove."""
+
+    @property
+    def root(self) -> float:
+        """Its square bounds every loss from below."""
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the strategy that goes with it from the bound."""
+
+
+Proof = TypeVar("Proof", bound=Rated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +85,42 @@ def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
         Eigenvalue problems of size r x r to solve at most.
     """
     g = factor.shape[1]
-    best = last = assess_weights(factor, np.full(g, 1.0 / g))
-    power = RELAXED
+    first = assess_weights(factor, np.full(g, 1.0 / g))
+    return climbed(first, partial(_moved, factor), RELAXED, tolerance, steps)
+
+
+def climbed(
+    first: Proof, move: Callable[[Proof, float], Proof], power: float, tolerance: float, steps: int
+) -> Proof:
+    """Return the best proof of a number of multiplicative updates, or once its gap is small.
+
+    Parameters
+    ----------
+    first : Dual, or another proof with a root and a gap
+    move : callable
+        From a proof and the update's exponent to the next.
+    power : float
+        Exponent to begin with. A step that descends is taken again with 1, which never does.
+    tolerance : float
+        Gap at which to stop.
+    steps : int
+        Proofs to look at, the first among them.
+    """
+    best = last = first
     for _ in range(steps - 1):
         if best.gap <= tolerance:
             break
-        moved = assess_weights(factor, updated_weights(last, power))
+        moved = move(last, power)
         if moved.root < last.root and power > 1.0:
-            power = 1.0  # overshot: from here the plain update, which never descends
+            power = 1.0
             continue
         last = moved
-        best = min(best, moved, key=lambda dual: dual.gap)
+        best = min(best, moved, key=lambda proof: proof.gap)
     return best
+
+
+def _moved(factor: Array, dual: Dual, power: float) -> Dual:
+    return assess_weights(factor, updated_weights(dual, power))
 
 
 def updated_weights(dual: Dual, power: float) -> Array:

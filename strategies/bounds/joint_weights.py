@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_weights import certified_bound
+from strategies.bounds.dual_weights import certified_bound, climbed
 from strategies.operators import Array
 from strategies.problem.distinct_rows import DistinctRows
 
@@ -75,24 +75,14 @@ def climb(rows: DistinctRows, tolerance: float, steps: int) -> JointDual:
     steps : int
         Eigenvalue problems of size r x r to solve at most.
     """
-    g = rows.rows.shape[1]
-    count = rows.n_groups
-    best = last = assess_joint(rows, np.full(count, 1.0 / count), np.full(g, 1.0 / g))
-    power = RELAXED
-    for _ in range(steps - 1):
-        if best.gap <= tolerance:
-            break
-        moved = assess_joint(
-            rows,
-            moved_weights(last.groups, last.errors / last.root, power),
-            moved_weights(last.cells, last.norms / last.root, 1.0),
-        )
-        if moved.root < last.root and power > 1.0:
-            power = 1.0  # overshot: from here the plain update
-            continue
-        last = moved
-        best = min(best, moved, key=lambda dual: dual.gap)
-    return best
+
+    def move(last: JointDual, power: float) -> JointDual:
+        groups = moved_weights(last.groups, last.errors / last.root, power)
+        return assess_joint(rows, groups, moved_weights(last.cells, last.norms / last.root, 1.0))
+
+    g, count = rows.rows.shape[1], rows.n_groups
+    first = assess_joint(rows, np.full(count, 1.0 / count), np.full(g, 1.0 / g))
+    return climbed(first, move, RELAXED, tolerance, steps)
 
 
 def moved_weights(weights: Array, ratios: Array, power: float) -> Array:

@@ -11,12 +11,11 @@ the diagonal of ``K^(-1/2)``, an integral of ``(K + s²)⁻¹`` over s: a few do
 diagonals (Hale, Higham, Trefethen 2008), in place of a spectrum.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy import linalg, special
+import scipy
+from scipy import linalg
 
-from strategies.bounds.dual_weights import MARGIN
+from strategies.bounds.dual_weights import MARGIN, Dual, climbed, updated_weights
 from strategies.operators import Array
 from strategies.operators.ordered.ordered_gram import OrderedGram
 
@@ -30,40 +29,16 @@ STEP_SECONDS = 1e-5
 """Seconds of one step per cell on the reference machine."""
 
 
-@dataclass(frozen=True, eq=False)
-class OrderedDual:
-    """A distribution over the cells, and what it proves.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n,)
-        y, all positive, with sum 1.
-    root : float
-        ``tr K^(-1/2)``; its square bounds every loss from below.
-    ratios : ndarray of shape (n,)
-        q: squared L2 column norms of the strategy.
-    """
-
-    weights: Array
-    root: float
-    ratios: Array
-
-    @property
-    def gap(self) -> float:
-        """Relative distance of the strategy, divided by its largest norm, from the bound."""
-        return float(self.ratios.max()) / self.root - 1.0
-
-
 def bands(gram: OrderedGram, weights: Array) -> tuple[Array, Array]:
     """Return the diagonal (n,) and the side diagonal (n - 1,) of K."""
     diagonal, side = gram.inverse_bands()
     return diagonal / weights, side / np.sqrt(weights[:-1] * weights[1:])
 
 
-def assess_ordered(gram: OrderedGram, weights: Array) -> OrderedDual:
+def assess_ordered(gram: OrderedGram, weights: Array) -> Dual:
     """Return what a distribution over the cells proves."""
     ratios = root_diagonal(*bands(gram, weights)) / weights
-    return OrderedDual(weights, float(weights @ ratios), ratios)
+    return Dual(weights, float(weights @ ratios), ratios)
 
 
 def root_diagonal(diagonal: Array, side: Array) -> Array:
@@ -77,9 +52,9 @@ def root_diagonal(diagonal: Array, side: Array) -> Array:
     smallest = linalg.eigvalsh_tridiagonal(diagonal, side, select="i", select_range=(0, 0))[0]
     smallest = max(float(smallest), 1e-15 * float(largest)) * (1 - 1e-9)
     ratio = smallest / (float(largest) * (1 + 1e-9))
-    period = float(special.ellipkm1(ratio))
+    period = float(scipy.special.ellipkm1(ratio))
     places = (np.arange(NODES) + 0.5) * period / NODES
-    sine, cosine, delta, _ = special.ellipj(places, 1.0 - ratio)
+    sine, cosine, delta, _ = scipy.special.ellipj(places, 1.0 - ratio)
     shifts = smallest * (sine / cosine) ** 2
     shares = (2.0 * period * np.sqrt(smallest) / (np.pi * NODES)) * delta / cosine**2
     return np.asarray(inverse_diagonals(diagonal, side, np.asarray(shifts, np.float64)) @ shares)
@@ -106,7 +81,7 @@ def inverse_diagonals(diagonal: Array, side: Array, shifts: Array) -> Array:
     return np.asarray(1.0 / joint)
 
 
-def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> OrderedDual:
+def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> Dual:
     """Return the best weights found, from those of coarser problems, or once the gap is small.
 
     Every step on a coarser problem of n/2^k cells costs as much less.
@@ -121,21 +96,13 @@ def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> OrderedDua
     return climb(gram, interpolated_weights(weights, gram.n), tolerance, steps)
 
 
-def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> OrderedDual:
+def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> Dual:
     """Return the best weights found from some, by multiplicative updates."""
-    best = last = assess_ordered(gram, start)
-    power = RELAXED
-    for _ in range(steps - 1):
-        if best.gap <= tolerance:
-            break
-        moved = last.weights * (last.ratios / last.root) ** power
-        found = assess_ordered(gram, moved / moved.sum())
-        if found.root < last.root and power > 1.0:
-            power = 1.0  # overshot: from here the plain update, which never descends
-            continue
-        last = found
-        best = min(best, found, key=lambda dual: dual.gap)
-    return best
+
+    def move(last: Dual, power: float) -> Dual:
+        return assess_ordered(gram, updated_weights(last, power))
+
+    return climbed(assess_ordered(gram, start), move, RELAXED, tolerance, steps)
 
 
 def coarser(gram: OrderedGram) -> OrderedGram:

@@ -8,11 +8,10 @@ and looked up.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators import Array
-from strategies.operators.masks.components import Bools, MaskRows
+from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.masks.components import MaskRows
 from strategies.operators.masks.distinct_rows import unique_rows
 
 
@@ -31,9 +30,9 @@ class PatternRows:
     """
 
     patterns: tuple[Bools, ...]
-    numbers: tuple[NDArray[np.int64], ...]
+    numbers: tuple[Longs, ...]
     mix: sparse.csr_array
-    groups: NDArray[np.int64] | None = None
+    groups: Longs | None = None
 
     @property
     def n_paths(self) -> int:

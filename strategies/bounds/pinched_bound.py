@@ -12,13 +12,13 @@ left by P: for complete multi-way trees a fraction of the paths.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from strategies.bounds.path_patterns import PatternRows
-from strategies.operators import Array, check_allocation
-from strategies.operators.masks.components import Bools
+from strategies.operators import check_allocation
+from strategies.operators.base.arrays import Array
 from strategies.operators.masks.distinct_rows import unique_rows
+from strategies.operators.masks.energies import is_maximal
 
 NEGLIGIBLE = 1e-10
 """Eigenvalues of a block below this share of its largest are left to the rest."""
@@ -87,7 +87,7 @@ def _split_off(paths: PatternRows, weights: Array, gram: Array) -> tuple[float, 
     masks = paths.masks()
     fixed = np.stack([~mask.all(axis=1) for mask in masks], axis=1)
     first, group = unique_rows(fixed)
-    maximal = _maximal(fixed[first])
+    maximal = is_maximal(fixed[first])
     order = np.argsort(group, kind="stable")
     total, blocks = 0.0, []
     for number, index in enumerate(np.split(order, np.cumsum(np.bincount(group))[:-1])):
@@ -113,14 +113,7 @@ def _split_off(paths: PatternRows, weights: Array, gram: Array) -> tuple[float, 
     return float(total), sparse.csc_array(stacked[back])
 
 
-def _maximal(sets: Bools) -> Bools:
-    """Tell which of some distinct sets lie in no other."""
-    counts = sets.sum(axis=1)
-    inside = sets.astype(np.float32) @ sets.T.astype(np.float32)
-    return np.asarray(~((inside == counts[:, None]) & (counts > counts[:, None])).any(axis=1))
-
-
-def _diagonal(gram: Array, basis: sparse.csc_array) -> NDArray[np.float64]:
+def _diagonal(gram: Array, basis: sparse.csc_array) -> Array:
     """Return the diagonal of ``Bᵀ G B``."""
     return np.asarray(basis.multiply(sparse.csc_array(gram @ basis)).sum(axis=0)).ravel()
 

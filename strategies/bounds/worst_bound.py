@@ -14,7 +14,8 @@ from strategies.bounds.dual_weights import MARGIN
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import JointDual, certified_joint_bound, climb
 from strategies.operators import Marginals, Norm, Operator, RowScaled
-from strategies.operators.masks.components import Bools, MaskRows, mask_rows
+from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.problem.distinct_rows import DistinctRows
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.operators import Array, Norm, check_allocation
-from strategies.operators.masks.components import Bools
+from strategies.operators.base.arrays import Bools
 
 POWER: dict[Norm, float] = {"l1": 1 / 3, "l2": 1 / 2}
 

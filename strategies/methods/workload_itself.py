@@ -65,7 +65,7 @@ def workload_itself(problem: Problem, search: Search) -> Operator:
 
 def weighted_tables(workload: Marginals, norm: Norm) -> Marginals:
     """Return tables with the best weights: every column meets every table once."""
-    cells = np.array([float(count) for count in workload.cells])
+    cells = np.array([float(count) for count in workload.rows])
     weights = balanced_weights(cells * np.square(workload.weights), norm)
     return Marginals(workload.domain_sizes, workload.attribute_sets, weights.tolist())
 

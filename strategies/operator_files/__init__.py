@@ -5,8 +5,9 @@ back into an operator that computes the same to the last bit, and checks whateve
 tree may come from anyone.
 """
 
-from strategies.operator_files.codec import RULES, decode, encode
+from strategies.operator_files.codec import decode, encode
 from strategies.operator_files.reader import Fetch, OperatorFileError
 from strategies.operator_files.rule import Rule
+from strategies.operator_files.rules import RULES
 
 __all__ = ["RULES", "Fetch", "OperatorFileError", "Rule", "decode", "encode"]

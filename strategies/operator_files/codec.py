@@ -1,27 +1,20 @@
 """Operators to plain values and back, by the rule of each structure."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from strategies.operator_files.composed import COMPOSED
-from strategies.operator_files.explicit import EXPLICIT
-from strategies.operator_files.ordered import ORDERED
-from strategies.operator_files.product_domain import PRODUCT_DOMAIN
 from strategies.operator_files.reader import Fetch, Node, OperatorFileError, Reader
+from strategies.operator_files.rules import RULES
 from strategies.operator_files.writer import Writer
 from strategies.operators import Operator
+from strategies.operators.base.arrays import Numbers
 
-RULES = (*EXPLICIT, *PRODUCT_DOMAIN, *ORDERED, *COMPOSED)
-"""One rule for each structure."""
-
-_BY_TYPE = {rule.structure: rule for rule in RULES}
-_BY_KIND = {rule.kind: rule for rule in RULES}
+_BY_TYPE = {rule.structure: (rule.kind, rule.write) for rule in RULES}
+_BY_KIND = {rule.kind: (rule.fields, rule.read) for rule in RULES}
 
 
-def encode(operator: Operator, prefix: str = "") -> tuple[Node, dict[str, NDArray[Any]]]:
+def encode(operator: Operator, prefix: str = "") -> tuple[Node, dict[str, Numbers]]:
     """Return an operator as a tree of plain values, ready for JSON, and a table of arrays.
 
     Parameters
@@ -47,7 +40,7 @@ def encode(operator: Operator, prefix: str = "") -> tuple[Node, dict[str, NDArra
 
 
 def decode(
-    tree: Any, arrays: Mapping[str, NDArray[Any]] | Fetch, prefix: str = ""
+    tree: object, arrays: Mapping[str, Numbers] | Fetch, prefix: str = ""
 ) -> tuple[Operator, set[str]]:
     """Return the operator of a tree, and the names of the arrays that it took.
 
@@ -81,8 +74,8 @@ def decode(
     return operator, reader.names
 
 
-def _fetch_from(arrays: Mapping[str, NDArray[Any]]) -> Fetch:
-    def fetch(name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+def _fetch_from(arrays: Mapping[str, Numbers]) -> Fetch:
+    def fetch(name: str, dtype: str, shape: tuple[int, ...]) -> Numbers:
         array = arrays.get(name)
         if array is None or array.dtype != np.dtype(dtype) or array.shape != shape:
             raise OperatorFileError(f"array {name!r}: expected {dtype} of shape {shape}.")

@@ -8,12 +8,12 @@ and again, and only what is left is compared pair by pair.
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from strategies.operator_files.reader import OperatorFileError
 from strategies.operators import RowKronecker
+from strategies.operators.base.arrays import Longs
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
 SMALL = 2**24
@@ -21,7 +21,7 @@ SMALL = 2**24
 
 
 def check_disjoint(
-    operator: RowKronecker, groups: NDArray[np.int64], spend: Callable[[int, str], None]
+    operator: RowKronecker, groups: Longs, spend: Callable[[int, str], None]
 ) -> None:
     """Refuse groups whose rows share a cell.
 
@@ -60,7 +60,7 @@ def check_disjoint(
             )
 
 
-def split(rows: NDArray[np.int64], labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def split(rows: Longs, labels: Longs) -> list[Longs]:
     """Return the rows of each label that are not alone."""
     if not len(rows):
         return []
@@ -69,7 +69,7 @@ def split(rows: NDArray[np.int64], labels: NDArray[np.int64]) -> list[NDArray[np
     return [part for part in np.split(rows[order], starts) if len(part) > 1]
 
 
-def separation(parts: Sequence[Masks]) -> NDArray[np.int64] | None:
+def separation(parts: Sequence[Masks]) -> Longs | None:
     """Return labels such that rows of different labels share no code of one attribute, or None."""
     for part in parts:
         if part.all(axis=1).any():

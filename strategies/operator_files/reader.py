@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from strategies.operators import Operator
+from strategies.operators.base.arrays import Numbers
 
 MAX_OPERATORS = 3000
 MAX_DEPTH = 40
@@ -21,9 +22,9 @@ MAX_WORK = 2**37
 """Most multiply-adds of the checks that are not linear in the file."""
 
 ARRAY_FIELDS = {"array", "type", "shape", "order"}
-Node = dict[str, Any]
+Node = dict[str, object]
 """What JSON keeps of an operator."""
-Fetch = Callable[[str, str, tuple[int, ...]], NDArray[Any]]
+Fetch = Callable[[str, str, tuple[int, ...]], Numbers]
 
 
 class OperatorFileError(ValueError):
@@ -48,20 +49,8 @@ class Nesting:
         self._depth -= 1
 
 
-class ReadRule(Protocol):
-    """What a `Reader` asks of a structure's rule."""
-
-    @property
-    def kind(self) -> str:
-        """The structure's name in files."""
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields of its node."""
-
-    @property
-    def read(self) -> "Callable[[Node, Reader], Operator]":
-        """From the fields of a node to the operator, or an error."""
+ReadRules = Mapping[str, tuple[tuple[str, ...], "Callable[[Node, Reader], Operator]"]]
+"""By kind: the fields of a node, and what makes an operator of them."""
 
 
 class Reader:
@@ -69,14 +58,14 @@ class Reader:
 
     Parameters
     ----------
-    rules : mapping of str to ReadRule
+    rules : mapping of str to fields and callable
     fetch : callable
         Returns the array of a name, type and shape, or raises.
     prefix : str
         What the arrays' names begin with.
     """
 
-    def __init__(self, rules: Mapping[str, ReadRule], fetch: Fetch, prefix: str) -> None:
+    def __init__(self, rules: ReadRules, fetch: Fetch, prefix: str) -> None:
         self._rules = rules
         self._fetch = fetch
         self._prefix = prefix
@@ -84,80 +73,85 @@ class Reader:
         self._sizes = self._work = 0
         self.names: set[str] = set()
 
-    def operator(self, data: Any) -> Operator:
+    def operator(self, data: object, where: str = "") -> Operator:
         """Return the operator of a node."""
         kind = data.get("kind") if isinstance(data, dict) else None
-        rule = self._rules.get(kind) if isinstance(kind, str) else None
-        if rule is None:
+        if not isinstance(kind, str) or kind not in self._rules:
             raise OperatorFileError(
                 f"kind={str(kind)[:40]!r}: expected one of {sorted(self._rules)}."
             )
+        fields, read = self._rules[kind]
         with self._nesting:
-            return rule.read(self.fields(data, {"kind", *rule.fields}, rule.kind), self)
+            return read(self.fields(data, {"kind", *fields}, kind), self)
 
-    def operators(self, data: Any) -> list[Operator]:
+    def operators(self, data: object, where: str) -> list[Operator]:
         """Return the operators of a list of nodes, at least one."""
-        return [self.operator(item) for item in self.items(data, "list of operators")]
+        return [self.operator(item) for item in self.items(data, where)]
 
     @staticmethod
-    def fields(data: Any, names: set[str], where: str) -> Node:
+    def fields(data: object, names: set[str], where: str) -> Node:
         """Return an object that has exactly these fields."""
         if not isinstance(data, dict) or set(data) != names:
             raise OperatorFileError(f"{where}: expected an object with the keys {sorted(names)}.")
         return data
 
     @staticmethod
-    def items(data: Any, where: str) -> list[Any]:
+    def items(data: object, where: str) -> list[object]:
         """Return a list that is not empty."""
         if not isinstance(data, list) or not data:
             raise OperatorFileError(f"{where}: expected a list that is not empty.")
         return data
 
     @staticmethod
-    def integer(data: Any, where: str, least: int = 0) -> int:
+    def integer(data: object, where: str, least: int = 0) -> int:
         """Return a whole number of at least ``least``; no bool, no float."""
-        if type(data) is not int or data < least:
+        if not isinstance(data, int) or isinstance(data, bool) or data < least:
             raise OperatorFileError(f"{where}: expected a whole number of at least {least}.")
         return data
 
-    @staticmethod
-    def number(data: Any, where: str) -> int | float:
+    def number(self, data: object, where: str) -> int | float:
         """Return a finite number."""
-        if type(data) not in (int, float) or not isfinite(data):
+        if isinstance(data, bool) or not isinstance(data, int | float) or not isfinite(data):
             raise OperatorFileError(f"{where}: expected a finite number.")
-        return data  # type: ignore[no-any-return]
+        return data
 
-    def sizes(self, data: Any, where: str) -> tuple[int, ...]:
+    def sizes(self, data: object, where: str) -> tuple[int, ...]:
         """Return attribute sizes, at least one."""
-        sizes = self.items(data, where)
-        self._sizes += len(sizes)
+        items = self.items(data, where)
+        self._sizes += len(items)
         if self._sizes > MAX_SIZES:
             raise OperatorFileError(f"{where}: more than {MAX_SIZES} attribute sizes in all.")
-        for size in sizes:
-            if self.integer(size, where, 1) >= 2**31:
-                raise OperatorFileError(f"{where}: expected sizes below 2**31.")
-        return tuple(sizes)
+        sizes = tuple(self.integer(item, where, 1) for item in items)
+        if max(sizes) >= 2**31:
+            raise OperatorFileError(f"{where}: expected sizes below 2**31.")
+        return sizes
 
-    def sizes_or_none(self, data: Any, where: str) -> tuple[int, ...] | None:
+    def sizes_or_none(self, data: object, where: str) -> tuple[int, ...] | None:
         """Return attribute sizes or None."""
         return None if data is None else self.sizes(data, where)
 
-    def array(self, data: Any, where: str, types: tuple[str, ...], ndim: int) -> NDArray[Any]:
+    def array(self, data: object, where: str, types: tuple[str, ...], ndim: int) -> NDArray[Any]:
         """Return an array of one of some types, once: no array stands in two places."""
         entry = self.fields(data, ARRAY_FIELDS, where)
         name = f"{self._prefix}{self.integer(entry['array'], where)}"
         shape = tuple(self.integer(n, where) for n in self.items(entry["shape"], where)[:3])
-        if entry["type"] not in types or len(shape) != ndim or name in self.names:
+        kind, order = entry["type"], entry["order"]
+        if (
+            not isinstance(kind, str)
+            or kind not in types
+            or len(shape) != ndim
+            or name in self.names
+        ):
             raise OperatorFileError(
                 f"{where}: expected an array of its own, of {ndim} dimensions and type "
                 f"{' or '.join(types)}."
             )
-        if entry["order"] not in ("C", "F") or (entry["order"] == "F" and ndim != 2):
+        if order not in ("C", "F") or (order == "F" and ndim != 2):
             raise OperatorFileError(f"{where}: expected the order 'C' or 'F'.")
         self.names.add(name)
-        stored = self._fetch(name, entry["type"], shape[:: -1 if entry["order"] == "F" else 1])
-        native = np.array(stored, dtype=np.dtype(entry["type"]).newbyteorder("="), order="C")
-        return native.T if entry["order"] == "F" else native
+        stored = self._fetch(name, kind, shape[:: -1 if order == "F" else 1])
+        native = np.array(stored, dtype=np.dtype(kind).newbyteorder("="), order="C")
+        return native.T if order == "F" else native
 
     def spend(self, work: int, where: str) -> None:
         """Refuse a check that would take more work than all checks together may."""

@@ -1,6 +1,6 @@
-"""One structure's way into a file and back."""
+"""One structure's way into a file and back, written field by field."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,3 +31,49 @@ class Rule:
     write: Callable[[Any, Writer], Node]
     read: Callable[[Node, Reader], Operator]
     fields: tuple[str, ...]
+
+    @classmethod
+    def by_fields(
+        cls, kind: str, structure: type[Operator], fields: "Mapping[str, Field]"
+    ) -> "Rule":
+        """Return the rule of a structure that is made from its fields' values, in their order."""
+
+        def write(operator: Operator, writer: Writer) -> Node:
+            return {
+                name: one.write(writer, getattr(operator, one.attribute or name))
+                for name, one in fields.items()
+            }
+
+        def read(data: Node, reader: Reader) -> Operator:
+            values = [
+                one.read(reader, data[name], f"{kind}: {name}") for name, one in fields.items()
+            ]
+            return structure(*values)
+
+        return cls(kind, structure, write, read, tuple(fields))
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value of a structure: to plain data, and back with every check.
+
+    Attributes
+    ----------
+    write : callable
+        From a `Writer` and the value to plain data.
+    read : callable
+        From a `Reader`, plain data and the place that messages name to the value.
+    attribute : str, default=""
+        The structure's own name of the value, where it is not the field's.
+    """
+
+    write: Callable[[Writer, Any], object]
+    read: Callable[[Reader, object, str], Any]
+    attribute: str = ""
+
+
+def array_field(types: tuple[str, ...], ndim: int, attribute: str = "") -> Field:
+    """Return the field of an array of one of some types."""
+    return Field(
+        Writer.array, lambda reader, data, where: reader.array(data, where, types, ndim), attribute
+    )

@@ -1,27 +1,19 @@
 """What a structure's rule writes with: arrays under numbers, operators within operators."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from strategies.operator_files.reader import Nesting, Node, OperatorFileError
 from strategies.operators import Operator
+from strategies.operators.base.arrays import Numbers
 
 TYPES = {"i": "<i8", "f": "<f8", "u": "|u1"}
 
 
-class WriteRule(Protocol):
-    """What a `Writer` asks of a structure's rule."""
-
-    @property
-    def kind(self) -> str:
-        """The structure's name in files."""
-
-    @property
-    def write(self) -> "Callable[[Any, Writer], Node]":
-        """From an operator to the fields of its node."""
+WriteRules = Mapping[type[Operator], tuple[str, "Callable[[Any, Writer], Node]"]]
+"""By structure: its kind, and what makes the fields of a node of it."""
 
 
 class Writer:
@@ -29,16 +21,16 @@ class Writer:
 
     Parameters
     ----------
-    rules : mapping of type to WriteRule
+    rules : mapping of type to kind and callable
     prefix : str
         What the arrays' names begin with.
     """
 
-    def __init__(self, rules: Mapping[type[Operator], WriteRule], prefix: str) -> None:
+    def __init__(self, rules: WriteRules, prefix: str) -> None:
         self._rules = rules
         self._prefix = prefix
         self._nesting = Nesting()
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, Numbers] = {}
 
     def operator(self, operator: Operator) -> Node:
         """Return the node of an operator, or refuse a structure without a rule by name."""
@@ -51,9 +43,10 @@ class Writer:
                 f"is small enough."
             )
         with self._nesting:  # what is written is not more than is read
-            return {"kind": rule.kind, **rule.write(operator, self)}
+            kind, write = rule
+            return {"kind": kind, **write(operator, self)}
 
-    def array(self, values: NDArray[Any]) -> Node:
+    def array(self, values: Numbers) -> Node:
         """Keep an array in a plain type; return where it is and how it is laid out.
 
         The layout in memory is kept: linear algebra may round differently in another.
@@ -70,7 +63,10 @@ class Writer:
             "order": "F" if by_column else "C",
         }
 
-    @staticmethod
-    def sizes(sizes: tuple[int, ...] | None) -> list[int] | None:
+    def operators(self, operators: Sequence[Operator]) -> list[Node]:
+        """Return the nodes of several operators, in order."""
+        return [self.operator(one) for one in operators]
+
+    def sizes(self, sizes: tuple[int, ...] | None) -> list[int] | None:
         """Return attribute sizes as a list."""
         return None if sizes is None else list(sizes)

@@ -1,5 +1,6 @@
 """Matrices as values, one structure a file; each knows how it acts, its norms and its inverse."""
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.cross_gram import cross_gram
 from strategies.operators.base.memory import (
     MemoryCapError,
@@ -9,10 +10,10 @@ from strategies.operators.base.memory import (
     memory_cap,
     readable_bytes,
 )
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError
 from strategies.operators.base.recovery import error_trace, estimate, row_errors
-from strategies.operators.convert import as_operator
+from strategies.operators.convert import MatrixLike, as_operator
 from strategies.operators.dense import Dense
 from strategies.operators.gram import Gram
 from strategies.operators.grouping import Grouping, over_groups
@@ -43,6 +44,7 @@ __all__ = [
     "JointTables",
     "Kronecker",
     "Marginals",
+    "MatrixLike",
     "MemoryCapError",
     "Norm",
     "Operator",

@@ -1,17 +1,20 @@
 """Whatever a user has, as an operator."""
 
-from typing import Any
+from typing import TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.validation import is_sparse
 from strategies.operators.dense import Dense
 from strategies.operators.sparse import Sparse
 
+MatrixLike: TypeAlias = Operator | ArrayLike | sparse.sparray | sparse.spmatrix
+"""What a front door takes for a matrix."""
 
-def as_operator(matrix: Any, name: str = "matrix") -> Operator:
+
+def as_operator(matrix: object, name: str = "matrix") -> Operator:
     """Return an operator from an ndarray, a nested list, a scipy sparse matrix or an operator.
 
     Raises
@@ -26,18 +29,19 @@ def as_operator(matrix: Any, name: str = "matrix") -> Operator:
     >>> as_operator([[1, 0], [1, 1]])
     Dense(2 x 2)
     """
-    operator = matrix if isinstance(matrix, Operator) else _wrapped(matrix, name)
+    operator: Operator
+    if isinstance(matrix, Operator):
+        operator = matrix
+    else:
+        try:
+            if sparse.issparse(matrix):
+                operator = Sparse(sparse.csr_array(cast(sparse.csr_array, matrix)))
+            else:
+                operator = Dense(np.asarray(matrix))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from None
     if 0 in operator.shape:
         raise ValueError(
             f"{name} has shape {operator.shape}: expected at least one row and one column."
         )
     return operator
-
-
-def _wrapped(matrix: Any, name: str) -> Operator:
-    try:
-        if is_sparse(matrix):
-            return Sparse(sparse.csr_array(matrix))
-        return Dense(np.asarray(matrix))
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Real
 from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Operator, explicit
-from strategies.operators.base.validation import Real, checked_sizes, real_array
-from strategies.operators.masks.energies import Energies, line_energies, structure_energies
+from strategies.operators.base.operator import Operator, explicit
+from strategies.operators.base.validation import checked_sizes, real_array
+from strategies.operators.masks.energies import line_energies, structure_energies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +75,4 @@ class Dense(Operator):
 explicit.register(np.ndarray, Dense)
 
 
-@structure_energies.register
-def dense_energies(workload: Dense) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
-    return line_energies(workload)
+structure_energies.register(Dense, line_energies)

@@ -6,8 +6,9 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.explicit_forms import as_shape
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import checked_sizes, real_array
 from strategies.operators.masks.energies import Energies, line_gram_energies, structure_energies
 

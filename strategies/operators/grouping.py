@@ -2,24 +2,23 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Longs, Numbers
 from strategies.operators.base.explicit_forms import as_shape
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Operator
 from strategies.operators.base.pseudo_inverse import check_rows_contained
 from strategies.operators.base.validation import checked_sizes, real_array
 from strategies.operators.convert import as_operator
-from strategies.operators.masks.energies import Energies, line_energies, structure_energies
-from strategies.operators.scaled import Scaled
+from strategies.operators.masks.energies import line_energies, structure_energies
+from strategies.operators.single_entries import SingleEntries
 from strategies.operators.sparse import Sparse
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Grouping(Operator):
+class Grouping(SingleEntries):
     """The 0/1 matrix whose row r sums the cells of group r.
 
     Parameters
@@ -36,7 +35,7 @@ class Grouping(Operator):
            [0., 1., 0.]])
     """
 
-    labels: NDArray[np.int64]
+    labels: Longs
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -50,12 +49,12 @@ class Grouping(Operator):
         object.__setattr__(self, "sizes", checked_sizes(self.sizes, len(labels)))
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Longs:
         """Cells of every group."""
         return np.bincount(self.labels)
 
     @cached_property
-    def representatives(self) -> NDArray[np.int64]:
+    def representatives(self) -> Longs:
         """The first cell of every group."""
         return np.unique(self.labels, return_index=True)[1]
 
@@ -64,25 +63,9 @@ class Grouping(Operator):
         """Groups and cells."""
         return as_shape(len(self.counts), len(self.labels))
 
-    @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def entries(self) -> int:
-        """One a cell."""
-        return self.shape[1]
-
-    @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """True."""
-        return True
+    def rows_of(self, cells: Longs) -> Longs:
+        """Return the cells' groups."""
+        return self.labels[cells]
 
     def _matmat(self, right: Array) -> Array:
         return np.asarray(self.to_sparse() @ right)
@@ -92,15 +75,7 @@ class Grouping(Operator):
 
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form."""
-        n = self.shape[1]
-        entries = (np.ones(n, dtype=np.int64), (self.labels, np.arange(n)))
-        return sparse.csr_array(entries, shape=self.shape)
-
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
-        """Return the columns at the given cells: a 1 at each cell's group."""
-        groups = self.labels[self.flat_cells(cells)]
-        entries = (np.ones(len(groups), dtype=np.int64), (groups, np.arange(len(groups))))
-        return sparse.csr_array(entries, shape=(self.shape[0], len(groups)))
+        return self.columns(np.arange(self.shape[1]))
 
     def row_gram(self) -> Array:
         """Return the diagonal matrix of group sizes."""
@@ -110,19 +85,7 @@ class Grouping(Operator):
         """Return the group sizes."""
         return self.counts.astype(np.float64)
 
-    def uniform_column_norm(self, norm: Norm) -> float:
-        """Return 1: every cell lies in one group."""
-        return 1.0
-
-    def integer_sensitivity(self, norm: Norm) -> int:
-        """Return 1."""
-        return 1
-
-    def rounded(self, scale: int) -> Operator:
-        """Return ``scale`` times the grouping."""
-        return Scaled(scale, self)
-
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return each group's answer spread evenly over its cells."""
         return ((self.checked_answers(answers).T / self.counts).T)[self.labels]
 
@@ -160,7 +123,4 @@ def over_groups(workload: Operator, grouping: Grouping) -> Operator:
     return as_operator(columns, "workload")
 
 
-@structure_energies.register
-def grouping_energies(workload: Grouping) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
-    return line_energies(workload)
+structure_energies.register(Grouping, line_energies)

@@ -1,21 +1,20 @@
 """The identity: every cell is a row."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Operator
 from strategies.operators.base.validation import checked_sizes
 from strategies.operators.masks.energies import LINE, Energies, product_energies, structure_energies
-from strategies.operators.scaled import Scaled
+from strategies.operators.single_entries import SingleEntries
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identity(Operator):
+class Identity(SingleEntries):
     """The n x n identity, for any n.
 
     Parameters
@@ -40,25 +39,9 @@ class Identity(Operator):
         """Rows and columns."""
         return self.n, self.n
 
-    @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def entries(self) -> int:
-        """One a cell."""
-        return self.n
-
-    @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """True."""
-        return True
+    def rows_of(self, cells: Longs) -> Longs:
+        """Return the cells themselves."""
+        return cells
 
     @property
     def T(self) -> Operator:
@@ -76,25 +59,7 @@ class Identity(Operator):
         check_allocation("sparse Identity", (self.n, 2))
         return sparse.eye_array(self.n, dtype=np.int64, format="csr")
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
-        """Return the columns at the given cells: one 1 each."""
-        flat = self.flat_cells(cells)
-        entries = (np.ones(len(flat), dtype=np.int64), (flat, np.arange(len(flat))))
-        return sparse.csr_array(entries, shape=(self.n, len(flat)))
-
-    def uniform_column_norm(self, norm: Norm) -> float:
-        """Return 1: every column has one entry 1."""
-        return 1.0
-
-    def integer_sensitivity(self, norm: Norm) -> int:
-        """Return 1."""
-        return 1
-
-    def rounded(self, scale: int) -> Operator:
-        """Return ``scale`` times the identity."""
-        return Scaled(scale, self)
-
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return the answers: they are the cells."""
         return self.checked_answers(answers)
 

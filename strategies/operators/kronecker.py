@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce, singledispatch
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import error_trace, row_errors
 from strategies.operators.dense import Dense
 from strategies.operators.masks.energies import Energies, product_energies, structure_energies
@@ -38,6 +37,7 @@ class Kronecker(Operator):
     """
 
     factors: tuple[Operator, ...]
+    has_cheap_inverse = True  # factor by factor
 
     def __init__(self, factors: Sequence[Operator]) -> None:
         if not factors:
@@ -70,11 +70,6 @@ class Kronecker(Operator):
         return all(factor.is_binary for factor in self.factors)
 
     @property
-    def has_cheap_inverse(self) -> bool:
-        """True: factor by factor."""
-        return True
-
-    @property
     def T(self) -> Operator:
         """The Kronecker product of the transposes."""
         return Kronecker([factor.T for factor in self.factors])
@@ -104,7 +99,7 @@ class Kronecker(Operator):
         check_allocation("sparse Kronecker", (prod(int(form.nnz) for form in forms), 2))
         return reduce(lambda left, right: sparse.csr_array(sparse.kron(left, right)), forms)
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of the factors' columns."""
         cells = np.asarray(cells)
         if cells.ndim == 2:
@@ -117,7 +112,7 @@ class Kronecker(Operator):
         ]
         return sparse.csr_array(khatri_rao(forms))
 
-    def _split_codes(self, codes: NDArray[np.integer[Any]]) -> list[NDArray[np.integer[Any]]]:
+    def _split_codes(self, codes: Integers) -> list[Integers]:
         """Cut rows of codes into the factors' own cells."""
         widths = [len(factor.sizes) if factor.sizes else 1 for factor in self.factors]
         parts = np.split(codes, np.cumsum(widths)[:-1], axis=1)
@@ -170,7 +165,7 @@ class Kronecker(Operator):
         """Return the product of the factors' exact integer sensitivities."""
         return prod(factor.integer_sensitivity(norm) for factor in self.factors)
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``, factor by factor."""
         answers = self.checked_answers(answers)
         solvers = [factor.least_squares for factor in self.factors]

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.arrays import Array
+from strategies.operators.base.operator import Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError
 from strategies.operators.base.recovery import error_trace, estimate, row_errors
 from strategies.operators.stack import Stack

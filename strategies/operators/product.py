@@ -1,16 +1,15 @@
 """The product of two structures."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Longs, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Array, Norm, Operator, product
+from strategies.operators.base.operator import Norm, Operator, product
 from strategies.operators.base.qr import least_squares
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows
@@ -74,7 +73,7 @@ class Product(Operator):
             return super().to_sparse()
         return sparse.csr_array(self.left.to_sparse() @ self.right.to_sparse())
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells."""
         return sparse.csr_array(self.left.to_sparse() @ self.right.columns(cells))
 
@@ -120,7 +119,7 @@ class Product(Operator):
             return Product(self.left.rounded(scale), self.right)
         return super().rounded(scale)
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return exact column sums of ``|a|`` or ``a**2``."""
         if isinstance(self.right, Grouping):
             return self.left.integer_column_sums(norm)[self.right.labels]
@@ -132,7 +131,7 @@ class Product(Operator):
             return self.left.integer_sensitivity(norm)
         return super().integer_sensitivity(norm)
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``.
 
         Over a grouping with group sizes c, ``A⁺ = Gᵀ C^{-1/2} (B C^{1/2})⁺`` for ``A = B G``.

@@ -5,27 +5,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.cross_gram import rows_product
 from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.disjoint_groups import (
     check_disjoint,
     cover_everything,
     numbered_groups,
 )
-from strategies.operators.masks.energies import Energies, row_energies, structure_energies
-from strategies.operators.masks.group_columns import columns_by_group
+from strategies.operators.masks.energies import masks_energies, structure_energies
 from strategies.operators.masks.halves import Halves
 from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
+from strategies.operators.masks.mask_columns import columns_by_group, met_columns
 from strategies.operators.masks.mask_grams import hadamard_gram, repeated_gram
-from strategies.operators.masks.met_columns import met_columns
 from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,
@@ -69,12 +67,12 @@ class RowKronecker(Operator):
 
     bits: Bits
     sizes: tuple[int, ...]
-    groups: NDArray[np.int64] | None = None
+    groups: Longs | None = None
+    prefers_sparse = True
+    is_binary = True
 
     @classmethod
-    def from_masks(
-        cls, masks: Sequence[NDArray[Any]], groups: NDArray[np.integer[Any]] | None = None
-    ) -> "RowKronecker":
+    def from_masks(cls, masks: Sequence[Numbers], groups: Integers | None = None) -> "RowKronecker":
         """Build from one (o, n_i) 0/1 array per attribute.
 
         Raises
@@ -87,7 +85,7 @@ class RowKronecker(Operator):
         operator = cls(pack(masks), tuple(mask.shape[1] for mask in masks))
         return operator if groups is None else operator.with_groups(groups)
 
-    def with_groups(self, groups: NDArray[np.integer[Any]]) -> "RowKronecker":
+    def with_groups(self, groups: Integers) -> "RowKronecker":
         """Return the operator with groups of rows, checked to be pairwise disjoint."""
         numbers = numbered_groups(groups, self.shape[0])
         check_disjoint(numbers, lambda rows: self.take_rows(rows).all_masks())
@@ -99,19 +97,9 @@ class RowKronecker(Operator):
         return len(self.bits), prod(self.sizes)
 
     @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def entries(self) -> int:
         """Cells of all rows together."""
         return sum_of_products(list(self.widths.T))
-
-    @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
 
     # Rows -----------------------------------------------------------------------------------
 
@@ -125,11 +113,11 @@ class RowKronecker(Operator):
         return [self.masks(i) for i in range(len(self.sizes))]
 
     @cached_property
-    def widths(self) -> NDArray[np.int64]:
+    def widths(self) -> Longs:
         """Codes in every row's mask per attribute, shape (o, d)."""
         return np.stack([mask.sum(axis=1) for mask in self.all_masks()], axis=1)
 
-    def row_sums(self) -> NDArray[Any]:
+    def row_sums(self) -> Numbers:
         """Return the cells of every row, exact: float64 below 2**53, else Python integers."""
         largest = prod(int(width) for width in self.widths.max(axis=0, initial=0))
         kind = np.float64 if largest <= 2**53 else object
@@ -139,12 +127,12 @@ class RowKronecker(Operator):
         """Return the squared L2 norms of the rows: their numbers of cells."""
         return self.row_sums().astype(np.float64)
 
-    def take_rows(self, index: Any) -> "RowKronecker":
+    def take_rows(self, index: Integers | Bools | slice) -> "RowKronecker":
         """Return the rows at an index array, mask or slice."""
         groups = None if self.groups is None else self.groups[index]
         return RowKronecker(self.bits[index], self.sizes, groups)
 
-    def unique_rows(self) -> tuple["RowKronecker", NDArray[np.int64], NDArray[np.int64]]:
+    def unique_rows(self) -> tuple["RowKronecker", Longs, Longs]:
         """Return the distinct rows, the distinct row of every row, and how often each occurs."""
         first, inverse, counts = unique_rows(self.bits)
         return self.take_rows(first), inverse, counts
@@ -202,7 +190,7 @@ class RowKronecker(Operator):
         work = sum_of_products(list((rows.widths**2).T))
         return repeated_gram(rows.to_sparse(), counts, work)
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at cells given by number (N,) or by codes (N, d)."""
         cells = np.asarray(cells)
         codes = np.stack(np.unravel_index(cells, self.sizes), 1) if cells.ndim == 1 else cells
@@ -255,7 +243,7 @@ class RowKronecker(Operator):
         """Tell whether the rows over every cell can be counted, instead of the groups."""
         return self.counts_are_exact
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return the number of rows over every cell."""
         return np.rint(self.rmatmat(np.ones(self.shape[0]))).astype(np.int64)
 
@@ -284,7 +272,4 @@ def row_kronecker_mask_rows(workload: RowKronecker) -> MaskRows:
     return MaskRows(masks, None, groups)
 
 
-@structure_energies.register
-def row_kronecker_energies(workload: RowKronecker) -> Energies | None:
-    """Return the energies where the rows are all cells of some tables."""
-    return row_energies(mask_rows(workload))
+structure_energies.register(RowKronecker, masks_energies)

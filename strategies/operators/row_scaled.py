@@ -2,24 +2,21 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.cross_gram import cross_gram, rows_product
+from strategies.operators.base.arrays import Array, Longs, Real
 from strategies.operators.base.exact_integers import check_range
-from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
-from strategies.operators.base.validation import Real, real_array
-from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.energies import Energies, row_energies, structure_energies
+from strategies.operators.base.operator import Norm, Operator
+from strategies.operators.base.validation import real_array
+from strategies.operators.masks.energies import masks_energies, structure_energies
 from strategies.operators.row_kronecker import RowKronecker
+from strategies.operators.scaled import Weighted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RowScaled(Operator):
+class RowScaled(Weighted):
     """``diag(weights) @ A``: every row measured with its own weight.
 
     Parameters
@@ -43,54 +40,12 @@ class RowScaled(Operator):
         object.__setattr__(self, "sizes", self.inner.sizes)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.inner.shape
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """As the structure it scales."""
-        return self.inner.prefers_sparse
-
-    @property
-    def entries(self) -> int:
-        """As the structure it scales."""
-        return self.inner.entries
-
-    def _matmat(self, right: Array) -> Array:
-        return self.weights[:, None] * self.inner._matmat(right)
-
-    def _rmatmat(self, left: Array) -> Array:
-        return self.inner._rmatmat(self.weights[:, None] * left)
-
-    def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
-        check_allocation("dense RowScaled", self.shape)
-        return self.weights[:, None] * self.inner.to_dense()
-
-    def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
-        return self._scale(self.inner.to_sparse())
-
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
-        """Return the columns at the given cells."""
-        return self._scale(self.inner.columns(cells))
+    def row_weights(self) -> Real:
+        """The weights."""
+        return self.weights
 
     def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
         return sparse.csr_array(sparse.diags_array(self.weights, dtype=self.weights.dtype) @ form)
-
-    def row_gram(self) -> Array:
-        """Return ``A @ A.T``, refused above the memory cap."""
-        return self.weights[:, None] * self.inner.row_gram() * self.weights
-
-    def row_gram_matmat(self, right: Array) -> Array:
-        """Return ``A @ A.T @ right``."""
-        weights = self.weights[:, None]
-        return weights * self.inner.row_gram_matmat(weights * right)
-
-    def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
-        return self.weights**2 * self.inner.row_squares()
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, for a 0/1 structure from its transpose alone."""
@@ -116,7 +71,7 @@ class RowScaled(Operator):
         bound = self._group_bound(norm)
         return super().integer_sensitivity(norm) if bound is None else int(bound)
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return exact column sums, for a 0/1 structure from its transpose alone.
 
         Sums of integers that are not negative never fall, so where the largest came out below
@@ -166,25 +121,9 @@ class RowScaled(Operator):
         return super().rounded(scale)
 
 
-def as_number(value: Any) -> float | int:
+def as_number(value: np.number) -> float | int:
     """Return a NumPy number as Python's of its kind, so that integers stay exact."""
     return int(value) if np.issubdtype(value.dtype, np.integer) else float(value)
 
 
-@rows_product.register
-def row_scaled_rows_product(outer: RowScaled, other: Operator) -> Array:
-    """Return ``outer @ other.T``: the inner structure's, every row times its weight."""
-    return np.asarray(outer.weights[:, None] * cross_gram(outer.inner, other))
-
-
-@mask_rows.register
-def row_scaled_mask_rows(workload: RowScaled) -> MaskRows | None:
-    """Return the inner structure's rows, each times its weight."""
-    inner = mask_rows(workload.inner)
-    return None if inner is None else inner.scaled(workload.weights)
-
-
-@structure_energies.register
-def row_scaled_energies(workload: RowScaled) -> Energies | None:
-    """Return the energies where the rows are all cells of some tables, evenly weighted."""
-    return row_energies(mask_rows(workload))
+structure_energies.register(RowScaled, masks_energies)

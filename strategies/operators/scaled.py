@@ -1,24 +1,100 @@
-"""A structure times one number."""
+"""A structure times one number, and what it has in common with rows that have one each."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Longs, Numbers, Real
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
 
 
+class Weighted(Operator):
+    """``diag(weights) @ A``: rows of a structure times numbers."""
+
+    inner: Operator
+
+    @property
+    @abstractmethod
+    def row_weights(self) -> Real:
+        """One weight a row, shape (m,), or one for all of them, shape (1,)."""
+
+    @abstractmethod
+    def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
+        """Return rows of the inner structure times their weights."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.inner.shape
+
+    @property
+    def prefers_sparse(self) -> bool:
+        """As the structure it scales."""
+        return self.inner.prefers_sparse
+
+    @property
+    def entries(self) -> int:
+        """As the structure it scales."""
+        return self.inner.entries
+
+    def _matmat(self, right: Array) -> Array:
+        return self.row_weights[:, None] * self.inner._matmat(right)
+
+    def _rmatmat(self, left: Array) -> Array:
+        return self.inner._rmatmat(self.row_weights[:, None] * left)
+
+    def to_dense(self) -> Array:
+        """Return the matrix as an ndarray, refused above the memory cap."""
+        check_allocation(f"dense {type(self).__name__}", self.shape)
+        return self.row_weights[:, None] * self.inner.to_dense()
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return the matrix in CSR form, refused above the memory cap."""
+        return self._scale(self.inner.to_sparse())
+
+    def columns(self, cells: Integers) -> sparse.csr_array:
+        """Return the columns at the given cells."""
+        return self._scale(self.inner.columns(cells))
+
+    def row_gram(self) -> Array:
+        """Return ``A @ A.T``, refused above the memory cap."""
+        return self.row_weights[:, None] * self.inner.row_gram() * self.row_weights
+
+    def row_gram_matmat(self, right: Array) -> Array:
+        """Return ``A @ A.T @ right``."""
+        weights = self.row_weights[:, None]
+        return weights * self.inner.row_gram_matmat(weights * right)
+
+    def row_squares(self) -> Array:
+        """Return the squared L2 norm of every row."""
+        return self.row_weights.astype(np.float64) ** 2 * self.inner.row_squares()
+
+
+@rows_product.register
+def weighted_rows_product(outer: Weighted, other: Operator) -> Array:
+    """Return ``outer @ other.T``: the inner structure's, every row times its weight."""
+    return np.asarray(outer.row_weights[:, None] * cross_gram(outer.inner, other))
+
+
+@mask_rows.register
+def weighted_mask_rows(workload: Weighted) -> MaskRows | None:
+    """Return the inner structure's rows, each times its weight."""
+    inner = mask_rows(workload.inner)
+    weights = workload.row_weights
+    return None if inner is None else inner.scaled(np.broadcast_to(weights, workload.shape[:1]))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Scaled(Operator):
+class Scaled(Weighted):
     """``weight * A``.
 
     Parameters
@@ -37,59 +113,24 @@ class Scaled(Operator):
         object.__setattr__(self, "sizes", self.inner.sizes)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.inner.shape
+    def row_weights(self) -> Real:
+        """The weight, shape (1,)."""
+        return real_array("weight", [self.weight], 1)
 
-    @property
-    def prefers_sparse(self) -> bool:
-        """As the structure it scales."""
-        return self.inner.prefers_sparse
+    def _scale(self, form: sparse.csr_array) -> sparse.csr_array:
+        return sparse.csr_array(self.weight * form)
 
     @property
     def has_cheap_inverse(self) -> bool:
         """As the structure it scales."""
         return self.inner.has_cheap_inverse
 
-    @property
-    def entries(self) -> int:
-        """As the structure it scales."""
-        return self.inner.entries
-
-    def _matmat(self, right: Array) -> Array:
-        return self.weight * self.inner._matmat(right)
-
     def _rmatmat(self, left: Array) -> Array:
         return self.weight * self.inner._rmatmat(left)
-
-    def to_dense(self) -> Array:
-        """Return the matrix as an ndarray, refused above the memory cap."""
-        check_allocation("dense Scaled", self.shape)
-        return self.weight * self.inner.to_dense()
-
-    def to_sparse(self) -> sparse.csr_array:
-        """Return the matrix in CSR form, refused above the memory cap."""
-        return sparse.csr_array(self.weight * self.inner.to_sparse())
-
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
-        """Return the columns at the given cells."""
-        return sparse.csr_array(self.weight * self.inner.columns(cells))
 
     def gram_dense(self) -> Array:
         """Return ``A.T @ A``, refused above the memory cap."""
         return self.weight**2 * self.inner.gram_dense()
-
-    def row_gram(self) -> Array:
-        """Return ``A @ A.T``, refused above the memory cap."""
-        return self.weight**2 * self.inner.row_gram()
-
-    def row_gram_matmat(self, right: Array) -> Array:
-        """Return ``A @ A.T @ right``."""
-        return self.weight**2 * self.inner.row_gram_matmat(right)
-
-    def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
-        return self.weight**2 * self.inner.row_squares()
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column."""
@@ -114,7 +155,7 @@ class Scaled(Operator):
             return Scaled(round(scale * self.weight), self.inner)
         return super().rounded(scale)
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return exact column sums of ``|a|`` or ``a**2``."""
         sums, factor = self.inner.integer_column_sums(norm), self._integer_factor(norm)
         check_range(factor * float(sums.max(initial=0)))
@@ -130,7 +171,7 @@ class Scaled(Operator):
             raise ValueError(f"weight={self.weight}: expected an integer; call rounded first.")
         return abs(weight) if norm == "l1" else weight**2
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``."""
         return self._inverse_weight * self.inner.least_squares(answers)
 
@@ -158,19 +199,6 @@ class Scaled(Operator):
         if self.weight == 0:
             raise ValueError("weight=0: a strategy of zeros measures nothing.")
         return 1.0 / self.weight
-
-
-@rows_product.register
-def scaled_rows_product(outer: Scaled, other: Operator) -> Array:
-    """Return ``outer @ other.T``: the inner structure's, times the weight."""
-    return outer.weight * cross_gram(outer.inner, other)
-
-
-@mask_rows.register
-def scaled_mask_rows(workload: Scaled) -> MaskRows | None:
-    """Return the inner structure's rows, times the weight."""
-    inner = mask_rows(workload.inner)
-    return None if inner is None else inner.scaled(np.full(workload.shape[0], workload.weight))
 
 
 @structure_energies.register

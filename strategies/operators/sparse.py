@@ -5,10 +5,11 @@ from typing import cast
 
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.explicit_forms import as_shape
-from strategies.operators.base.operator import Array, Operator, explicit
+from strategies.operators.base.operator import Operator, explicit
 from strategies.operators.base.validation import checked_sizes, real_sparse
-from strategies.operators.masks.energies import Energies, line_energies, structure_energies
+from strategies.operators.masks.energies import line_energies, structure_energies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +31,7 @@ class Sparse(Operator):
 
     matrix: sparse.csr_array
     sizes: tuple[int, ...] | None = None
+    prefers_sparse = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", real_sparse("matrix", self.matrix))
@@ -39,11 +41,6 @@ class Sparse(Operator):
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return as_shape(*self.matrix.shape)
-
-    @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
 
     @property
     def entries(self) -> int:
@@ -64,7 +61,4 @@ class Sparse(Operator):
 explicit.register(sparse.csr_array, Sparse)
 
 
-@structure_energies.register
-def sparse_energies(workload: Sparse) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
-    return line_energies(workload)
+structure_energies.register(Sparse, line_energies)

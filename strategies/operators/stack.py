@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Integers, Longs
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Array, Norm, Operator, same_columns
+from strategies.operators.base.operator import Norm, Operator, same_columns
 from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
 from strategies.operators.masks.energies import Energies, structure_energies, summed_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
@@ -79,7 +78,7 @@ class Stack(Operator):
         """Return the matrix in CSR form, refused above the memory cap."""
         return sparse.csr_array(sparse.vstack([block.to_sparse() for block in self.blocks]))
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells."""
         return sparse.csr_array(sparse.vstack([block.columns(cells) for block in self.blocks]))
 
@@ -126,7 +125,7 @@ class Stack(Operator):
         """Return the operator with entries ``round(scale * A[i, j])``."""
         return Stack([block.rounded(scale) for block in self.blocks])
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return exact column sums of ``|a|`` or ``a**2``."""
         return np.asarray(sum(block.integer_column_sums(norm) for block in self.blocks))
 

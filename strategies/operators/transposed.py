@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from scipy import sparse
 
-from strategies.operators.base.operator import Array, Operator, transpose
+from strategies.operators.base.arrays import Array
+from strategies.operators.base.operator import Operator, transpose
 
 
 @dataclass(frozen=True, eq=False, repr=False)

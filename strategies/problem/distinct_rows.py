@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from strategies.operators import Array, Operator, fits
+from strategies.operators import Operator, fits
+from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
-from strategies.problem.objective import Aim, Groups
+from strategies.problem.objective import Aim
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_tall
 
 
@@ -34,8 +34,8 @@ class DistinctRows:
     """
 
     rows: Array
-    groups: Groups
-    origin: Groups
+    groups: Longs
+    origin: Longs
 
     @property
     def n_groups(self) -> int:
@@ -88,7 +88,7 @@ def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:
     return DistinctRows(rows * np.sqrt(counts)[:, None], labels, origin)
 
 
-def agrees(form: Any, picked: Any, inverse: NDArray[np.int64]) -> bool:
+def agrees(form: Any, picked: Any, inverse: Longs) -> bool:
     """Compare every row with the one that stands for it, entry for entry, a band at a time."""
     step = max(1, 2**22 // form.shape[1])
     return all(

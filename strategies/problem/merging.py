@@ -8,7 +8,6 @@ neither norm nor error, so the optimum over the groups is the optimum over the c
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from strategies.operators import (
     as_operator,
     fits,
 )
-from strategies.operators.base.validation import is_sparse
+from strategies.operators.base.arrays import Form, Integers, Longs, Numbers, Real
 from strategies.operators.masks.packed_masks import unique_rows
 
 Keys = NDArray[np.uint64]
@@ -53,7 +52,7 @@ class Merging:
     grouping: Grouping
 
     @property
-    def groups(self) -> NDArray[np.int64]:
+    def groups(self) -> Longs:
         """Group of every cell, shape (n,)."""
         return self.grouping.labels
 
@@ -118,11 +117,12 @@ def merge_columns(workload: object) -> Merging:
     arrays hold one number per nonzero of W.
     """
     operator = as_operator(workload, "workload")
-    if operator.has_distinct_columns or tells_codes_apart(operator):
+    distinct = operator.has_distinct_columns or tells_codes_apart(operator)
+    if distinct or sums_differ(operator):
         return Merging(Grouping(np.arange(operator.shape[1]), operator.sizes))
     # columns i and j of W are equal where rows i and j of its Gram are
-    form: Any = operator.array if isinstance(operator, Gram) else operator.compact()
-    keys = sparse_keys(form.tocsc()) if is_sparse(form) else dense_keys(form)
+    form: Form = operator.array if isinstance(operator, Gram) else operator.compact()
+    keys = dense_keys(form) if isinstance(form, np.ndarray) else sparse_keys(form.tocsc())
     first, inverse, _ = unique_rows(keys.view(np.uint8))
     # number the groups by their first cell, so that they keep the order of the domain
     rank = np.empty(len(first), dtype=np.int64)
@@ -139,6 +139,20 @@ def tells_codes_apart(workload: Operator) -> bool:
         return False
     asked = {i for chosen in workload.attribute_sets for i in chosen}
     return all(i in asked or size == 1 for i, size in enumerate(workload.domain_sizes))
+
+
+def sums_differ(workload: Operator) -> bool:
+    """Tell whether two hashed sums of 0/1 rows differ between all columns; False proves nothing.
+
+    Equal columns have equal sums, for whole numbers that stay below 2**53 are added exactly. No
+    nonzero is written out: the largest array has two numbers a column.
+    """
+    q, n = workload.shape
+    if not workload.is_binary or q == 0:
+        return False
+    hashed = hash_entries(np.arange(q), np.ones(q)) >> np.uint64(11 + (q - 1).bit_length())
+    sums = np.ascontiguousarray(workload.rmatmat(hashed.astype(np.float64)))
+    return len(unique_rows(sums.view(np.uint8))[0]) == n
 
 
 def can_merge(workload: Operator) -> bool:
@@ -168,7 +182,7 @@ def sparse_keys(form: sparse.csc_array) -> Keys:
     return totals[form.indptr[1:]] - totals[form.indptr[:-1]]
 
 
-def dense_keys(form: NDArray[np.float64]) -> Keys:
+def dense_keys(form: Real) -> Keys:
     """Hash the columns of an ndarray to shape (n, 2), a band of rows at a time."""
     q, n = form.shape
     keys = np.zeros((n, 2), dtype=np.uint64)
@@ -182,7 +196,7 @@ def dense_keys(form: NDArray[np.float64]) -> Keys:
     return keys
 
 
-def hash_entries(rows: NDArray[np.integer[Any]], values: NDArray[Any]) -> Keys:
+def hash_entries(rows: Integers, values: Numbers) -> Keys:
     """Hash pairs of a row number and a value to two 64-bit words each."""
     bits = values.astype(np.float64).view(np.uint64)
     word = mixed_words(bits ^ mixed_words(rows.astype(np.uint64)))
@@ -197,11 +211,11 @@ def mixed_words(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return word ^ (word >> np.uint64(31))
 
 
-def _columns_agree(form: Any, grouping: Grouping) -> bool:
+def _columns_agree(form: Form, grouping: Grouping) -> bool:
     """Compare every column with its group's first, entry for entry."""
     if grouping.shape[0] == grouping.shape[1]:
         return True
-    if is_sparse(form):
+    if not isinstance(form, np.ndarray):
         difference = form - form[:, grouping.representatives][:, grouping.labels]
         return not difference.count_nonzero()
     representatives = form[:, grouping.representatives]

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from strategies.operators import Array, Gram, Marginals, Operator, RowScaled
+from strategies.operators import Gram, Marginals, Operator, RowScaled
+from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.base.validation import real_array
 
 Objective = Literal["total", "max"]
 OBJECTIVES: tuple[Objective, ...] = ("total", "max")
-Groups = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class Aim:
     """
 
     objective: Objective = "total"
-    groups: Groups | None = None
+    groups: Longs | None = None
 
     @classmethod
     def of(cls, workload: Operator, objective: object, groups: object) -> "Aim":
@@ -81,7 +80,7 @@ class Aim:
         return float(sums.max())
 
 
-def checked_groups(groups: object, rows: int) -> Groups:
+def checked_groups(groups: object, rows: int) -> Longs:
     """Return labels as numbers from 0 without gaps, or refuse by name."""
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -123,7 +122,7 @@ def weighted(workload: Operator, weights: object) -> Operator:
         return workload
     roots = np.sqrt(values)
     if isinstance(workload, Marginals):
-        tables = np.split(roots, np.cumsum(workload.cells)[:-1])
+        tables = np.split(roots, np.cumsum(workload.rows)[:-1])
         if all((table == table[0]).all() for table in tables):
             own = [w * float(t[0]) for w, t in zip(workload.weights, tables, strict=True)]
             return Marginals(workload.domain_sizes, workload.attribute_sets, own)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 from strategies.operators import Array, Norm, Operator, as_operator, row_errors
 from strategies.problem.objective import Objective
@@ -122,7 +121,7 @@ class Strategy:
         found = f"{self.method}: loss {self.loss:.6g} for norm={self.norm!r}, {self.matrix!r}"
         return f"{found}; {known}"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""
         return self.__dict__ | {"certificate": partial(float, self.lower_bound)}
 

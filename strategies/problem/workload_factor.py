@@ -9,7 +9,8 @@ import numpy as np
 from scipy import linalg
 
 from strategies.operators import Array, Gram, Operator, fits
-from strategies.operators.base.singular_values import singular_values
+from strategies.operators.base.pseudo_inverse import WELL_CONDITIONED
+from strategies.operators.base.singular_values import check_finite, singular_values
 
 TALL = 4
 """W itself is factorised while it has no more rows than this many times its columns."""
@@ -28,7 +29,11 @@ def is_tall(shape: tuple[int, int]) -> bool:
 
 
 def factor_of_rows(rows: Array) -> Array:
-    """Return F (r, g) of a matrix W (q, g) from its singular values.
+    """Return F (r, g) of a matrix W (q, g), its rows orthogonal and the longest first.
+
+    The smaller Gram, ``W Wᵀ = U Λ Uᵀ`` or ``WᵀW = V Λ Vᵀ``, gives ``F = Uᵀ W`` or the rows
+    ``||W v|| vᵀ`` of V where what it keeps is well conditioned and nothing else is left of W, by
+    the measure that singular values are held to. They are the fallback.
 
     Examples
     --------
@@ -36,10 +41,33 @@ def factor_of_rows(rows: Array) -> Array:
     >>> factor.shape, (factor.T @ factor).round(6).tolist()[0]
     ((1, 3), [5.0, 5.0, 5.0])
     """
+    check_finite(rows)
+    factor = _well_conditioned(rows)
+    if factor is not None:
+        return factor
     values, right = singular_values(rows)
-    noise = NOISE * max(rows.shape) * np.finfo(float).eps * values[0]
-    kept = values > noise
+    kept = values > _noise(rows, values[0])
     return np.asarray(values[kept, None] * right[kept])
+
+
+def _well_conditioned(rows: Array) -> Array | None:
+    """Return F from the smaller Gram of W, None where its spectrum does not tell the rank."""
+    wide = rows.shape[0] <= rows.shape[1]
+    gram = rows @ rows.T if wide else rows.T @ rows
+    values, vectors = linalg.eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
+    kept = values > WELL_CONDITIONED * values[-1]
+    basis = vectors[:, kept][:, ::-1]
+    inside = basis.T @ rows if wide else rows @ basis
+    if not kept.all():  # what is left out may be faint without being rounding
+        rest = rows - (basis @ inside if wide else inside @ basis.T)
+        if np.linalg.norm(rest) > _noise(rows, np.sqrt(values[-1])):
+            return None
+    return inside if wide else np.asarray(np.linalg.norm(inside, axis=0)[:, None] * basis.T)
+
+
+def _noise(rows: Array, largest: float) -> float:
+    """Return the singular value up to which a matrix with this largest one holds rounding."""
+    return float(NOISE * max(rows.shape) * np.finfo(float).eps * largest)
 
 
 def factor_of_gram(gram: Array) -> Array:

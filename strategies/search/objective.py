@@ -25,7 +25,7 @@ from strategies.operators.base.pseudo_inverse import factorised
 from strategies.operators.base.recovery import factored_trace
 from strategies.operators.dense import Dense
 from strategies.operators.identity import Identity
-from strategies.operators.ordered.ordered_error import ordered_error
+from strategies.operators.ordered.ordered_gram import ordered_error
 from strategies.operators.product import Product
 from strategies.problem.objective import Objective
 from strategies.problem.problem import Problem

@@ -77,7 +77,7 @@ def test_the_clusters_model_at_two_sizes(benchmark, columns, tmp_path):
     frame, found = pl.DataFrame(columns), []
     for number in range(8):
         frame[number::8].write_parquet(tmp_path / f"{number}.parquet")
-    told = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    told = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**told) as local, Client(local) as client:
         for parts in (8, 32):
             paths = [tmp_path / f"{i % 8}.parquet" for i in range(parts)]

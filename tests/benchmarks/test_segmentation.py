@@ -37,7 +37,7 @@ def bins(n: int = 8) -> Domain:
     top |= {"correlation": 1, "entropy": 5, "homogeneity": 1, "mean": 31}
     top |= {"variance": 60, "standard_deviation": 10}
     attributes = [
-        Attribute(name, edges=np.linspace(0, top.get(name, 255), n + 1), outside="clip")
+        Attribute(name, edges=np.linspace(0, top.get(name, 255), n + 1), outside="open")
         for name in FEATURES
     ]
     return Domain(attributes, target=Attribute("pixel", categories=CLASSES))

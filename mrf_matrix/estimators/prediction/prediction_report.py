@@ -23,6 +23,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
         What the claim hangs on.
     """
     book, relation = fitted.book, fitted.bill.neighboring
+    delta = fitted.measuring.delta
     answered = book.batches
     spent, lost = book.spent, book.n_charged - len(answered)
     notes: tuple[str, ...] = (note,)
@@ -42,7 +43,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
     squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in answered)
     count = sum(int(b.plan.multiplicity.sum()) for b in answered)
     report = PrivacyReport(
-        statement=statement_of(releases, spent),
+        statement=statement_of(releases, spent, delta),
         budget=budget,
         neighboring=common_neighboring(releases),
         noise=worst_noise(releases),
@@ -53,6 +54,7 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
         ),
         expected_rms_per_vote=root_mean(squares, count),
         notes=(*notes, *structure_notes(fitted.forests.ensembles)),
+        delta=delta,
     )
     return report.of_releases(releases)
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.base.shown import shown
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.private.held_records import HeldRecords, held
@@ -19,7 +17,7 @@ from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassif
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
 from mrf_matrix.estimators.shared.given_data import PrivateData
-from mrf_matrix.estimators.shared.parameters import Amount, Seed, SeedParameters, parameters
+from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     BudgetParameters,
     NoiseParameters,
@@ -29,7 +27,8 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
-from mrf_matrix.mechanisms import BudgetError, PrivacyLedger, PureDP
+from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
@@ -37,7 +36,6 @@ from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
-from mrf_matrix.residual.law import gaussian_budget
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
 
@@ -104,9 +102,6 @@ class PrivateForestClassifier(
     (1728,)
     """
 
-    _claim_rests_on = ("delta",)
-
-    delta: Amount = 0
     n_records: int | None = None
 
     def plan(self) -> PrivatePlan:
@@ -126,24 +121,11 @@ class PrivateForestClassifier(
         known = None if self.n_records is None else whole_number("n_records", self.n_records)
         return private_plan(
             domain,
-            self._budgets(),
+            list(claiming_budgets(self.epsilon, self.delta, self.rho)),
             n_records=known,
             neighboring=self.neighboring,
             delta=float(self.delta),
         )
-
-    def _budgets(self) -> list[Budget]:
-        """Return the budgets of which each makes the claim."""
-        if isinstance(self.delta, Real) and self.delta == 0:
-            return [self._budget]
-        if self.rho is not None:
-            raise BudgetError(
-                f"delta={shown(self.delta)} and rho={shown(self.rho)}: expected delta= "
-                f"beside epsilon= only."
-            )
-        epsilon = 1 if self.epsilon is None else self.epsilon
-        pure, gaussian = PureDP(epsilon), gaussian_budget(epsilon, self.delta)
-        return [pure] if pure.is_infinite else [pure, gaussian]
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         if isinstance(self.domain, Domain):  # refused before the records are looked at

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mrf_matrix.estimators.residual.report import of_choice, sequence_statement
-from mrf_matrix.mechanisms import ZCDP
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.residual.settings import Budget
@@ -34,12 +33,10 @@ def private_report(
         What comes before the forest's own notes.
     """
     made = (*map(of_choice, choices), *forest.measurements)
-    claim = repr(budget)
-    if delta and isinstance(budget, ZCDP) and not budget.is_infinite:
-        claim += f", which implies (epsilon={budget.epsilon(delta):.6g}, delta={delta:g})-DP,"
     statement = forest.statement
     if statement != READ_OFF and (choices or delta):
         laws = [one.law for one in made]
+        claim = budget.claim(delta)
         statement = sequence_statement(claim, forest.neighboring, forest.noise, laws)
     return replace(
         forest,
@@ -48,4 +45,5 @@ def private_report(
         measurements=made,
         public=(*forest.public, *(["the shares of all choices"] if choices else [])),
         notes=(*notes, *forest.notes),
+        delta=delta,
     )

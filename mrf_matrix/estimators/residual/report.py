@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mrf_matrix.mechanisms import ZCDP, Release
+from mrf_matrix.mechanisms import Release
 from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
 from mrf_matrix.residual import ResidualPlan, ResidualStep
 from mrf_matrix.residual.step import CHOICES
@@ -28,10 +28,7 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
         of_choice(step) if step.kind in CHOICES else _of_table(step, next(left))
         for step in plan.steps
     ]
-    claim = repr(plan.budget)
-    delta = plan.delta
-    if delta and isinstance(plan.budget, ZCDP) and not plan.budget.is_infinite:
-        claim += f", which implies (epsilon={plan.budget.epsilon(delta):.6g}, delta={delta:g})-DP,"
+    claim = plan.budget.claim(plan.delta)
     report = PrivacyReport(
         statement=sequence_statement(claim, plan.neighboring, noise, [one.law for one in made]),
         budget=repr(plan.budget),
@@ -46,6 +43,7 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
             "labels and probabilities are posteriors under a model: they have no expected error "
             "known without data",
         ),
+        delta=plan.delta,
     )
     return report.of_releases(releases)
 

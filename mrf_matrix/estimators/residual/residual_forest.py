@@ -19,7 +19,6 @@ from mrf_matrix.estimators.shared.given_data import (
     needs_records,
 )
 from mrf_matrix.estimators.shared.parameters import (
-    Amount,
     Records,
     SeedParameters,
     parameters,
@@ -33,7 +32,7 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.planning.plans.planner import sequence_plan
-from mrf_matrix.residual.law import claimed_budget
+from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.sequence import ResidualPlan
@@ -102,9 +101,6 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
     PureDP(epsilon=2)
     """
 
-    _claim_rests_on = ("delta",)
-
-    delta: Amount = 0
     n_records: int | None = None
 
     def plan(self) -> ResidualPlan:
@@ -137,7 +133,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
     def _budget_by_law(self, n_attributes: int) -> Budget:
         """Return the budget of the noise law that serves the claim best."""
         records = self._public_records()
-        return claimed_budget(self.epsilon, self.delta, self.rho, n_attributes, records)
+        return sequence_budget(self.epsilon, self.delta, self.rho, n_attributes, records)
 
     def fit(self, X: Records, y: ArrayLike) -> "ResidualForestClassifier":
         """Take the steps of the plan: measure tables of residuals, one after another.

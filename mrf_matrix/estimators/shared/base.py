@@ -128,7 +128,8 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
     def _measuring(self, budget: Budget) -> Measuring:
         """Return how a plan of this budget is measured, from the parameters of these names."""
         held, names = vars(self), (one.name for one in fields(Measuring))
-        return Measuring(budget, **{name: held[name] for name in names if name in held})
+        given = {name: held[name] for name in names if name in held}
+        return Measuring(budget, **{**given, "delta": float(held.get("delta", 0))})
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that records may be text: the domain encodes them."""

@@ -51,6 +51,7 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
             "mode": self._mode,
             "domain": self.domain,
             "budget": self._budget,
+            "delta": float(self.delta),
             "neighboring": self.neighboring,
         }
         for name, mine in asked.items():

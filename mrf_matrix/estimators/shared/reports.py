@@ -24,12 +24,12 @@ def structure_notes(ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
 
 
 def training_report(
-    kind: Kind, parts: Sequence[PlanPart], releases: Sequence[Release]
+    kind: Kind, parts: Sequence[PlanPart], releases: Sequence[Release], delta: float
 ) -> PrivacyReport:
-    """Return the report of a training release; every figure comes from the releases."""
+    """Return the report of a training release, for a claim of δ; figures are the releases'."""
     budget = total_budget([release.budget for release in releases])
     report = PrivacyReport(
-        statement=statement_of(releases, budget),
+        statement=statement_of(releases, budget, delta),
         budget=repr(budget),
         neighboring=common_neighboring(releases),
         noise=worst_noise(releases),
@@ -39,6 +39,7 @@ def training_report(
         ),
         expected_rms_per_leaf=expected_rms_per_leaf(parts),
         notes=structure_notes([part.ensemble for part in parts]),
+        delta=delta,
     )
     return report.of_releases(releases)
 

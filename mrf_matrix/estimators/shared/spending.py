@@ -15,7 +15,7 @@ from mrf_matrix.estimators.shared.parameters import (
     parameters,
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.mechanisms.budgets.budget import claimed_budget
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
@@ -34,6 +34,9 @@ class BudgetParameters(DomainParameters):
         no noise.
     rho : float, int or Fraction
         zCDP budget with Gaussian noise, instead of ``epsilon``.
+    delta : float
+        0 for pure ε-DP. Else (ε, δ)-DP is claimed, by Gaussian noise under the largest zCDP budget
+        that implies it.
 
     Attributes
     ----------
@@ -43,11 +46,12 @@ class BudgetParameters(DomainParameters):
 
     epsilon: Amount | None = None
     rho: Amount | None = None
+    delta: Amount = 0
 
     @property
     def _budget(self) -> Budget:
-        """ε or ρ, ε = 1 where neither is given."""
-        return budget_or_default(epsilon=self.epsilon, rho=self.rho)
+        """ε, ρ, or the ρ that (ε, δ) takes; ε = 1 where neither is given."""
+        return claimed_budget(self.epsilon, self.delta, self.rho)
 
 
 @parameters

@@ -115,7 +115,7 @@ class MatrixForestClassifier(
             ReleasedEnsemble.of(part, release, part.answers(release)[:, order])
             for part, release in zip(plan.parts, releases, strict=True)
         )
-        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases, plan.delta)
 
     @property
     def forest_(self) -> Forest:

@@ -82,7 +82,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
         self.plan_, self.domain_, self.forest_ = plan, plan.domain, part.forest
         self.classes_, order = sorted_classes(plan.domain)
         self.leaf_values_ = part.answers(self.release_)[:, order]
-        self.privacy_report_ = training_report(plan.kind, plan.parts, releases)
+        self.privacy_report_ = training_report(plan.kind, plan.parts, releases, plan.delta)
 
     def _votes(self, X: Records) -> Array:
         """Return log posteriors, less a constant."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from mrf_matrix.base.steps import tell
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
@@ -111,8 +112,9 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, self.design_ = plan, part.design
             self.forest_, self.measurement_ = part.forest, part
-            report = posterior_report(part, release, self._chosen_for)
+            report = posterior_report(part, release, self._chosen_for, plan.delta)
             tables, totals = tables_of(part, release, order)
+            tell("Fitting the posterior")
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
 

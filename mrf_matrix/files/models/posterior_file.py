@@ -71,7 +71,8 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     if not bool(np.all(np.abs(release.answers) <= LARGEST_ANSWER)):
         raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
     measured = _measurement(domain, release, data)
-    report = check_follows(report_of(data["report"]), posterior_report(measured, release, ""))
+    claimed = report_of(data["report"])
+    report = check_follows(claimed, posterior_report(measured, release, "", claimed.delta))
     model = ReleasedPosteriorForestClassifier(measured, release, domain, report)
     _check_finite(model)
     return model

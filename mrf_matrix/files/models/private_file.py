@@ -32,7 +32,7 @@ from mrf_matrix.files.models.posterior_file import (
     posterior_content,
     posterior_of,
 )
-from mrf_matrix.files.models.report import report_of
+from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
 from mrf_matrix.mechanisms.budgets.budget import budget_of
@@ -44,7 +44,6 @@ PRIVATE_VERSION = 1
 KEYS = {"format", "schema_version", "delta", "choices", "screened", "forest", "report"}
 CHOICE_KEYS = {"measured", "budget"}
 MOST_CHOICES = 1000
-LARGEST_DELTA = 1 - 2**-53
 
 PrivateModel = PrivateForestClassifier | ReleasedPrivateForestClassifier
 

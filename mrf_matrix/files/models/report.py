@@ -16,7 +16,8 @@ from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS
 from mrf_matrix.reports.privacy_report import DERIVED, Measurement, PrivacyReport
 
 ERRORS = {"expected_rms_per_leaf", "expected_rms_per_vote"}
-CLAIMED = {field.name for field in fields(PrivacyReport)} - ERRORS
+LARGEST_DELTA = 1 - 2**-53
+CLAIMED = {field.name for field in fields(PrivacyReport)} - ERRORS - {"delta"}
 MEASURED = {field.name for field in fields(Measurement)}
 LARGEST = 10**1000
 
@@ -26,7 +27,7 @@ def report_of(given: object) -> PrivacyReport:
 
     Raises FieldError if something is missing, of another type, too long, or cannot be printed.
     """
-    data = object_of(given, "report", CLAIMED, DERIVED | ERRORS)
+    data = object_of(given, "report", CLAIMED, DERIVED | ERRORS | {"delta"})
     report = PrivacyReport(
         statement=line_of_text(data["statement"], "report: statement"),
         budget=line_of_text(data["budget"], "report: budget"),
@@ -39,6 +40,7 @@ def report_of(given: object) -> PrivacyReport:
         expected_rms_per_vote=_error(data.get("expected_rms_per_vote")),
         public=_texts(data["public"], "report: public"),
         notes=_texts(data["notes"], "report: notes"),
+        delta=number_of(data.get("delta", 0), "report: delta", most=LARGEST_DELTA),
     )
     follows = report.to_dict()
     for name in DERIVED & set(data):

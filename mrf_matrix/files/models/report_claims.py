@@ -124,7 +124,7 @@ def _check_statement(report: PrivacyReport) -> None:
     if report.statement.startswith(DENIAL):
         return
     laws = [one.law for one in report.measurements]
-    expected = private_claim(report.budget, report.neighboring, laws)
+    expected = private_claim(_budget(report.budget).claim(report.delta), report.neighboring, laws)
     if report.noise != "exact" or report.statement != expected:
         follows = expected if report.noise == "exact" else f"{DENIAL}: {report.noise} noise"
         raise FieldError(

@@ -28,7 +28,7 @@ from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
-from mrf_matrix.files.models.report import report_of
+from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.mechanisms import NEIGHBORING, Release
 from mrf_matrix.mechanisms.budgets.budget import budget_of
@@ -41,7 +41,6 @@ RESIDUAL_VERSION = 1
 ANSWERS = "<i8"
 LARGEST_ANSWER = 2**62
 MOST_RECORDS = 10**15
-LARGEST_DELTA = 1 - 2**-53
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
     "orders", "choices", "n_answers", "report",

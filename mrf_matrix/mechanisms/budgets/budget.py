@@ -1,11 +1,12 @@
 """What a release may spend: exact budgets of pure and of zero-concentrated privacy."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from math import inf
-from numbers import Integral
+from numbers import Real
 from reprlib import repr as short
 from typing import ClassVar, Literal, Self, TypeVar
 
@@ -13,13 +14,14 @@ from mrf_matrix.base.fields import FieldError, fraction_of
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.exact_number import (
     BudgetError,
-    as_fraction,
+    checked_shares,
     exact_positive,
     readable,
 )
 
 Given = TypeVar("Given")
 Norm = Literal["l1", "l2"]
+UPWARD = Context(prec=6, rounding=ROUND_CEILING)
 
 
 @total_ordering
@@ -75,6 +77,22 @@ class Budget:
         """Return ``{"epsilon": "1/2"}`` or the like, exact, for JSON; `budget_of` reads it."""
         return {self.parameter: str(self.amount)}
 
+    def claim(self, delta: float) -> str:
+        """Return what is claimed: the budget, or with δ the (ε, δ) that it implies, ε upward.
+
+        Examples
+        --------
+        >>> ZCDP(0.02).claim(0), ZCDP(0.02).claim(1e-6)
+        ('ZCDP(rho=0.02)', '(epsilon=0.899936, delta=1e-06)-DP via ZCDP(rho=0.02)')
+        """
+        if not delta or self.is_infinite:
+            return repr(self)
+        return f"(epsilon={readable(self.claimed_epsilon(delta))}, delta={delta!r})-DP via {self!r}"
+
+    def claimed_epsilon(self, delta: float) -> Fraction:
+        """Return the ε of a finite budget's (ε, δ) claim: of a pure one its own."""
+        return self.exact
+
     def split(self, shares: int | Sequence[object]) -> tuple[Self, ...]:
         """Split into budgets that add up to this one exactly.
 
@@ -88,7 +106,7 @@ class Budget:
         >>> PureDP(1).split(3)[0]
         PureDP(epsilon=1/3)
         """
-        weights = _checked_shares(shares)
+        weights = checked_shares(shares)
         if self.is_infinite:
             return tuple(self for _ in weights)
         total = sum(weights)
@@ -174,6 +192,10 @@ class ZCDP(Budget):
         """Return an ε for which ρ-zCDP implies (ε, δ)-DP; see `conversion.epsilon_from_rho`."""
         return epsilon_from_rho(self.rho, delta)
 
+    def claimed_epsilon(self, delta: float) -> Fraction:
+        """Return `epsilon` of δ, rounded upward to six digits: no claim is too strong."""
+        return Fraction(UPWARD.create_decimal_from_float(self.epsilon(delta)))
+
     @classmethod
     def for_approximate_dp(cls, epsilon: float, delta: float) -> "ZCDP":
         """Return the budget that implies (ε, δ)-DP; see `conversion.rho_from_epsilon`."""
@@ -238,18 +260,52 @@ def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZC
     return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
 
 
-def _checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
-    if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
-        raise TypeError(
-            f"shares={short(shares)}: expected a number of shares or a list of weights."
+_gaussian = lru_cache(ZCDP.for_approximate_dp)
+"""The conversion searches, a third of a second long."""
+
+
+def claiming_budgets(
+    epsilon: object = None, delta: object = 0, rho: object = None
+) -> tuple[PureDP | ZCDP, ...]:
+    """Return the budgets of which each makes the claim: of ε, of ρ, or of (ε, δ).
+
+    (ε, δ) is claimed by Laplace noise of ε, or by Gaussian noise of the largest ρ that implies it,
+    in this order. ρ-zCDP holds of discrete Gaussian noise as it is drawn (Canonne, Kamath and
+    Steinke 2020, Theorem 14); the closed form for the continuous Gaussian understates δ of it.
+
+    Raises
+    ------
+    BudgetError
+        If δ is not between 0 and 1, stands beside ρ, or beside an infinite ε.
+    TypeError
+        If a number is none.
+
+    Examples
+    --------
+    >>> claiming_budgets(epsilon=1)
+    (PureDP(epsilon=1),)
+    >>> pure, gaussian = claiming_budgets(epsilon=1, delta=1e-6)
+    >>> pure, round(float(gaussian.rho), 4)
+    (PureDP(epsilon=1), 0.0244)
+    """
+    if isinstance(delta, Real) and delta == 0:
+        return (budget_or_default(epsilon=epsilon, rho=rho),)
+    if rho is not None:
+        raise BudgetError(
+            f"delta={short(delta)} and rho={short(rho)}: expected delta= beside epsilon= only."
         )
-    if isinstance(shares, Integral):
-        if shares < 1:
-            raise BudgetError(f"shares={shares}: expected at least one share.")
-        return [Fraction(1)] * int(shares)
-    weights = list(shares)
-    if not weights:
-        raise BudgetError("shares is empty: expected at least one weight.")
-    for weight in weights:
-        exact_positive("share", weight)
-    return [as_fraction(weight) for weight in weights]
+    pure = budget_or_default(epsilon=epsilon)
+    if pure.is_infinite:
+        raise BudgetError(
+            f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
+            f"delta=0, or a finite epsilon."
+        )
+    return pure, _gaussian(pure.exact, exact_positive("delta", delta))
+
+
+def claimed_budget(epsilon: object = None, delta: object = 0, rho: object = None) -> PureDP | ZCDP:
+    """Return the budget of a claim where laws are not compared: of Gaussian noise under δ.
+
+    Raises BudgetError, TypeError as `claiming_budgets`.
+    """
+    return claiming_budgets(epsilon, delta, rho)[-1]

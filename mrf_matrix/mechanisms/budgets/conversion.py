@@ -1,7 +1,7 @@
 """Zero-concentrated privacy in the (ε, δ) terms that others report, through dp-accounting."""
 
 from fractions import Fraction
-from math import isinf, log, nextafter, sqrt
+from math import isinf, log, sqrt
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if _epsilon(middle, checked) <= goal else (low, middle)
-    return Fraction(repr(nextafter(low, 0.0)))
+    return Fraction(repr(low * (1 - 1e-9)))  # beyond rounding: converted back it is within goal
 
 
 def _epsilon(rho: float, delta: float) -> float:
@@ -69,6 +69,6 @@ def _epsilon(rho: float, delta: float) -> float:
 
 def _checked_delta(delta: object) -> float:
     exact = exact_positive("delta", delta)
-    if exact >= 1:
+    if exact >= 1 or not float(exact):
         raise BudgetError(f"delta={delta!r}: expected a probability between 0 and 1, exclusive.")
     return float(exact)

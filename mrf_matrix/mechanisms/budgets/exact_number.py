@@ -1,9 +1,10 @@
 """Numbers as a person wrote them: 0.1 is one tenth, not the nearest double."""
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
-from numbers import Rational, Real
+from numbers import Integral, Rational, Real
 from reprlib import repr as short
 
 
@@ -69,3 +70,24 @@ def readable(value: Fraction | float) -> str:
     except OverflowError:
         return str(value)
     return short if Fraction(short) == value else str(value)
+
+
+def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
+    """Return the weights of shares: of a number of equal ones, or one weight a share.
+
+    Raises BudgetError, TypeError if there is no share, or one is not a positive number.
+    """
+    if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
+        raise TypeError(
+            f"shares={short(shares)}: expected a number of shares or a list of weights."
+        )
+    if isinstance(shares, Integral):
+        if shares < 1:
+            raise BudgetError(f"shares={shares}: expected at least one share.")
+        return [Fraction(1)] * int(shares)
+    weights = list(shares)
+    if not weights:
+        raise BudgetError("shares is empty: expected at least one weight.")
+    for weight in weights:
+        exact_positive("share", weight)
+    return [as_fraction(weight) for weight in weights]

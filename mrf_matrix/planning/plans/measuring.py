@@ -53,6 +53,8 @@ class Measuring:
         target, is made small.
     law : subclass of NoiseLaw, optional
         Noise of one's own, see `mrf_matrix.mechanisms.calibrate`.
+    delta : float, default=0
+        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
     """
 
     budget: Budget
@@ -67,6 +69,7 @@ class Measuring:
     optimise_for: str = LEAVES
     target_rms: ArrayLike | None = None
     law: type[NoiseLaw] | None = None
+    delta: float = 0.0
 
     def check(self) -> None:
         """Refuse what no plan could spend, whatever its forests.

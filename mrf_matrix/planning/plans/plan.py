@@ -12,7 +12,8 @@ from mrf_matrix.base.checks import Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release, as_budget
+from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
+from mrf_matrix.mechanisms.budgets.budget import as_budget, claimed_budget
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.plans.cost import release_seconds
@@ -89,21 +90,23 @@ class Plan(PlannedErrors):
         Ensembles keep their shares, and noise is the exact discrete one. Errors fall as the budget
         grows: it is found by bisection.
         """
-        name = self.budget.parameter
 
         def at(amount: Fraction) -> Plan:
-            return self.at(epsilon=amount) if name == "epsilon" else self.at(rho=amount)
+            return replace(self, parts=at_budget(self.parts, self.budget.of(amount)))
 
         return at(least_amount(lambda amount: bool((at(amount).row_rms <= limits).all())))
 
-    def at(self, *, epsilon: object = None, rho: object = None) -> "Plan":
-        """Return the plan at another budget of the same kind, without new linear algebra.
+    def at(
+        self, *, epsilon: object = None, delta: float | Fraction = 0, rho: object = None
+    ) -> "Plan":
+        """Return the plan at another budget of the same noise law, without new linear algebra.
 
         Every ensemble keeps its share, and a posterior forest its blocks, which were chosen for
         the budget that they were planned for.
         """
-        budget = as_budget(epsilon=epsilon, rho=rho)
-        return replace(self, parts=at_budget(self.parts, budget))
+        given = as_budget(epsilon=epsilon, rho=rho)
+        budget = claimed_budget(epsilon, delta, rho) if delta else given
+        return replace(self, parts=at_budget(self.parts, budget), delta=float(delta))
 
     @property
     def array_sizes(self) -> tuple[ArraySize, ...]:
@@ -136,6 +139,8 @@ class Plan(PlannedErrors):
             "allocation": self.allocation,
             "voting": self.voting,
             "budget": repr(self.budget),
+            "delta": self.delta,
+            "claim": self.budget.claim(self.delta),
             "neighboring": self.neighboring,
             "attributes": self.domain.n_attributes,
             "cells": self.domain.size,
@@ -184,6 +189,6 @@ class Plan(PlannedErrors):
         return (
             f"Plan({self.mode}, {trees} trees in {len(self.parts)} ensemble"
             f"{'s' * (len(self.parts) > 1)}, {len(self.row_variances)} answers by {methods}, "
-            f"{self.budget!r} under {self.neighboring} neighbours, expected error {rms:.4g} rms "
-            f"per {unit})"
+            f"{self.budget.claim(self.delta)} under {self.neighboring} neighbours, expected "
+            f"error {rms:.4g} rms per {unit})"
         )

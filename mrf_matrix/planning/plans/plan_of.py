@@ -114,8 +114,9 @@ class PublicForests:
         parts = measuring.shared(self._parts(measuring, queries, aim, self.choices(batch)))
         seconds = perf_counter() - started
         return Plan(
-            self.domain, self.kind, parts, queries, often, n_classes, n_records, seconds, aim
-        )
+            self.domain, self.kind, parts, queries, often, n_classes, n_records, seconds, aim,
+            measuring.delta,
+        )  # fmt: skip
 
     def _parts(
         self, measuring: Measuring, queries: Codes, aim: RowAim, choices: np.random.Generator
@@ -274,7 +275,7 @@ def plan_of(
             neighboring=relation,
         )  # fmt: skip
     made = plan_of_part(kind, domain, part, n_records, codes, n_classes=classes)
-    return replace(made, select_seconds=perf_counter() - started)
+    return replace(made, select_seconds=perf_counter() - started, delta=measuring.delta)
 
 
 def plan_of_part(

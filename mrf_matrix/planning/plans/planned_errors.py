@@ -44,6 +44,8 @@ class PlannedErrors:
         What choosing the strategies took.
     aim : RowAim
         What is made small: objective and weights of the answers.
+    delta : float
+        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
     """
 
     domain: Domain
@@ -55,6 +57,7 @@ class PlannedErrors:
     n_records: int | None
     select_seconds: float
     aim: RowAim = field(default=RowAim(), repr=False)
+    delta: float = 0.0
 
     @property
     def mode(self) -> str:

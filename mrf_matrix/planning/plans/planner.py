@@ -13,7 +13,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default
+from mrf_matrix.mechanisms.budgets.budget import claimed_budget
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
@@ -22,7 +22,7 @@ from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
-from mrf_matrix.residual.law import claimed_budget
+from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 
 Amount = float | Fraction | str | None
@@ -81,7 +81,8 @@ default="training"
         At most one: pure DP (Laplace noise) or zCDP (Gaussian noise); ``epsilon=1`` of neither.
         With `target_rms` the least is found: neither, or "auto" for the one that is wanted.
     delta : float, default=0
-        In "residual": the δ of an (ε, δ) claim, for which the better law of noise is taken.
+        The δ of an (ε, δ) claim: Gaussian noise under the zCDP budget that implies it, and in
+        "residual" the better of that and Laplace noise. With `target_rms` the least ρ is found.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     n_trees, max_depth, splits, forest, n_ensembles, max_features, feature_subsets, budget_shares
         The design, as the classifiers take it; `budget_shares` may be "equal", "total" or "max":
@@ -163,10 +164,9 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     schema, source = _schema(domain, forest)
     budget: PureDP | ZCDP = PureDP(1)  # a sequence has a rule of its own
     if not kind.is_sequence:
-        if delta != 0:
-            raise ValueError(f"delta={shown(delta)} in mode={kind.name!r}: expected 'residual'.")
         known = target_rms is None
-        budget = budget_or_default(epsilon, rho) if known else _sought(epsilon, rho)
+        asked = (epsilon, delta, rho)
+        budget = claimed_budget(*asked) if known else _sought(*asked)
     quorum = _quorum(parties, dropouts, colluders, remove_excess)
     if quorum is not None and kind.is_sequence:
         raise ValueError(
@@ -175,7 +175,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         )
     measuring = Measuring(
         budget, neighboring, budget_shares, strategy, time_limit, None, objective, weights,
-        groups, optimise_for, target_rms, law,
+        groups, optimise_for, target_rms, law, float(delta),
     )  # fmt: skip
     if not kind.is_sequence:
         measuring.check()
@@ -217,7 +217,7 @@ def sequence_plan(
 ) -> ResidualPlan:
     """Return the sequence of steps of a residual forest; parameters as `plan`."""
     records = None if n_records is None else whole_number("n_records", n_records)
-    budget = claimed_budget(epsilon, delta, rho, domain.n_attributes, records)
+    budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records)
     return residual_plan(
         domain,
         budget,
@@ -228,7 +228,7 @@ def sequence_plan(
     )
 
 
-def _sought(epsilon: object, rho: object) -> PureDP | ZCDP:
+def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:
     """Return a budget of the kind that is sought for targets."""
     told = [one for one in (epsilon, rho) if one is not None]
     if len(told) > 1 or any(not isinstance(one, str) or one != AUTO for one in told):
@@ -236,7 +236,9 @@ def _sought(epsilon: object, rho: object) -> PureDP | ZCDP:
             f"epsilon={shown(epsilon)} and rho={shown(rho)} with target_rms, which says what the "
             f"budget is for: expected epsilon='auto' or rho='auto', or neither."
         )
-    return PureDP(1) if rho is None else ZCDP(1)
+    if rho is None:
+        return claimed_budget(1, delta)
+    return claimed_budget(None, delta, 1)
 
 
 def _quorum(
@@ -263,7 +265,7 @@ def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: M
         return trees
     given: dict[str, Any] = {**vars(trees), **vars(measuring)}
     usual: dict[str, Any] = {**vars(EnsembleDesign()), **vars(Measuring(measuring.budget))}
-    for own in ("neighboring", "time_limit"):
+    for own in ("neighboring", "time_limit", "delta"):
         del given[own], usual[own]
     strange = [
         name

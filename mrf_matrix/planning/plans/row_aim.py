@@ -11,7 +11,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs
 from strategies.operators import Identity, Operator
-from strategies.problem.objective import Aim, Groups, Objective, checked_weights
+from strategies.problem.objective import Aim, Objective, checked_weights
 
 
 class Words(TypedDict):
@@ -19,7 +19,7 @@ class Words(TypedDict):
 
     objective: Objective
     weights: Array | None
-    groups: Groups | None
+    groups: Longs | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class RowAim:
 
     objective: Objective = "total"
     weights: Array | None = None
-    groups: Groups | None = None
+    groups: Longs | None = None
     workload: Operator | None = None
     limits: Array | None = None
 

@@ -14,8 +14,8 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.base.workers import computed
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms import NoiseLaw, as_budget
-from mrf_matrix.mechanisms.budgets.budget import epsilon_or_default
+from mrf_matrix.mechanisms import NoiseLaw
+from mrf_matrix.mechanisms.budgets.budget import claimed_budget, epsilon_or_default
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
@@ -29,6 +29,7 @@ from mrf_matrix.planning.search.search_space import (
     designs_of,
     mode_of,
     structures_of,
+    under_laws,
 )
 from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial, TrialFile, design_key, not_tried
@@ -46,6 +47,7 @@ def tune(
     domain: Domain,
     *,
     epsilon: Amount = None,
+    delta: float = 0,
     rho: Amount = None,
     n_records: int | None = None,
     mode: str = "auto",
@@ -76,6 +78,9 @@ def tune(
         The public schema.
     epsilon, rho : positive number
         At most one; ``epsilon=1`` of neither.
+    delta : float, default=0
+        Of an (ε, δ) claim, beside ``epsilon``: every design is tried with Gaussian noise, and with
+        Laplace noise of ε (its ``delta`` is 0), which makes the claim too.
     n_records : int, optional
         The *public* number of records; all objectives but "error" need it.
     mode : {"auto", "training", "prediction", "subsample", "posterior"}, default="auto"
@@ -142,7 +147,7 @@ def tune(
     ['max_depth', 'n_trees', 'strategy']
     """
     epsilon = epsilon_or_default(epsilon, rho)
-    as_budget(epsilon=epsilon, rho=rho)
+    claimed_budget(epsilon, delta, rho)
     checked_time_limit(time_limit)
     kind = ANY if mode == ANY else kinds_named(mode)[0].name
     if not isinstance(domain, Domain):
@@ -151,6 +156,7 @@ def tune(
     fixed: dict[str, Any] = {
         "mode": kind,
         "epsilon": epsilon,
+        "delta": float(delta),
         "rho": rho,
         "neighboring": neighboring,
         "n_records": n_records,
@@ -161,6 +167,7 @@ def tune(
         "random_state": whole_number("random_state", random_state, 0),
     }
     designs = designs_of(default_spaces(domain, kind) if space is None else space)
+    designs = under_laws(designs, float(delta), kind)
     seconds = _checked_limit("max_release_seconds", max_release_seconds)
     most = None if max_bytes is None else whole_number("max_bytes", max_bytes)
     request = {

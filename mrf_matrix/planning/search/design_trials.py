@@ -131,7 +131,7 @@ class DesignTrials:
         for name in ("max_release_seconds", "max_bytes"):
             if getattr(self, name) is not None:
                 raise ValueError(f"{name} in mode='residual': nothing is known of it.")
-        words = ("epsilon", "rho", "neighboring", "n_records")
+        words = ("epsilon", "delta", "rho", "neighboring", "n_records")
         fixed = {name: self.fixed[name] for name in words}
         made = [
             sequence_plan(self.domain, **fixed, random_state=self.fixed["random_state"] + number)

@@ -96,6 +96,20 @@ def mode_of(design: Mapping[str, Any], mode: str) -> str:
     return str(design.get("mode") or (AUTO[-1] if mode == ANY else mode))
 
 
+def under_laws(designs: list[dict[str, Any]], delta: float, mode: str) -> list[dict[str, Any]]:
+    """Return designs of an (ε, δ) claim, each with Gaussian noise of δ and with Laplace noise of ε.
+
+    A residual forest compares both itself.
+    """
+    if not delta:
+        return designs
+    return [
+        design if law is None else {**design, "delta": law}
+        for design in designs
+        for law in ((None,) if mode_of(design, mode) == "residual" else (delta, 0.0))
+    ]
+
+
 def structures_of(designs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Group designs that differ in training's voting only: they share a plan."""
     groups: dict[str, list[dict[str, Any]]] = {}

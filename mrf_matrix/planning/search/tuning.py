@@ -95,13 +95,13 @@ class Tuning:
 
     def params_of(self, trial: Trial) -> dict[str, Any]:
         """Return the arguments of the classifier that releases a design."""
-        used = kinds_named(self.mode_of(trial))[0].parameters
+        used = (*kinds_named(self.mode_of(trial))[0].parameters, "delta")
         chosen = {
             name: value
             for name, value in trial.design.items()
             if value is not None and name in used
         }
-        fixed = ("epsilon", "rho", "neighboring", "random_state")
+        fixed = ("epsilon", "delta", "rho", "neighboring", "random_state")
         last = tuple(name for name in ("n_records", "time_limit") if name in used)
         return {**{name: self.request[name] for name in fixed + last}, **chosen}
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strategies.operators import Array
-from strategies.problem.objective import Groups
+from strategies.operators.base.arrays import Array, Longs
 from strategies.problem.problem import Problem
 
 POWERS = (4.0, 16.0, 64.0, 256.0, 1024.0)
@@ -29,7 +28,7 @@ class ErrorNorm:
         p, without meaning for the total.
     """
 
-    groups: Groups | None = None
+    groups: Longs | None = None
     power: float = 1.0
 
     def log_value(self, errors: Array) -> tuple[float, Array]:

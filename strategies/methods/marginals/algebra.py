@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies.operators import Array, Norm, Operator, check_allocation, fits
-from strategies.operators.masks.components import MAX_FIXED, Bools, components, mask_rows
+from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.components import MAX_FIXED, components, mask_rows
 from strategies.operators.masks.energies import (
     Energies,
     positive_energies,

@@ -10,7 +10,7 @@ import numpy as np
 
 from strategies.methods.marginals.algebra import set_cells
 from strategies.operators import Array, current_cap
-from strategies.operators.masks.components import Bools
+from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies
 

@@ -20,7 +20,8 @@ from strategies.methods.marginals.candidates import candidate_sets, largest_tabl
 from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.methods.marginals.worst import RowEnergies, optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits
-from strategies.operators.masks.components import MAX_FIXED, Bools, mask_rows
+from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.components import MAX_FIXED, mask_rows
 from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
 

@@ -24,7 +24,7 @@ from strategies.methods.marginals.algebra import (
     set_cells,
 )
 from strategies.operators import Array, Norm
-from strategies.operators.masks.components import Bools
+from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.energies import Energies
 
 INFEASIBLE = 1e30

@@ -9,7 +9,8 @@ matrix, from one spectrum of a matrix of three diagonals; the hierarchy beyond `
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.ordered_dual import OrderedDual, bands, climb_ordered, steps_within
+from strategies.bounds.dual_weights import Dual
+from strategies.bounds.ordered_dual import bands, climb_ordered, steps_within
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.methods.ordered.hierarchy import best_hierarchy
 from strategies.methods.ordered.windowed import best_windowed_rows
@@ -67,7 +68,7 @@ def best_over(gram: OrderedGram, norm: Norm, search: Search) -> Operator:
     return rows if loss < min(tree.loss, whole) else best
 
 
-def gaussian_root(gram: OrderedGram, dual: OrderedDual) -> Array:
+def gaussian_root(gram: OrderedGram, dual: Dual) -> Array:
     """Return A (n, n) with ``AᵀA`` of the dual's form, every column scaled to L2 norm 1."""
     diagonal, side = bands(gram, dual.weights)
     values, vectors = linalg.eigh_tridiagonal(diagonal, side, check_finite=False)

@@ -2,9 +2,10 @@
 
 from functools import singledispatch
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.operator import Operator
 
 
 def cross_gram(left: Operator, right: Operator) -> Array:

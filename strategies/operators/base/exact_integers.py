@@ -1,13 +1,12 @@
 """Explicit integer matrices whose entries and column sums stay exact in 64 bits, or are refused."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Form, Longs
 
-def integer_form(form: Any) -> sparse.csr_array:
+
+def integer_form(form: Form) -> sparse.csr_array:
     """Return a CSR array with every entry rounded to the nearest integer, zeros dropped."""
     matrix = sparse.csr_array(form)
     check_range(float(np.abs(matrix.data).max(initial=0.0)))
@@ -17,7 +16,7 @@ def integer_form(form: Any) -> sparse.csr_array:
     return rounded
 
 
-def exact_column_sums(form: sparse.csr_array, power: int) -> NDArray[np.int64]:
+def exact_column_sums(form: sparse.csr_array, power: int) -> Longs:
     """Return the column sums of ``|a| ** power`` of integer entries, power 1 or 2, shape (n,)."""
     matrix = abs(form).astype(np.int64)
     check_range(float(abs(matrix).max()) ** power * form.shape[0])

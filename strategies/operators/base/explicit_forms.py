@@ -1,22 +1,15 @@
-"""Explicit matrices, dense or CSR, treated alike: as floats, as a Gram, as a shape."""
-
-from typing import Any
+"""Explicit matrices, dense or sparse, treated alike: as floats, as integers, as a shape."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
+from scipy import sparse
 
-Array = NDArray[np.float64]
-
-
-def gram(form: Any) -> Any:
-    """Return ``X.T @ X`` of an ndarray or a CSR array, as floats."""
-    form = form.astype(np.float64)
-    return form.T @ form
+from strategies.operators.base.arrays import Array
 
 
-def densified(form: Any) -> Array:
+def densified(form: ArrayLike | sparse.sparray | sparse.spmatrix) -> Array:
     """Return an ndarray of floats from either explicit form."""
-    explicit = form.toarray() if hasattr(form, "toarray") else form
+    explicit = form.toarray() if sparse.issparse(form) else form
     return np.asarray(explicit, dtype=np.float64)
 
 

@@ -7,21 +7,21 @@ those structures register themselves with, so that the base knows none of them.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers
 from strategies.operators.base.exact_integers import exact_column_sums, integer_form
-from strategies.operators.base.explicit_forms import densified, gram
+from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.qr import least_squares
 
 Norm = Literal["l1", "l2"]
-Array = NDArray[np.float64]
 
 
 class Operator(ABC):
@@ -86,15 +86,17 @@ class Operator(ABC):
 
     # Products -------------------------------------------------------------------------------
 
-    def matmat(self, right: NDArray[Any]) -> Array:
+    def matmat(self, right: Numbers) -> Array:
         """Return ``A @ right`` for an (n,) vector or an (n, j) array."""
         return self._apply(self._matmat, right, self.shape[1], "right")
 
-    def rmatmat(self, left: NDArray[Any]) -> Array:
+    def rmatmat(self, left: Numbers) -> Array:
         """Return ``A.T @ left`` for an (m,) vector or an (m, j) array."""
         return self._apply(self._rmatmat, left, self.shape[0], "left")
 
-    def _apply(self, action: Any, operand: NDArray[Any], length: int, name: str) -> Array:
+    def _apply(
+        self, action: Callable[[Array], Array], operand: Numbers, length: int, name: str
+    ) -> Array:
         operand = np.asarray(operand)
         if operand.ndim not in (1, 2) or operand.shape[0] != length:
             raise ValueError(
@@ -105,14 +107,19 @@ class Operator(ABC):
         result: Array = action(block)
         return result[:, 0] if operand.ndim == 1 else result
 
-    def __matmul__(self, other: Any) -> Any:
+    @overload
+    def __matmul__(self, other: "Operator") -> "Operator": ...
+
+    @overload
+    def __matmul__(self, other: ArrayLike | sparse.sparray) -> Array: ...
+
+    def __matmul__(self, other: "Operator | ArrayLike | sparse.sparray") -> "Operator | Array":
         if isinstance(other, Operator):
             return product(self, other)
         return self.matmat(densified(other))
 
-    def __rmatmul__(self, other: Any) -> Array:
-        other = densified(other)
-        return self.rmatmat(other.T).T
+    def __rmatmul__(self, other: ArrayLike | sparse.sparray) -> Array:
+        return self.rmatmat(densified(other).T).T
 
     # Explicit forms -------------------------------------------------------------------------
 
@@ -134,7 +141,7 @@ class Operator(ABC):
         """Return the cheaper explicit form: CSR where the structure is sparse, else an ndarray."""
         return self.to_sparse() if self.prefers_sparse else self.to_dense()
 
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells, as a sparse (m, len(cells)) matrix.
 
         Parameters
@@ -146,7 +153,7 @@ class Operator(ABC):
         """
         return sparse.csr_array(self.to_sparse().tocsc()[:, self.flat_cells(cells)])
 
-    def flat_cells(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    def flat_cells(self, cells: Integers) -> Longs:
         """Turn rows of codes into flat cell numbers; flat numbers pass through."""
         cells = np.asarray(cells)
         if cells.ndim == 1:
@@ -164,13 +171,15 @@ class Operator(ABC):
         """Return ``A.T @ A`` (n x n), refused above the memory cap."""
         n = self.shape[1]
         check_allocation(f"gram of {type(self).__name__}", (n, n))
-        return densified(gram(self.compact()))
+        form = self.compact().astype(np.float64)
+        return densified(form.T @ form)
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T`` (m x m), refused above the memory cap."""
         m = self.shape[0]
         check_allocation(f"row gram of {type(self).__name__}", (m, m))
-        return densified(gram(self.compact().T))
+        form = self.compact().astype(np.float64)
+        return densified(form @ form.T)
 
     def row_gram_matmat(self, right: Array) -> Array:
         """Return ``A @ A.T @ right`` for an (m, j) array."""
@@ -178,14 +187,14 @@ class Operator(ABC):
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row, shape (m,)."""
-        form = self.compact()
+        form = self.compact().astype(np.float64)  # squares of integers would overflow
         return np.asarray((form * form).sum(axis=1), dtype=np.float64)
 
     # Sensitivity ----------------------------------------------------------------------------
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the L1 or L2 norm of every column, shape (n,)."""
-        form = abs(self.compact())
+        form = abs(self.compact()).astype(np.float64)
         if norm == "l1":
             return np.asarray(form.sum(axis=0), dtype=np.float64)
         return np.sqrt(np.asarray((form * form).sum(axis=0), dtype=np.float64))
@@ -212,7 +221,7 @@ class Operator(ABC):
         """Return the operator with exact integer entries ``round(scale * A[i, j])``."""
         return explicit(integer_form(self.to_sparse() * scale), self.sizes)
 
-    def integer_column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def integer_column_sums(self, norm: Norm) -> Longs:
         """Return exact column sums of an integer operator: of ``|a|`` ("l1") or ``a**2`` ("l2")."""
         return exact_column_sums(self.to_sparse(), 2 if norm == "l2" else 1)
 
@@ -226,19 +235,19 @@ class Operator(ABC):
 
     # Inverses -------------------------------------------------------------------------------
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``, the least-squares estimate of the cells, minimum norm."""
         return least_squares(self.to_dense(), self.checked_answers(answers))
 
-    def checked_answers(self, answers: NDArray[Any]) -> Array:
+    def checked_answers(self, answers: Numbers) -> Array:
         """Return answers as a float array whose first axis matches the rows, or refuse."""
-        answers = np.asarray(answers, dtype=np.float64)
-        if answers.ndim not in (1, 2) or answers.shape[0] != self.shape[0]:
+        values = np.asarray(answers, dtype=np.float64)
+        if values.ndim not in (1, 2) or values.shape[0] != self.shape[0]:
             raise ValueError(
-                f"answers has shape {answers.shape}: expected one entry or row for each of the "
+                f"answers has shape {values.shape}: expected one entry or row for each of the "
                 f"{self.shape[0]} rows of {self!r}."
             )
-        return answers
+        return values
 
     def error_trace(self, workload: "Operator") -> float | None:
         """Return ``||W A⁺||_F²`` by a rule of the structure, None where it has none.
@@ -285,7 +294,7 @@ def product(left: Operator, right: Operator) -> Operator:
 
 
 @singledispatch
-def explicit(form: Any, sizes: tuple[int, ...] | None = None) -> Operator:
+def explicit(form: Form, sizes: tuple[int, ...] | None = None) -> Operator:
     """Return an ndarray or a CSR array as a structure."""
     raise NotImplementedError(f"{type(form).__name__} is no explicit matrix.")
 

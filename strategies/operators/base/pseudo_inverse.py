@@ -1,13 +1,12 @@
 """Factorisations behind ``W A⁺``: triangular at full rank, singular values otherwise."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.arrays import Array, Integers
+from strategies.operators.base.operator import Operator
 from strategies.operators.base.qr import RANK_TOLERANCE, has_full_rank, orthogonal, triangular
 from strategies.operators.base.singular_values import singular_values
 
@@ -21,7 +20,7 @@ class RowSpaceError(ValueError):
     """A row of the workload is no combination of the strategy's rows: it has no answer."""
 
 
-def numbered(rows: NDArray[np.integer[Any]], most: int = 8) -> str:
+def numbered(rows: Integers, most: int = 8) -> str:
     """Write row numbers for people: ``rows 3, 5, ...``, the first few of them."""
     shown = ", ".join(map(str, rows[:most])) + (", ..." if len(rows) > most else "")
     return f"rows {shown}"

@@ -1,12 +1,10 @@
 """QR factorisations, and least squares by them where the rank is full."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.singular_values import minimum_norm
-
-Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-12
 """Singular values below this share of the largest are rounding."""

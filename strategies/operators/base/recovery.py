@@ -5,17 +5,16 @@ memory cap, then with row Grams, which need nothing of length n.
 """
 
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from strategies.operators.base.arrays import Array, Integers
 from strategies.operators.base.cross_gram import cross_gram
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import MemoryCapError, fits
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.operator import Operator
 from strategies.operators.base.pseudo_inverse import (
     Factors,
     check_rows_contained,
@@ -163,7 +162,7 @@ class _RowBasis:
     """
 
     lengths: Array
-    chosen: NDArray[np.integer[Any]]
+    chosen: Integers
     corner: Array
     measured: Array
 

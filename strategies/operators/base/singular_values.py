@@ -5,13 +5,10 @@ gelss), and on rare matrices of many equal singular values, as 0/1 structures ha
 converge. The slow route is then taken, on entries of at most one.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-Array = NDArray[np.float64]
+from strategies.operators.base.arrays import Array, Numbers
 
 
 def singular_values(matrix: Array) -> tuple[Array, Array]:
@@ -36,7 +33,7 @@ def singular_values(matrix: Array) -> tuple[Array, Array]:
     >>> singular_values(np.diag([3.0, 4.0]))[0].tolist()
     [4.0, 3.0]
     """
-    _check_finite(matrix)
+    check_finite(matrix)
     try:
         _, values, right = linalg.svd(matrix, full_matrices=False, check_finite=False)
         return values, right
@@ -46,7 +43,7 @@ def singular_values(matrix: Array) -> tuple[Array, Array]:
         return unit * values, right
 
 
-def minimum_norm(matrix: Array, right: NDArray[Any], cond: float | None = None) -> Array:
+def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Array:
     """Return ``A⁺ B`` for A (m, n) and B (m,) or (m, k), the least-squares solution.
 
     Singular values below `cond` times the largest are taken for zero.
@@ -56,7 +53,7 @@ def minimum_norm(matrix: Array, right: NDArray[Any], cond: float | None = None) 
     ValueError
         If the matrix is not finite.
     """
-    _check_finite(matrix)
+    check_finite(matrix)
     try:
         return np.asarray(linalg.lstsq(matrix, right, cond=cond)[0])
     except linalg.LinAlgError:
@@ -65,7 +62,8 @@ def minimum_norm(matrix: Array, right: NDArray[Any], cond: float | None = None) 
         return np.asarray(solved / unit)
 
 
-def _check_finite(matrix: Array) -> None:
+def check_finite(matrix: Array) -> None:
+    """Refuse NaN and infinity."""
     if not np.isfinite(matrix).all():
         raise ValueError(
             f"matrix of shape {matrix.shape} contains NaN or infinity: expected finite numbers. "

@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from math import prod
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Real = NDArray[np.float64] | NDArray[np.int64]
+from strategies.operators.base.arrays import Form, Real
 
 
-def real_array(name: str, values: Any, ndim: int) -> Real:
+def real_array(name: str, values: object, ndim: int) -> Real:
     """Return a read-only view as int64 or float64, or refuse by name.
 
     Integers stay integers, so that exact strategies keep exact entries.
@@ -37,7 +35,7 @@ def real_array(name: str, values: Any, ndim: int) -> Real:
     return view
 
 
-def real_sparse(name: str, matrix: Any) -> sparse.csr_array:
+def real_sparse(name: str, matrix: Form) -> sparse.csr_array:
     """Return a CSR array of int64 or float64 with sorted, summed entries, or refuse by name."""
     form = sparse.csr_array(matrix)
     if form.ndim != 2:
@@ -48,11 +46,6 @@ def real_sparse(name: str, matrix: Any) -> sparse.csr_array:
         form = form.copy()
         form.sum_duplicates()
     return form
-
-
-def is_sparse(matrix: Any) -> bool:
-    """Tell whether this is a scipy sparse array or matrix."""
-    return bool(sparse.issparse(matrix))
 
 
 def checked_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...] | None:

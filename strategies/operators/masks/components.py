@@ -12,17 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Bools, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.operator import Operator
 from strategies.operators.masks.distinct_rows import combinations, unique_rows
 
-Bools = NDArray[np.bool_]
 MAX_FIXED = 20
 """A row that fixes more attributes than this has too many components to enumerate."""
 
@@ -44,7 +43,7 @@ class MaskRows:
 
     masks: tuple[Bools, ...]
     mix: sparse.csr_array | None = None
-    groups: NDArray[np.int64] | None = None
+    groups: Longs | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -61,15 +60,15 @@ class MaskRows:
         """Whether a mask excludes some code, shape (o, d)."""
         return np.stack([~mask.all(axis=1) for mask in self.masks], axis=1)
 
-    def mixed(self, left: Any) -> "MaskRows":
+    def mixed(self, left: Array | sparse.csr_array) -> "MaskRows":
         """Return the rows ``left @ self`` for a sparse or dense left matrix."""
-        left = sparse.csr_array(left, dtype=np.float64)
-        mix = left if self.mix is None else sparse.csr_array(left @ self.mix)
+        mix = sparse.csr_array(left.astype(np.float64))
+        mix = mix if self.mix is None else sparse.csr_array(mix @ self.mix)
         return MaskRows(self.masks, mix, self.groups)
 
-    def scaled(self, weights: NDArray[Any]) -> "MaskRows":
+    def scaled(self, weights: Numbers) -> "MaskRows":
         """Return the rows, each times its weight, for weights of shape (q,)."""
-        return self.mixed(sparse.diags_array(weights))
+        return self.mixed(sparse.csr_array(sparse.diags_array(weights)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +114,7 @@ def stacked_rows(parts: Sequence[MaskRows | None]) -> MaskRows | None:
     return MaskRows(masks, mix, _stacked_groups(known))
 
 
-def _stacked_groups(parts: Sequence[MaskRows]) -> NDArray[np.int64] | None:
+def _stacked_groups(parts: Sequence[MaskRows]) -> Longs | None:
     """Return groups numbered apart for several blocks, None where a block has none."""
     groups, first = [], 0
     for part in parts:
@@ -158,7 +157,7 @@ def components(rows: MaskRows) -> Components:
     return _mixed(rows)
 
 
-def subsets_of_fixed(rows: MaskRows) -> list[tuple[NDArray[np.int64], Any, Any]]:
+def subsets_of_fixed(rows: MaskRows) -> list[tuple[Longs, Longs, Bools]]:
     """Return, for each number h of fixed attributes: the rows, their attributes, the subsets.
 
     A block is (rows (k,), attributes (k, h), subsets (2**h, h) of bool).
@@ -173,10 +172,15 @@ def subsets_of_fixed(rows: MaskRows) -> list[tuple[NDArray[np.int64], Any, Any]]
     d = fixed.shape[1]
     expanded = int((2.0**counts).sum())
     check_allocation("components of every row", (expanded, 4 * d + 16), 1)
-    blocks = []
+    return subset_blocks(fixed)
+
+
+def subset_blocks(sets: Bools) -> list[tuple[Longs, Longs, Bools]]:
+    """Return, for each number h of attributes in a set: the sets, their attributes, the subsets."""
+    counts, blocks = sets.sum(axis=1), []
     for h in np.unique(counts):
         chosen = np.flatnonzero(counts == h)
-        attributes = np.nonzero(fixed[chosen])[1].reshape(len(chosen), h)
+        attributes = np.nonzero(sets[chosen])[1].reshape(len(chosen), h)
         subsets = (np.arange(1 << h)[:, None] >> np.arange(h) & 1).astype(bool)
         blocks.append((chosen, attributes, subsets))
     return blocks
@@ -212,7 +216,7 @@ def _expanded(rows: MaskRows) -> Components:
     return Components(sets[first], energies)
 
 
-def as_sets(attributes: NDArray[np.int64], subsets: Bools, d: int) -> Bools:
+def as_sets(attributes: Longs, subsets: Bools, d: int) -> Bools:
     """Return every subset of every row's attributes as a mask over all d attributes."""
     k, h = attributes.shape
     sets = np.zeros((k, len(subsets), d), dtype=bool)

@@ -10,15 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.base.memory import current_cap
-from strategies.operators.base.operator import Array
-from strategies.operators.masks.components import Bools
 from strategies.operators.masks.distinct_rows import unique_rows
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +30,7 @@ class DistinctMasks:
     """
 
     matrix: sparse.csr_array
-    number: Ints
+    number: Longs
 
     @classmethod
     def of(cls, mask: Bools) -> "DistinctMasks":
@@ -48,7 +44,7 @@ class DistinctMasks:
         return self.matrix.shape[0] / max(1, self.matrix.shape[1])
 
 
-def contracted(picked: Sequence[tuple[DistinctMasks, Ints]], table: Array) -> Array:
+def contracted(picked: Sequence[tuple[DistinctMasks, Longs]], table: Array) -> Array:
     """Return ``<⊗_i mask_i / n_i, table>`` for rows given by the number of their mask.
 
     Parameters
@@ -84,7 +80,7 @@ def contracted(picked: Sequence[tuple[DistinctMasks, Ints]], table: Array) -> Ar
     return result
 
 
-def _swept(parts: Sequence[tuple[DistinctMasks, Ints]], turned: Array) -> Array:
+def _swept(parts: Sequence[tuple[DistinctMasks, Longs]], turned: Array) -> Array:
     """Contract the first attribute of a table for every prefix, then the next."""
     k = turned.shape[-1]
     prefix = np.zeros(len(parts[0][1]), dtype=np.int64)
@@ -98,7 +94,7 @@ def _swept(parts: Sequence[tuple[DistinctMasks, Ints]], turned: Array) -> Array:
     return np.asarray(left.reshape(-1, k)[prefix])
 
 
-def _block_rows(masks: sparse.csr_array, block: Ints, n_blocks: int) -> sparse.csr_array:
+def _block_rows(masks: sparse.csr_array, block: Longs, n_blocks: int) -> sparse.csr_array:
     """Move every row's entries into its block of columns."""
     size = masks.shape[1]
     columns = masks.indices + np.repeat(block * size, np.diff(masks.indptr))
@@ -107,7 +103,7 @@ def _block_rows(masks: sparse.csr_array, block: Ints, n_blocks: int) -> sparse.c
     )
 
 
-def _distinct(keys: Ints, limit: int) -> tuple[Ints, Ints]:
+def _distinct(keys: Longs, limit: int) -> tuple[Longs, Longs]:
     """Return the distinct keys below a limit in order, and which of them is each one."""
     if limit > 4 * len(keys) + 1024:
         values, number = np.unique(keys, return_inverse=True)

@@ -1,17 +1,15 @@
 """Groups of pairwise disjoint rows, such as the leaves of each tree: checked, and measured."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from strategies.operators.base.arrays import Integers, Longs
+from strategies.operators.masks.distinct_rows import members
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
-Integers = NDArray[np.int64]
 
-
-def numbered_groups(groups: NDArray[np.integer[Any]], n_rows: int) -> Integers:
+def numbered_groups(groups: Integers, n_rows: int) -> Longs:
     """Return one group number from 0 on for every row, or refuse by name."""
     groups = np.asarray(groups)
     if groups.shape != (n_rows,) or groups.dtype.kind not in "iu":
@@ -23,7 +21,7 @@ def numbered_groups(groups: NDArray[np.integer[Any]], n_rows: int) -> Integers:
     return np.asarray(numbers, dtype=np.int64)
 
 
-def check_disjoint(numbers: Integers, masks_of: Callable[[Integers], Sequence[Masks]]) -> None:
+def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]]) -> None:
     """Refuse groups in which two rows share a cell.
 
     Parameters
@@ -33,8 +31,7 @@ def check_disjoint(numbers: Integers, masks_of: Callable[[Integers], Sequence[Ma
     masks_of : callable
         Returns the masks of some rows, one for each attribute; called for one group at a time.
     """
-    order = np.argsort(numbers, kind="stable")
-    for rows in np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(order) else []:
+    for rows in members(numbers):
         pair = overlapping_pair(masks_of(rows))
         if pair is not None:
             raise ValueError(
@@ -43,7 +40,7 @@ def check_disjoint(numbers: Integers, masks_of: Callable[[Integers], Sequence[Ma
             )
 
 
-def cover_everything(groups: Integers, widths: Integers, n_cells: int) -> bool:
+def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
     """Tell whether the disjoint rows of every group cover the whole domain, by exact counts.
 
     Parameters

@@ -1,14 +1,15 @@
 """The distinct rows of a table, and which of them each row is."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from strategies.operators.base.arrays import Longs, Numbers
 
 
-def unique_rows(table: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def unique_rows(table: Numbers) -> tuple[Longs, Longs]:
     """Return (first index of each distinct row, number of every row's distinct row)."""
-    flat = np.ascontiguousarray(np.packbits(table, axis=1) if table.dtype == bool else table)
+    flat = np.ascontiguousarray(
+        np.packbits(table.astype(np.bool_, copy=False), axis=1) if table.dtype == bool else table
+    )
     if flat.shape[1] == 0:
         return np.zeros(min(len(flat), 1), np.int64), np.zeros(len(flat), np.int64)
     keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
@@ -16,7 +17,7 @@ def unique_rows(table: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int6
     return first.astype(np.int64), inverse.ravel().astype(np.int64)
 
 
-def combinations(table: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def combinations(table: Numbers) -> tuple[Longs, Longs]:
     """Return what `unique_rows` does, in another order: column by column.
 
     Faster than comparing whole rows where columns hold few different values.
@@ -27,3 +28,11 @@ def combinations(table: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
         keys = number * len(values) + codes.ravel()
         _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     return first, number.ravel()
+
+
+def members(number: Longs) -> list[Longs]:
+    """Return the rows of every number from 0 on, each in order."""
+    if not len(number):
+        return []
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(number))[:-1])

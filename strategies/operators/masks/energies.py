@@ -14,10 +14,10 @@ from functools import cached_property, singledispatch
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from strategies.operators.base.operator import Array, Operator
-from strategies.operators.masks.components import Bools, MaskRows, as_sets
+from strategies.operators.base.arrays import Array, Bools, Longs
+from strategies.operators.base.operator import Operator
+from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
 from strategies.operators.masks.distinct_rows import unique_rows
 
 MOST_FLAGS = 2**28
@@ -50,10 +50,7 @@ class Energies:
     @cached_property
     def maximal(self) -> Bools:
         """The sets that lie in no other: some marginal must contain each of them."""
-        count = self.sets.sum(axis=1)
-        inside = self.sets.astype(np.float32) @ self.sets.T.astype(np.float32)
-        strictly = (inside == count[:, None]) & (count[None, :] > count[:, None])
-        return np.asarray(self.sets[~strictly.any(axis=1)])
+        return self.sets[is_maximal(self.sets)]
 
     @cached_property
     def ranks(self) -> Array:
@@ -77,6 +74,14 @@ def structure_energies(workload: Operator) -> Energies | None:
     The rule of a structure stands beside its class.
     """
     return None
+
+
+def is_maximal(sets: Bools) -> Bools:
+    """Tell which of some distinct sets lie in no other."""
+    count = sets.sum(axis=1)
+    inside = sets.astype(np.float32) @ sets.T.astype(np.float32)
+    strictly = (inside == count[:, None]) & (count > count[:, None])
+    return np.asarray(~strictly.any(axis=1))
 
 
 def positive_energies(
@@ -106,10 +111,7 @@ def table_energies(sizes: tuple[int, ...], sets: Bools, squares: Array) -> Energ
     exact = np.asarray(sizes, dtype=np.float64)
     shares = squares / products_over(sets, exact)
     below, owners = [], []
-    for h in np.unique(counts):
-        chosen = np.flatnonzero(counts == h)
-        attributes = np.nonzero(sets[chosen])[1].reshape(len(chosen), h)
-        subsets = (np.arange(1 << h)[:, None] >> np.arange(h) & 1).astype(bool)
+    for chosen, attributes, subsets in subset_blocks(sets):
         below.append(as_sets(attributes, subsets, d))
         owners.append(np.repeat(shares[chosen], len(subsets)))
     table = np.concatenate(below)
@@ -119,12 +121,13 @@ def table_energies(sizes: tuple[int, ...], sets: Bools, squares: Array) -> Energ
     return positive_energies(sizes, distinct, values * products_over(distinct, exact - 1), True)
 
 
-def row_energies(rows: MaskRows | None) -> Energies | None:
+def masks_energies(workload: Operator) -> Energies | None:
     """Return the energies of rows of masks that are all cells of some tables, else None.
 
     A table is all rows that fix single codes of the same attributes, with every cell weighing
     the same.
     """
+    rows = mask_rows(workload)
     if rows is None or (rows.mix is not None and np.diff(rows.mix.indptr).max(initial=0) > 1):
         return None
     squares = np.ones(len(rows.masks[0]))
@@ -153,7 +156,7 @@ def row_energies(rows: MaskRows | None) -> Energies | None:
     return table_energies(rows.sizes, sets, weights)
 
 
-def _grouped(sets: Bools) -> tuple[Bools, NDArray[np.int64]]:
+def _grouped(sets: Bools) -> tuple[Bools, Longs]:
     first, number = unique_rows(sets)
     return sets[first], number
 

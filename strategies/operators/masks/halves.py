@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.masks.packed_masks import Masks, as_columns, pack, unique_rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +31,8 @@ class Halves:
 
     left: tuple[Masks, ...]
     right: tuple[Masks, ...]
-    left_index: NDArray[np.int64]
-    right_index: NDArray[np.int64]
+    left_index: Longs
+    right_index: Longs
 
     @classmethod
     def of(cls, masks: Sequence[Masks]) -> "Halves":
@@ -103,7 +101,7 @@ class Halves:
         return result
 
 
-def distinct_rows(masks: Sequence[Masks]) -> tuple[tuple[Masks, ...], NDArray[np.int64]]:
+def distinct_rows(masks: Sequence[Masks]) -> tuple[tuple[Masks, ...], Longs]:
     """Return the distinct rows of some attributes' masks, and every row's number among them."""
     first, index, _ = unique_rows(pack(masks))
     return tuple(mask[first] for mask in masks), index

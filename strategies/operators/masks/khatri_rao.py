@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Integers, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
 
 BAND = 2**15
@@ -52,8 +51,8 @@ def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:
 
 
 def _band(
-    blocks: Sequence[sparse.csc_array], column: NDArray[np.int64], weighted: bool
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    blocks: Sequence[sparse.csc_array], column: Longs, weighted: bool
+) -> tuple[Longs, Numbers]:
     """Return row numbers and, where some are not one, values of columns one after the other."""
     row, value = np.zeros(len(column), dtype=np.int64), np.ones(len(column), dtype=np.int64)
     for block in blocks:
@@ -67,13 +66,13 @@ def _band(
     return row, value
 
 
-def ranges(starts: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def ranges(starts: Integers, counts: Integers) -> Longs:
     """Return the concatenation of ``arange(start, start + count)``."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
 
 
-def sum_of_products(counts: Sequence[NDArray[np.integer]]) -> int:
+def sum_of_products(counts: Sequence[Integers]) -> int:
     """Return the sum over columns of the product of counts, safe from integer overflow."""
     logs = sum(np.log2(np.maximum(part, 1)) for part in counts)
     if np.max(logs, initial=0.0) + np.log2(max(len(counts[0]), 1)) < 62:

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.base.memory import fits
 from strategies.operators.masks.packed_masks import Masks, blocks_of, joint_mask
 
-Array = NDArray[np.float64]
 MasksOf = Callable[[int], Masks]
 
 GRAM_BLOCK = 64
@@ -34,7 +33,7 @@ def hadamard_gram(left: MasksOf, right: MasksOf, sizes: Sequence[int]) -> Array:
     return result
 
 
-def repeated_gram(rows: sparse.csr_array, counts: NDArray[np.int64], work: int) -> Array:
+def repeated_gram(rows: sparse.csr_array, counts: Longs, work: int) -> Array:
     """Return ``A.T @ A`` from the distinct rows of A, dense or sparse, whichever is cheaper.
 
     Parameters

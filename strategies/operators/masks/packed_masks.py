@@ -1,17 +1,18 @@
 """One 0/1 mask per row and attribute, packed to bits."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Bools, Longs, Numbers
+
 Bits = NDArray[np.uint8]
-Masks = NDArray[np.bool_]
+Masks = Bools
 
 
-def checked_masks(masks: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+def checked_masks(masks: Sequence[Numbers]) -> list[Numbers]:
     """Return one (o, n_i) array per attribute, or refuse none, empty ones and unequal rows."""
     masks = [np.asarray(mask) for mask in masks]
     if not masks or any(mask.ndim != 2 or mask.shape[1] < 1 for mask in masks):
@@ -23,7 +24,7 @@ def checked_masks(masks: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     return masks
 
 
-def pack(masks: Sequence[NDArray[Any]]) -> Bits:
+def pack(masks: Sequence[Numbers]) -> Bits:
     """Return masks of shapes (o, n_i) as one (o, ceil(sum(n_i) / 8)) array of bytes."""
     return np.packbits(np.concatenate([np.asarray(mask) != 0 for mask in masks], axis=1), axis=1)
 
@@ -43,7 +44,7 @@ def as_columns(mask: Masks) -> sparse.csc_array:
     return sparse.csc_array((ones, code, ends), shape=mask.shape[::-1])
 
 
-def unique_rows(bits: Bits) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def unique_rows(bits: Bits) -> tuple[Longs, Longs, Longs]:
     """Return first index, inverse and count of the distinct rows."""
     rows = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).ravel()
     _, first, inverse, counts = np.unique(

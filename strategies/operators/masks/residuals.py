@@ -11,7 +11,8 @@ from math import prod
 
 import numpy as np
 
-from strategies.operators.base.operator import Array, Operator
+from strategies.operators.base.arrays import Array
+from strategies.operators.base.operator import Operator
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.contraction import DistinctMasks, contracted
 

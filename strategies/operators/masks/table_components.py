@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.masks.components import Components
-from strategies.operators.masks.distinct_rows import unique_rows
+from strategies.operators.masks.components import Components, MaskRows, components
 
 
 def table_components(
@@ -37,20 +36,12 @@ def table_components(
     >>> table_components((2, 4), [(1,)], [1.0]).energies.toarray().tolist()
     [[0.0625, 0.1875]]
     """
-    total = sum(1 << len(chosen) for chosen in attribute_sets)
-    check_allocation("components of the marginals", (total, 4 * len(sizes) + 16), 1)
-    tables, values, row = [], [], []
-    for number, (chosen, weight) in enumerate(zip(attribute_sets, weights, strict=True)):
-        subsets = np.arange(1 << len(chosen))[:, None] >> np.arange(len(chosen)) & 1
-        shares = np.array([1.0 / sizes[i] for i in chosen])
-        factors = np.where(subsets == 1, shares * (1 - shares), shares**2)
-        values.append(float(weight) ** 2 * factors.prod(axis=1))
-        sets = np.zeros((len(subsets), len(sizes)), dtype=bool)
-        sets[:, list(chosen)] = subsets == 1
-        tables.append(sets)
-        row.append(np.full(len(subsets), number))
-    stacked = np.concatenate(tables)
-    first, column = unique_rows(stacked)
-    entries = (np.concatenate(values), (np.concatenate(row), column))
-    energies = sparse.csr_array(entries, shape=(len(attribute_sets), len(first)))
-    return Components(stacked[first], energies)
+    check_allocation("masks of the marginals", (len(attribute_sets), sum(sizes)), 1)
+    sets = np.zeros((len(attribute_sets), len(sizes)), dtype=bool)
+    for row, chosen in zip(sets, attribute_sets, strict=True):
+        row[list(chosen)] = True
+    masks = [np.ones((len(sets), size), dtype=bool) for size in sizes]
+    for mask, fixed in zip(masks, sets.T, strict=True):
+        mask[fixed, 1:] = False  # its first code, for any
+    mix = sparse.csr_array(sparse.diags_array(np.asarray(weights, dtype=np.float64)))
+    return components(MaskRows(tuple(masks), mix))

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.ordered.ordered_sums import OrderedSums
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AllRanges(Operator):
+class AllRanges(OrderedSums):
     """The ``n (n + 1) / 2`` sums over intervals of n ordered cells.
 
     Rows are ordered by their first cell, then by their last. Products take cumulated sums, so
@@ -29,27 +30,16 @@ class AllRanges(Operator):
            [0., 1.]])
     """
 
-    n: int
-
-    def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"n={self.n}: expected at least one cell.")
-        object.__setattr__(self, "n", int(self.n))
-
     @property
     def shape(self) -> tuple[int, int]:
         """Intervals and cells."""
         return self.n * (self.n + 1) // 2, self.n
 
     @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def has_distinct_columns(self) -> bool:
-        """True: any two cells are told apart by an interval of one cell."""
-        return True
+    def sums_over(self) -> Array:
+        """``(j + 1) (n - j)`` intervals hold cell j."""
+        cells = np.arange(self.n, dtype=np.float64)
+        return np.asarray((cells + 1.0) * (self.n - cells))
 
     def _matmat(self, right: Array) -> Array:
         check_allocation("sums over all ranges", (self.shape[0], right.shape[1]))
@@ -94,9 +84,3 @@ class AllRanges(Operator):
         """Return the cells of every interval."""
         check_allocation("lengths of all ranges", (self.shape[0],))
         return np.concatenate([np.arange(1.0, self.n - first + 1.0) for first in range(self.n)])
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column: ``(j + 1) (n - j)`` intervals hold cell j."""
-        cells = np.arange(self.n, dtype=np.float64)
-        counts = (cells + 1.0) * (self.n - cells)
-        return counts if norm == "l1" else np.sqrt(counts)

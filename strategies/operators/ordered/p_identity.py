@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from strategies.operators.base.arrays import Array, Numbers, Real
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Operator
-from strategies.operators.base.validation import Real, checked_sizes, real_array, real_sparse
+from strategies.operators.base.operator import Operator
+from strategies.operators.base.validation import checked_sizes, real_array, real_sparse
 from strategies.operators.identity import Identity
-from strategies.operators.masks.energies import Energies, line_energies, structure_energies
+from strategies.operators.masks.energies import line_energies, structure_energies
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 
@@ -47,6 +46,8 @@ class PIdentity(Operator):
     diagonal: Real
     rows: sparse.csr_array
     sizes: tuple[int, ...] | None = None
+    prefers_sparse = True
+    has_cheap_inverse = True
 
     def __post_init__(self) -> None:
         diagonal = real_array("diagonal", self.diagonal, 1)
@@ -69,19 +70,9 @@ class PIdentity(Operator):
         return int(n + p), int(n)
 
     @property
-    def prefers_sparse(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def entries(self) -> int:
         """Stored entries."""
         return len(self.diagonal) + int(self.rows.nnz)
-
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """True."""
-        return True
 
     def _matmat(self, right: Array) -> Array:
         return np.concatenate([self.diagonal[:, None] * right, self.rows @ right])
@@ -114,7 +105,7 @@ class PIdentity(Operator):
         return sparse.csr_array(self.rows @ _diagonal(1.0 / self.diagonal))
 
     @cached_property
-    def _factor(self) -> Any:
+    def _factor(self) -> tuple[Array, bool]:
         """The Cholesky factor of ``S = I + B Bᵀ``, at least as well conditioned as A."""
         p = self.rows.shape[0]
         check_allocation("systems of PIdentity", (p, p))
@@ -124,7 +115,7 @@ class PIdentity(Operator):
         """Return ``S⁻¹ B @ right``."""
         return np.asarray(linalg.cho_solve(self._factor, self._bent @ right))
 
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``."""
         checked = self.checked_answers(answers)
         block = checked.reshape(len(checked), -1)
@@ -164,10 +155,7 @@ class PIdentity(Operator):
         return float(sum(self.errors_of(band).sum() for band in bands))
 
 
-@structure_energies.register
-def p_identity_energies(workload: PIdentity) -> Energies | None:
-    """Return the energies of the mean column and of the rest, over one attribute."""
-    return line_energies(workload)
+structure_energies.register(PIdentity, line_energies)
 
 
 def row_bands(workload: Operator) -> Iterator[Array]:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strategies.operators.base.arrays import Array
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.ordered.ordered_sums import OrderedSums
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrefixSums(Operator):
+class PrefixSums(OrderedSums):
     """The n prefix sums over n ordered cells: row i sums cells 0 to i.
 
     Parameters
@@ -24,27 +25,15 @@ class PrefixSums(Operator):
     array([0., 1., 3., 6.])
     """
 
-    n: int
-
-    def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"n={self.n}: expected at least one cell.")
-        object.__setattr__(self, "n", int(self.n))
-
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and cells."""
         return self.n, self.n
 
     @property
-    def is_binary(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def has_distinct_columns(self) -> bool:
-        """True: cell j is in n - j sums."""
-        return True
+    def sums_over(self) -> Array:
+        """``n - j`` sums hold cell j."""
+        return np.arange(self.n, 0.0, -1.0)
 
     def _matmat(self, right: Array) -> Array:
         return np.asarray(np.cumsum(right, axis=0))
@@ -72,8 +61,3 @@ class PrefixSums(Operator):
     def row_squares(self) -> Array:
         """Return 1 to n: the cells in every sum."""
         return np.arange(1.0, self.n + 1.0)
-
-    def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column: ``n - j`` sums hold cell j."""
-        counts = np.arange(self.n, 0.0, -1.0)
-        return counts if norm == "l1" else np.sqrt(counts)

@@ -6,13 +6,11 @@ eigenvalues add, and ``A⁺ y = Σ_U E_U (Σ_k A_kᵀ y_k) / λ_U``.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from strategies.operators.base.operator import Array, Operator
-from strategies.operators.masks.components import Bools
+from strategies.operators.base.arrays import Array, Bools, Numbers
+from strategies.operators.base.operator import Operator
 from strategies.operators.masks.residuals import Residuals
 from strategies.operators.stack import Stack
 from strategies.operators.tables.product_tables import ProductTables
@@ -50,7 +48,7 @@ class JointTables(ProductTables, Stack):
         """Return ``λ_U / n`` for attribute sets (u, d): the sum over the blocks."""
         return np.asarray(sum(block.eigenvalues(sets) for block in self.blocks))
 
-    def residuals(self, answers: NDArray[Any]) -> Residuals:
+    def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
         sums: Residuals = {}
         for block, part in zip(self.blocks, self.split(self.checked_answers(answers)), strict=True):

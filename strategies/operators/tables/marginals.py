@@ -1,40 +1,30 @@
 """Weighted marginals of a product domain, without anything of the domain's length."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Bools, Integers, Numbers
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Array, Norm, Operator
-from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
+from strategies.operators.base.operator import Operator
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
-from strategies.operators.masks.components import Bools, MaskRows, mask_rows
+from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
-from strategies.operators.masks.residuals import (
-    Residuals,
-    answers_from,
-    residual_answers,
-    table_of,
-)
+from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
 from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply
-from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.tables.weighted_tables import WeightedTables
 
 MOST_BLOCKS = 64
 """Tables up to which marginals are taken for Kronecker products."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Marginals(ProductTables):
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Marginals(WeightedTables):
     """``θ_S`` times the marginal table on attribute set S, for each S, on top of each other.
 
     Parameters
@@ -61,79 +51,21 @@ class Marginals(ProductTables):
     ((8, 6), 1.0)
     """
 
-    attribute_sets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
     singular, plural = "marginal", "marginals"
-
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        attribute_sets: Sequence[Sequence[int]],
-        weights: Sequence[float],
-    ) -> None:
-        object.__setattr__(self, "sizes", attribute_sizes(sizes))
-        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
-        if len(set(sets)) != len(sets) or not sets:
-            raise ValueError(
-                f"attribute_sets={list(attribute_sets)!r}: expected at least one set, each once."
-            )
-        object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
-
-    @property
-    def cells(self) -> tuple[int, ...]:
-        """Number of cells of each marginal, as exact integers."""
-        sizes = self.domain_sizes
-        return tuple(prod(sizes[i] for i in chosen) for chosen in self.attribute_sets)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows (all marginals' cells) and columns (the domain's), as exact integers."""
-        return sum(self.cells), prod(self.domain_sizes)
+    prefers_sparse = True  # a column has one entry for each marginal
 
     @property
     def entries(self) -> int:
         """One for each marginal in every column."""
         return len(self.weights) * self.shape[1]
 
-    @property
-    def prefers_sparse(self) -> bool:
-        """A column has one entry for each marginal."""
-        return True
-
-    # Action ---------------------------------------------------------------------------------
-
-    def _matmat(self, right: Array) -> Array:
-        tensor, k = right.reshape(*self.domain_sizes, right.shape[1]), right.shape[1]
-        blocks = []
-        for chosen, weight, cells in zip(
-            self.attribute_sets, self.weights, self.cells, strict=True
-        ):
-            rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
-            blocks.append(weight * tensor.sum(axis=rest).reshape(cells, k))
-        return np.concatenate(blocks)
-
-    def _rmatmat(self, left: Array) -> Array:
-        check_allocation("a vector over the domain", (self.shape[1], left.shape[1]))
-        result = np.zeros((*self.domain_sizes, left.shape[1]))
-        for chosen, weight, table in zip(
-            self.attribute_sets, self.weights, self.split(left), strict=True
-        ):
-            kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
-            result += weight * table.reshape(*kept, -1)
-        return result.reshape(-1, left.shape[1])
-
-    def split(self, answers: Array) -> list[Array]:
-        """Cut an array with one entry a row into the marginals' parts."""
-        return np.split(answers, list(accumulate(self.cells))[:-1])
-
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: one entry for each marginal and cell."""
         codes = self.cell_codes(cells)
         check_allocation("columns of marginals", (len(codes), len(self.weights), 2))
         rows = np.empty((len(codes), len(self.weights)), dtype=np.int64)
         first = 0
-        for j, (chosen, size) in enumerate(zip(self.attribute_sets, self.cells, strict=True)):
+        for j, (chosen, size) in enumerate(zip(self.attribute_sets, self.rows, strict=True)):
             shape = tuple(self.domain_sizes[i] for i in chosen)
             parts = tuple(codes[:, i] for i in chosen)
             rows[:, j] = first + (np.ravel_multi_index(parts, shape) if chosen else 0)
@@ -148,21 +80,6 @@ class Marginals(ProductTables):
         check_allocation("nonzeros of marginals", (self.shape[1], len(self.weights), 2))
         return self.columns(np.arange(self.shape[1]))
 
-    # Norms ----------------------------------------------------------------------------------
-
-    def uniform_column_norm(self, norm: Norm) -> float:
-        """Return ``Σ θ`` ("l1") or ``sqrt(Σ θ²)`` ("l2"), the norm of every column."""
-        weights = np.asarray(self.weights, dtype=np.float64)
-        return float(weights.sum() if norm == "l1" else np.sqrt(weights @ weights))
-
-    def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row: ``θ_S² Π_{i ∉ S} n_i``."""
-        n = self.shape[1]
-        squares = [
-            w**2 * float(n // cells) for w, cells in zip(self.weights, self.cells, strict=True)
-        ]
-        return np.repeat(squares, self.cells)
-
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, from the rows' masks where the columns are out of reach."""
         return super().row_gram() if fits(self.shape) else self.by_rows().row_gram()
@@ -171,29 +88,14 @@ class Marginals(ProductTables):
         """Return the same matrix as weighted rows of masks."""
         return marginal_rows(self.domain_sizes, self.attribute_sets, self.weights)
 
-    def rounded(self, scale: int) -> "Marginals":
-        """Return the marginals with integer weights ``round(scale * θ_S)``.
-
-        A weight that rounds to zero keeps its rows, all zero, so that answers keep their places.
-        """
-        weights = [round(weight * scale) for weight in self.weights]
-        return Marginals(self.domain_sizes, self.attribute_sets, weights)
-
-    def integer_sensitivity(self, norm: Norm) -> int:
-        """Return ``Σ θ`` or ``Σ θ²`` of integer weights, exactly, as a Python integer."""
-        power = 1 if norm == "l1" else 2
-        return int(sum(weight**power for weight in self.integer_weights()))
-
-    # Inverses -------------------------------------------------------------------------------
-
     def eigenvalues(self, sets: Bools) -> Array:
         """Return ``λ_U / n = Σ_{S ⊇ U} θ_S² / Π_{i ∈ S} n_i`` for attribute sets (u, d)."""
         check_allocation("containment of attribute sets", (len(sets), len(self.weights)), 4)
         missing = sets.astype(np.float32) @ (~self.set_table).T.astype(np.float32)
-        shares = [float(w) ** 2 / c for w, c in zip(self.weights, self.cells, strict=True)]
+        shares = [float(w) ** 2 / c for w, c in zip(self.weights, self.rows, strict=True)]
         return np.asarray((missing == 0) @ np.asarray(shares), dtype=np.float64)
 
-    def residuals(self, answers: NDArray[Any]) -> Residuals:
+    def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
         tables = self.split(checked.reshape(len(checked), -1))
@@ -267,7 +169,7 @@ def marginals_answers(
         [
             float(weight) / cells * table_of(chosen, residuals, sizes)
             for chosen, weight, cells in zip(
-                workload.attribute_sets, workload.weights, workload.cells, strict=True
+                workload.attribute_sets, workload.weights, workload.rows, strict=True
             )
         ]
     )

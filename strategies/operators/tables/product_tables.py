@@ -5,15 +5,14 @@ each set, and whatever n is, nothing of its length is built.
 """
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from strategies.operators.base.arrays import Array, Bools, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm, Operator
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
-from strategies.operators.masks.components import Bools, Components, MaskRows, components, mask_rows
+from strategies.operators.masks.components import Components, MaskRows, components, mask_rows
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
 
@@ -29,14 +28,9 @@ class ProductTables(Operator):
 
     attribute_sets: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...]
-
-    @abstractmethod
-    def eigenvalues(self, sets: Bools) -> Array:
-        """Return ``λ_U / n`` for attribute sets (u, d)."""
-
-    @abstractmethod
-    def residuals(self, answers: NDArray[Any]) -> Residuals:
-        """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
+    singular, plural = "table", "tables"
+    """What a message calls them."""
+    has_cheap_inverse = True  # one pass over the domain and the tables
 
     @property
     def domain_sizes(self) -> tuple[int, ...]:
@@ -52,38 +46,20 @@ class ProductTables(Operator):
             row[list(chosen)] = True
         return table
 
-    @property
-    def has_cheap_inverse(self) -> bool:
-        """Least squares cost one pass over the domain and the tables."""
-        return True
+    @abstractmethod
+    def eigenvalues(self, sets: Bools) -> Array:
+        """Return ``λ_U / n`` for attribute sets (u, d)."""
 
-    def cell_codes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Return cells as rows of codes (N, d), from flat numbers too."""
-        cells = np.asarray(cells)
-        if cells.ndim == 1:
-            return np.stack(np.unravel_index(cells, self.domain_sizes), axis=1).astype(np.int64)
-        sizes = np.asarray(self.domain_sizes)
-        if cells.shape[1:] != sizes.shape or (cells < 0).any() or (cells >= sizes).any():
-            raise ValueError(
-                f"cells of shape {cells.shape} holds codes outside the domain: expected rows of "
-                f"{len(sizes)} codes, each from 0 up to the attribute's size {tuple(sizes)} less 1."
-            )
-        return cells.astype(np.int64, copy=False)
+    @abstractmethod
+    def residuals(self, answers: Numbers) -> Residuals:
+        """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, shape (n,), refused above the memory cap."""
         check_allocation("column norms", self.shape[1:])
         return np.full(self.shape[1], self.sensitivity(norm))
 
-    def integer_weights(self) -> list[int]:
-        """Return the weights as Python integers, or refuse."""
-        if not all(isinstance(weight, int) for weight in self.weights):
-            raise ValueError(
-                f"weights={self.weights!r}: expected integers. Round the {self.plural} first."
-            )
-        return [int(weight) for weight in self.weights]
-
-    def least_squares(self, answers: NDArray[Any]) -> Array:
+    def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers = Σ_U E_U Aᵀ answers / λ_U``, refused above the memory cap."""
         answers = np.asarray(answers, dtype=np.float64)
         n, k = self.shape[1], answers.reshape(len(answers), -1).shape[1]
@@ -164,9 +140,6 @@ class ProductTables(Operator):
                 f"{self.singular} that contains every attribute those rows restrict."
             )
         return values
-
-    singular, plural = "table", "tables"
-    """What a message calls them."""
 
 
 def few(sets: tuple[tuple[int, ...], ...], most: int = 8) -> str:

@@ -5,27 +5,24 @@ it, with ``DᵀD = k C``: the difference of two codes (k = 2), the three differe
 (k = 3), and ``n I - J`` otherwise (k = n²). Of these the columns have the smallest L1 norms.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Array, Norm
-from strategies.operators.base.validation import attribute_set, attribute_sizes, set_weights
-from strategies.operators.masks.components import Bools
+from strategies.operators.base.operator import Norm
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, products_over, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.masks.residuals import Residuals
-from strategies.operators.tables.product_tables import ProductTables
+from strategies.operators.tables.weighted_tables import WeightedTables
 
 
-def differences(n: int) -> NDArray[np.int64]:
+def differences(n: int) -> Longs:
     """Return the integer matrix D of an attribute of n codes.
 
     Examples
@@ -59,8 +56,13 @@ def difference_rows(n: int) -> int:
     return n if n > 3 or n == 1 else n * (n - 1) // 2
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ResidualMarginals(ProductTables):
+def difference_square(n: int) -> int:
+    """Return the squared L2 norm of every row of D."""
+    return n * (n - 1) if n > 3 else 2
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class ResidualMarginals(WeightedTables):
     """``θ_U`` times ``⊗ (D on U, the row of ones elsewhere)``, for each attribute set U.
 
     Parameters
@@ -86,9 +88,11 @@ class ResidualMarginals(ProductTables):
            [ 1.,  1., -1., -1.]])
     """
 
-    attribute_sets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
     singular, plural = "residual marginal", "residual marginals"
+    factor = staticmethod(differences)
+    factor_rows = staticmethod(difference_rows)
+    factor_norm = staticmethod(difference_norm)
+    factor_square = staticmethod(difference_square)
 
     def __init__(
         self,
@@ -96,65 +100,14 @@ class ResidualMarginals(ProductTables):
         attribute_sets: Sequence[Sequence[int]],
         weights: Sequence[float],
     ) -> None:
-        object.__setattr__(self, "sizes", attribute_sizes(sizes))
-        sets = tuple(attribute_set(chosen, len(sizes)) for chosen in attribute_sets)
-        if len(set(sets)) != len(sets) or not sets:
-            raise ValueError(f"attribute_sets={sets!r}: expected at least one set, each once.")
-        if any(sizes[i] == 1 for chosen in sets for i in chosen):
+        super().__init__(sizes, attribute_sets, weights)
+        if any(self.domain_sizes[i] == 1 for chosen in self.attribute_sets for i in chosen):
             raise ValueError(
                 "attribute_sets names an attribute of one code: expected attributes that differ "
                 "between cells."
             )
-        object.__setattr__(self, "attribute_sets", sets)
-        object.__setattr__(self, "weights", set_weights(weights, len(sets)))
 
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """Number of rows of each set, as exact integers."""
-        count = [difference_rows(size) for size in self.domain_sizes]
-        return tuple(prod(count[i] for i in chosen) for chosen in self.attribute_sets)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns, as exact integers."""
-        return sum(self.rows), prod(self.domain_sizes)
-
-    # Action ---------------------------------------------------------------------------------
-
-    def _blocks(self) -> Iterator[tuple[tuple[int, ...], float, slice]]:
-        first = 0
-        for chosen, weight, count in zip(self.attribute_sets, self.weights, self.rows, strict=True):
-            yield chosen, weight, slice(first, first + count)
-            first += count
-
-    def _matmat(self, right: Array) -> Array:
-        tensor = right.reshape(*self.domain_sizes, -1)
-        result = np.empty((self.shape[0], right.shape[1]))
-        for chosen, weight, block in self._blocks():
-            rest = tuple(i for i in range(len(self.domain_sizes)) if i not in chosen)
-            table = tensor.sum(axis=rest)
-            for axis, i in enumerate(chosen):
-                table = along(differences(self.domain_sizes[i]), table, axis)
-            result[block] = weight * table.reshape(-1, right.shape[1])
-        return result
-
-    def _rmatmat(self, left: Array) -> Array:
-        check_allocation("a vector over the domain", (self.shape[1], left.shape[1]))
-        result = np.zeros((*self.domain_sizes, left.shape[1]))
-        for chosen, weight, block in self._blocks():
-            kept = [size if i in chosen else 1 for i, size in enumerate(self.domain_sizes)]
-            result += weight * self._spread(chosen, left[block]).reshape(*kept, -1)
-        return result.reshape(-1, left.shape[1])
-
-    def _spread(self, chosen: tuple[int, ...], answers: Array) -> Array:
-        """Return ``(⊗_U D)ᵀ answers``, a table over the cells of U."""
-        sizes, k = [self.domain_sizes[i] for i in chosen], answers.shape[1]  # k may be 0
-        table = answers.reshape(*map(difference_rows, sizes), k)
-        for axis, i in enumerate(chosen):
-            table = along(differences(self.domain_sizes[i]).T, table, axis)
-        return table.reshape(prod(sizes), k)
-
-    def columns(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+    def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells: Kronecker products of columns of D, set by set."""
         codes = self.cell_codes(cells)
         parts = [
@@ -169,26 +122,13 @@ class ResidualMarginals(ProductTables):
         ]
         return sparse.csr_array(sparse.vstack(blocks))
 
-    def _column_entries(self, codes: NDArray[np.int64]) -> tuple[int, int]:
+    def _column_entries(self, codes: Longs) -> tuple[int, int]:
         return len(codes), sum(self.rows)
 
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form, refused above the memory cap."""
         check_allocation("residual marginals", self.shape, 12)
         return self.columns(np.arange(self.shape[1]))
-
-    # Norms ----------------------------------------------------------------------------------
-
-    def _block_norms(self, norm: Norm) -> list[int]:
-        """Return the L1 norms, or squared L2 norms, of the columns of each set at weight one."""
-        single = [difference_norm(size, norm) for size in self.domain_sizes]
-        return [prod(single[i] for i in chosen) for chosen in self.attribute_sets]
-
-    def uniform_column_norm(self, norm: Norm) -> float:
-        """Return the norm of every column: they are all alike."""
-        norms = np.asarray(self._block_norms(norm), dtype=np.float64)
-        weights = np.asarray(self.weights, dtype=np.float64)
-        return float(weights @ norms if norm == "l1" else np.sqrt(weights**2 @ norms))
 
     def largest_entry(self) -> int:
         """Return the largest absolute entry of integer weights, exactly."""
@@ -203,28 +143,6 @@ class ResidualMarginals(ProductTables):
         sizes = [self.domain_sizes[i] for i in chosen]
         return prod(size - 1 if size > 3 else 1 for size in sizes)
 
-    def rounded(self, scale: int) -> "ResidualMarginals":
-        """Return the tables with integer weights ``round(scale * θ_U)``."""
-        weights = [round(weight * scale) for weight in self.weights]
-        return ResidualMarginals(self.domain_sizes, self.attribute_sets, weights)
-
-    def integer_sensitivity(self, norm: Norm) -> int:
-        """Return the exact sensitivity of integer weights, as a Python integer."""
-        power = 1 if norm == "l1" else 2
-        pairs = zip(self.integer_weights(), self._block_norms(norm), strict=True)
-        return int(sum(weight**power * size for weight, size in pairs))
-
-    def row_squares(self) -> Array:
-        """Return the squared L2 norm of every row."""
-        n, squares = self.shape[1], []
-        for chosen, weight in zip(self.attribute_sets, self.weights, strict=True):
-            sizes = [self.domain_sizes[i] for i in chosen]
-            lengths = prod((s * (s - 1) if s > 3 else 2) for s in sizes)
-            squares.append(float(weight) ** 2 * lengths * float(n // prod(sizes)))
-        return np.repeat(squares, self.rows)
-
-    # Inverses -------------------------------------------------------------------------------
-
     @property
     def _scales(self) -> Array:
         """``λ_U / (n θ_U²) = Π_U k_i / n_i`` of every set."""
@@ -238,28 +156,23 @@ class ResidualMarginals(ProductTables):
         values[number[: len(own)]] = own
         return values[number[len(own) :]]
 
-    def residuals(self, answers: NDArray[Any]) -> Residuals:
+    def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``n A⁺ @ answers``, each as a table over its own attributes."""
         checked = self.checked_answers(answers)
-        tables = checked.reshape(len(checked), -1)
+        tables = self.split(checked.reshape(len(checked), -1))
         result: Residuals = {}
-        for (chosen, weight, block), key, scale in zip(
-            self._blocks(), self.set_table, self._scales, strict=True
+        for chosen, weight, key, scale, table in zip(
+            self.attribute_sets, self.weights, self.set_table, self._scales, tables, strict=True
         ):
             if weight:
                 inverse = 1.0 / (float(weight) * scale)
-                result[tuple(map(bool, key))] = inverse * self._spread(chosen, tables[block])
+                result[tuple(map(bool, key))] = inverse * self.spread(chosen, table)
         return result
 
 
 def residual_scales(sizes: Sequence[int], sets: Bools) -> Array:
     """Return ``Π_{i in U} k_i / n_i`` of every attribute set, shape (u,)."""
     return products_over(sets, np.array([difference_scale(size) / size for size in sizes]))
-
-
-def along(matrix: NDArray[Any], tensor: Array, axis: int) -> Array:
-    """Multiply one axis of an array by a matrix."""
-    return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
 
 
 @structure_energies.register

@@ -46,6 +46,17 @@ def test_compare_prints_tables_and_writes_record_and_pictures(tmp_path):
     assert json.loads((tmp_path / "compare.json").read_text())["dataset"] == "monks_1"
 
 
+def test_another_figure_is_shown_and_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    done = run(
+        "compare", "monks_1", *SMALL, "--methods", "naive_bayes", "--metric", "log_loss",
+        "--output", str(tmp_path),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "Test log-loss on monks_1, mean" in " ".join(done.output.split())
+    assert (tmp_path / "log_loss.png").exists()
+
+
 def test_json_goes_to_standard_output(tmp_path):
     done = run("compare", "monks_1", *SMALL, "--json", "--no-pictures", "--output", str(tmp_path))
     assert done.exit_code == 0, done.output

@@ -88,4 +88,19 @@ def test_forests_of_given_parties_as_json():
     assert report["claim"].startswith("NOT A PRIVATE RELEASE")
     assert [len(row["accuracies"]) for row in report["systems"]] == [2] * 6
     assert all(0 <= a <= 1 for row in report["systems"] for a in row["accuracies"])
-    assert "expected an attribute" in compared("--by", "colour").output
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--by", "colour"], "expected an attribute"),
+        (["--by", "a5", "--chunks", "2"], "no option of --by"),
+        (["--clients", "0"], "n_clients=0: expected at least 1"),
+        (["--random-state", "-1"], "-1 is not in the range"),
+    ],
+)
+def test_bad_input_of_forests_ends_in_one_line(options, told):
+    done = compared(*options)
+    assert done.exit_code != 0
+    (line,) = [line for line in done.output.splitlines() if line.startswith("Error")]
+    assert told in line

@@ -15,10 +15,10 @@ SELECTED = select(path_matrix(FOREST), method="identity")
 
 
 def refusing(error):
-    def refuse(workload, method):
+    def refuse(workload, method, norm):
         if method == "identity":
             raise error
-        return select(workload, method=method)
+        return select(workload, norm, method=method)
 
     return refuse
 

@@ -1,17 +1,25 @@
 """The Flower adapter, on a grid in memory: no network, no ray, no telemetry."""
 
 import os
+import re
+from importlib import import_module
+from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
+import polars as pl
 import pytest
 
 pytest.importorskip("flwr.app")
 
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
+from mrf_matrix.cli.main import main as command_line
 from mrf_matrix.federated import BelowThresholdError, ProtocolError, federate, session_of
 from mrf_matrix.federated.flower import LocalParty, client_app, server_app
 from mrf_matrix.mechanisms import PrivacyLedger, PureDP, count_cells
@@ -160,3 +168,41 @@ def test_sessions_of_another_design_are_refused():
     session = session_of(other, "a test", [bytes(32)] * 2, bytes(32))
     with pytest.raises(ProtocolError, match="design"):
         client_app(design, session, lambda context: None)
+
+
+def test_the_files_of_the_documentation_make_a_federation(tmp_path, monkeypatch):
+    for name in ("_run_id", "_node_id", "_task_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+    page = (Path(__file__).parents[3] / "docs" / "federated.md").read_text("utf-8")
+    told = re.findall(r"^ +```python\n(.*?)^ +```$", page, re.M | re.S)
+    agreed, party, server, use = map(dedent, told)
+    sites = ["PARTY 0", "PARTY 1", "PARTY 2", "THE SERVER"]
+    for number, name in enumerate(sites):
+        (tmp_path / str(number)).mkdir()
+        key = Ed25519PrivateKey.generate()
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (tmp_path / str(number) / "identity.pem").write_bytes(pem)
+        agreed = agreed.replace(f"KEY OF {name}", key.public_key().public_bytes_raw().hex())
+        ledger = str(tmp_path / str(number) / "ledger.json")
+        assert CliRunner().invoke(command_line, ["ledger", ledger, "--epsilon", "1"]).exit_code == 0
+        records = {
+            "age": [45, 71],
+            "sex": ["F", "M"],
+            "bmi": [22.5, 31.0],
+            "diabetes": ["no", "yes"],
+        }
+        pl.DataFrame(records).write_parquet(tmp_path / str(number) / "records.parquet")
+    (tmp_path / "federation").mkdir()
+    server = server.replace("/srv/server", str(tmp_path / "3"))
+    for name, text in (("agreed", agreed), ("party_app", party), ("server_app", server)):
+        (tmp_path / "federation" / f"{name}.py").write_text(text, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = import_module("federation.party_app").app
+    grid = MemoryGrid({1: app, 2: app, 3: app}, {})
+    for node, context in grid.contexts.items():
+        context.node_config |= {"party": node - 1, "folder": str(tmp_path / str(node - 1))}
+    import_module("federation.server_app").app(grid, Context(1, 0, {}, RecordDict(), {}))
+    monkeypatch.chdir(tmp_path / "3")
+    names = {"patients": pl.DataFrame(records).drop("diabetes")}
+    exec(use, names)
+    assert names["model"].release_.quorum.parties == 3

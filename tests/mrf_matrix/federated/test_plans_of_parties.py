@@ -134,6 +134,8 @@ def test_releases_of_other_plans_are_refused(changes, told):
     found = run_federation(made.designs[0], tables()).release
     with pytest.raises(ValueError, match=told):
         PrivateNaiveBayesClassifier(CAR.domain, **changes).fit_release(made, found)
+    with pytest.raises(ValueError, match="another strategy, budget"):
+        planned("naive_bayes", **changes, **PARTIES).measured([found])
     with pytest.raises(ValueError, match="mode"):
         PosteriorForestClassifier(CAR.domain).fit_release(made, found)
 

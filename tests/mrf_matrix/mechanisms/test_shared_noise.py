@@ -142,6 +142,14 @@ def test_samplers_have_the_exact_law_and_no_other(scale, shape):
         assert p_value(draws, off) < 1e-8
 
 
+def test_draws_for_studies_have_the_law_of_the_sum_and_not_of_one_draw():
+    law = SharedDiscreteGaussian(Fraction(3, 2), 3)
+    draws = law.research((100, 2000), np.random.default_rng(0))
+    assert draws.shape == (100, 2000)
+    assert p_value(draws.ravel(), law) > 1e-4
+    assert p_value(draws.ravel(), DiscreteGaussian(law.scale)) < 1e-9
+
+
 def test_too_large_a_scale_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match="zCDP"):
         SharedDiscreteLaplace(Fraction(5000), Fraction(1, 2))
@@ -151,6 +159,7 @@ def test_too_large_a_scale_is_refused_with_the_remedy():
 
 def test_quorums_without_an_honest_survivor_are_refused():
     assert Quorum(10, 3, 2).honest == 5
+    assert Quorum(4, 2, 1).honest == 1
     with pytest.raises(ValueError, match="nobody's noise"):
         Quorum(4, 2, 2)
     with pytest.raises(ValueError, match="parties=1"):

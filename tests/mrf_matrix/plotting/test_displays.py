@@ -30,12 +30,18 @@ def close_figures():
     plt.close("all")
 
 
-def test_accuracy_display_draws_every_method(study):
+def test_accuracy_display_draws_the_first_six_private_methods_and_counts_the_others(study):
     from mrf_matrix.plotting import AccuracyDisplay
 
     display = AccuracyDisplay.from_comparison(study)
     _, labels = display.ax_.get_legend_handles_labels()
-    assert len(labels) == len(study.methods)
+    private = [method.label for method in study.methods if method.spends]
+    others = [method for method in study.methods if not method.spends]
+    assert set(private[:6]) <= set(labels)
+    assert not set(private[6:]) & set(labels)
+    assert len(labels) == min(len(private), 6) + len(others)
+    title = display.ax_.get_legend().get_title().get_text()
+    assert title == (f"{len(private) - 6} more in the table" if len(private) > 6 else "")
     assert "ε" in display.ax_.get_xlabel()
     assert "accuracy" in display.ax_.get_ylabel()
 

@@ -68,9 +68,7 @@ def test_words_of_other_kinds_are_refused(words, message):
         plan(DOMAIN, "residual", **words)
 
 
-def test_a_delta_is_for_this_kind_only():
-    with pytest.raises(ValueError, match=r"delta=0\.1 in mode='training'"):
-        plan(DOMAIN, delta=0.1)
+def test_a_delta_stands_beside_epsilon_only():
     with pytest.raises(BudgetError):
         plan(DOMAIN, "residual", delta=0.1, rho=1)
 

@@ -6,14 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from mrf_matrix import Domain, MatrixForestClassifier
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm
-from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace
+from mrf_matrix.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    PureDP,
+    count_cells,
+    measure,
+    row_variances,
+)
 from mrf_matrix.voting import margin_widths, vote_draws
 from mrf_matrix.voting.margin_widths import STEPS, is_fine, margin_quantile, missed_of, width_under
-from strategies.operators import Identity, Scaled
+from strategies.operators import Grouping, Identity, Scaled, Sparse
 
 LEVEL = 0.95
 LEAVES = 100
@@ -138,6 +146,17 @@ def test_coefficients_in_blocks_are_those_of_the_plan(monkeypatch, strategy):
             expected = NoiseTerm.of(row, one.release.law)
             np.testing.assert_allclose(found.weights, expected.weights)
             np.testing.assert_array_equal(found.repeats, expected.repeats)
+
+
+def test_draws_behind_groups_of_cells_have_the_variance_of_the_answers(monkeypatch):
+    monkeypatch.setattr(vote_draws, "ENTRIES", 2 * 3)  # records by groups; cells do not count
+    groups, sizes = np.repeat(np.arange(3), 4), (3, 4)
+    counts = count_cells(np.zeros((5, 2), int), np.zeros(5, int), sizes, 1)
+    release = measure(Scaled(0.7, Grouping(groups)), counts, PureDP(1), noise="research")
+    queries = Sparse(sparse.csr_array(np.repeat(np.array([[1, 0, 0], [0, 1, 1]]), 4, axis=1)))
+    found = vote_draws.vote_terms(lambda codes: queries, release, np.zeros((2, 2), np.int32))
+    squares = [release.law.variance * term.repeats @ term.weights**2 for term in found]
+    assert squares == pytest.approx(row_variances(release, queries))
 
 
 def test_small_budgets_ask_for_no_coefficients(monkeypatch):

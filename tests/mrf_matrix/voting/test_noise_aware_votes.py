@@ -148,3 +148,15 @@ def test_unknown_shrinkage_is_refused(car):
         check_shrinkage("all")
     with pytest.raises(ValueError, match="shrinkage"):
         MatrixForestClassifier(car.domain, shrinkage="all").fit(car.X, car.y)
+
+
+def test_leaves_with_noise_of_their_own(car):
+    """Votes of a mean over trees have 1/τ of a leaf's variance; without noise there is none."""
+    forest = RandomTrees(n_trees=5, max_depth=2).grow(car.domain, random_state=0)
+    values = np.zeros((forest.n_leaves, 2))
+    noisy = NoisyLeaves(forest, values, 2.0)
+    assert noisy.is_noisy is True
+    assert np.array_equal(noisy.variances, np.full(forest.n_leaves, 2.0))
+    draws = np.random.default_rng(0).normal(size=(4000, 5)) * np.sqrt(2.0)
+    assert draws.mean(axis=1).var() == pytest.approx(2.0 * noisy.noise.vote_share, rel=0.1)
+    assert NoisyLeaves(forest, values, 0.0).is_noisy is False

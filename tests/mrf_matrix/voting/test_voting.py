@@ -50,3 +50,11 @@ def test_no_preference_is_uniform():
 def test_unknown_voting_is_refused(bad):
     with pytest.raises(ValueError, match=r"voting=.*'hard', 'weight'"):
         voting.check_voting(bad)
+
+
+@pytest.mark.parametrize(("n_trees", "step"), [(1, 12), (5, 2), (12, 1), (100, 1)])
+def test_blocks_are_as_large_as_they_may_be(n_trees, step, monkeypatch):
+    monkeypatch.setattr(voting, "ROUTED_AT_ONCE", 12)
+    blocks = list(voting.record_blocks(13, n_trees))
+    assert [i for block in blocks for i in range(13)[block]] == list(range(13))
+    assert {len(range(13)[block]) for block in blocks[:-1]} == {step}

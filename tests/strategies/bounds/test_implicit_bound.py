@@ -17,9 +17,11 @@ from strategies.bounds.implicit_bound import (
 )
 from strategies.bounds.path_patterns import distinct_paths
 from strategies.bounds.pinched_bound import pinched_bound
+from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.operators import Dense, Identity, Product, RowKronecker, RowScaled, memory_cap
 from strategies.operators.base.memory import MemoryCapError
 from strategies.operators.masks.components import mask_rows
+from strategies.problem.problem import Problem
 
 SIZES = (3, 2, 4)
 
@@ -186,7 +188,14 @@ def test_pinching_stays_below_the_nuclear_norm(seed):
     found = pinched_bound(distinct_paths(mask_rows(workload)))
     assert 0.5 * whole < found <= whole
     fewer = pinched_bound(distinct_paths(mask_rows(workload)), largest_rest=3)
-    assert fewer <= found
+    assert 0 < pinched_bound(distinct_paths(mask_rows(workload)), largest_rest=0) <= fewer <= found
+
+
+def test_rows_without_an_entry_at_hand_prove_nothing(monkeypatch):
+    problem = Problem.of(0.1 * np.eye(3))
+    assert row_maximum_bound(problem) == pytest.approx(0.03)
+    monkeypatch.setattr("strategies.bounds.row_maximum.MOST_ENTRIES", 0)
+    assert row_maximum_bound(problem) == 0.0
 
 
 def test_pinching_is_exact_on_one_table():

@@ -11,10 +11,11 @@ from strategies.bounds.joint_weights import (
     climb,
     joint_strategy,
 )
-from strategies.bounds.worst_bound import row_bound
+from strategies.bounds.worst_bound import row_bound, worst_bound
 from strategies.operators import as_operator
 from strategies.problem.distinct_rows import distinct_rows
 from strategies.problem.objective import Aim
+from strategies.problem.problem import Problem
 
 
 def rows_of(workload, groups=None):
@@ -59,6 +60,15 @@ def test_one_group_is_the_total() -> None:
     joint = climb(rows_of(workload, np.zeros(7, int)), 1e-6, 2000)
     total = ascend(np.linalg.qr(workload, "r"), 1e-6, 2000)
     assert joint.root**2 == pytest.approx(total.root**2, rel=1e-5)
+
+
+def test_the_bound_of_a_problem_is_that_of_its_climb(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem.of(np.tri(6), "l2", "max")
+    exact = climb(rows_of(np.tri(6)), 1e-6, 3000).root ** 2
+    assert worst_bound(problem) == pytest.approx(exact, rel=1e-3)
+    assert worst_bound(problem) <= exact * (1 + 1e-9)
+    monkeypatch.setattr("strategies.bounds.worst_bound.LARGEST", 1)
+    assert 1 / 6 <= worst_bound(problem) < exact  # too many rows to climb
 
 
 def test_any_weights_prove_a_bound() -> None:

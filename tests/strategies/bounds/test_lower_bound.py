@@ -16,7 +16,10 @@ from strategies.bounds.dual_weights import (
     updated_weights,
 )
 from strategies.bounds.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
-from strategies.operators import Gram
+from strategies.bounds.ordered_dual import interpolated_weights
+from strategies.bounds.worst_bound import entry_bound
+from strategies.operators import Gram, RowKronecker, RowScaled
+from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows
 
@@ -44,6 +47,42 @@ def any_loss(workload: Array, matrix: Array, norm: str) -> float:
     """Return a loss by the pseudo-inverse, independently of the library."""
     sensitivity = np.linalg.norm(matrix, ord=1 if norm == "l1" else 2, axis=0).max()
     return float(sensitivity**2 * np.sum((workload @ np.linalg.pinv(matrix)) ** 2))
+
+
+@pytest.mark.parametrize("cells", [2, 300])
+def test_rounding_down_costs_next_to_nothing(cells: int) -> None:
+    weights = np.full(cells, 1 / cells)
+    assert certified_bound(np.eye(cells), weights) == pytest.approx(cells, rel=2e-9)
+    assert certified_bound(np.eye(cells), weights) < cells
+
+
+def test_units_of_a_workload_do_not_change_what_weights_prove() -> None:
+    factor = np.vstack([np.tri(4), np.ones((1, 4))])  # of deficient rank
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    plain, small = assess_weights(factor, weights), assess_weights(1e-9 * factor, weights)
+    assert small.root == pytest.approx(1e-9 * plain.root)
+    np.testing.assert_allclose(small.ratios, 1e-9 * plain.ratios, rtol=1e-3)
+
+
+def test_ordered_cells_of_very_different_weight_keep_the_bound_of_the_rows() -> None:
+    """There the bound for ordered cells is far below the optimum that its climb found."""
+    weights = np.logspace(6, -2, 4)
+    problem = Problem.of(examples.prefix_sums(4), "l2", weights=weights)
+    assert problem.ordered is not None
+    found = select(examples.prefix_sums(4), "l2", weights=weights, random_state=0)
+    assert found.loss * 0.99 <= lower_bound(problem) <= found.loss * (1 + 1e-9)
+
+
+def test_weights_on_a_line_stay_on_it_between_cells() -> None:
+    found = interpolated_weights(np.arange(1.0, 6.0), 9)
+    np.testing.assert_allclose(found, np.linspace(1, 5, 9) / 27)
+
+
+@pytest.mark.parametrize("groups", [None, [0, 1, 1]])
+def test_the_largest_entries_bound_the_worst_error(groups: list[int] | None) -> None:
+    scaled = RowScaled(np.array([3.0, 2.0, 2.5]), RowKronecker.from_masks([np.eye(3, dtype=bool)]))
+    aim = Aim.of(scaled, "max", groups)
+    assert entry_bound(scaled, aim) == pytest.approx(9.0 if groups is None else 4 + 6.25)
 
 
 @settings(max_examples=150, deadline=None)

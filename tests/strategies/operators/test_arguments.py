@@ -121,3 +121,17 @@ def test_overflow_is_refused() -> None:
         ops.Dense(np.eye(3)).rounded(2**63)
     with pytest.raises(OverflowError, match="smaller scale"):
         ops.Dense(np.eye(3)).rounded(2**40).integer_sensitivity("l2")
+
+
+def test_squares_of_large_integers_do_not_overflow() -> None:
+    weight = 2**40
+    for operator in (
+        ops.Dense([[weight]]),
+        ops.Sparse(sparse.csr_array([[weight]])),
+        ops.Scaled(weight, ops.Identity(1)),
+        ops.RowScaled([weight], ops.Identity(1)),
+        ops.RowScaled([weight // 2], ops.Dense([[2]])),
+    ):
+        assert operator.row_squares().tolist() == [2.0**80]
+        assert operator.column_norms("l2").tolist() == [2.0**40]
+        assert operator.sensitivity("l2") == 2.0**40

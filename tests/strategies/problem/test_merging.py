@@ -69,6 +69,21 @@ def test_structured_workloads(workload: Operator) -> None:
     assert merging.grouping.sizes == workload.sizes
 
 
+@pytest.mark.parametrize(("q", "distinct"), [(40, True), (4, False)])
+def test_distinct_columns_of_paths_are_told_without_writing_them_out(
+    q: int, distinct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    masks = [(rng.random((q, size)) < 0.6).astype(int) for size in (3, 4, 5)]
+    paths = RowKronecker.from_masks(masks)
+    expected = oracle(paths.to_dense())
+    assert module.sums_differ(paths) is distinct
+    assert bool(expected.max() == 59) is distinct
+    if distinct:
+        monkeypatch.setattr(RowKronecker, "to_sparse", None)
+    assert_array_equal(merge_columns(paths).groups, expected)
+
+
 @given(repetitive(), st.integers(0, 2**32), st.sampled_from(["l1", "l2"]))
 @settings(max_examples=60, deadline=None)
 def test_lifted_strategies_keep_norm_and_loss(matrix: np.ndarray, seed: int, norm: str) -> None:

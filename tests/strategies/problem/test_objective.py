@@ -17,7 +17,7 @@ NONSENSE = [
     ({"objective": "max", "weights": [1.0, -1.0, 1.0]}, "negative"),
     ({"objective": "total", "weights": [1.0, float("nan"), 1.0]}, "weights contains NaN"),
     ({"objective": "total", "weights": [1.0, float("inf"), 1.0]}, "weights contains NaN"),
-    ({"objective": "total", "weights": [0.0, 0.0, 0.0]}, "all zero"),
+    ({"objective": "total", "weights": [0.0, 0.0, 0.0]}, "weights are all zero"),
     ({"objective": "total", "weights": [1.0, 1.0]}, "2 entries: expected one for each of the 3"),
     ({"objective": "total", "weights": 2.0}, "weights has 0 dimensions"),
     ({"objective": "max", "groups": [0, 1]}, "groups has shape"),
@@ -44,9 +44,25 @@ def test_a_gram_has_no_rows(given: dict) -> None:
         strategies.evaluate(Gram(examples.all_ranges(4).gram_dense()), np.eye(4), **given)
 
 
+@pytest.mark.parametrize(
+    ("given", "sums"),
+    [
+        (("total", None), [[0, 1, 2, 3]]),
+        (("max", None), [[0], [1], [2], [3]]),
+        (("max", [7, -1, 7, 7]), [[1], [0, 2, 3]]),
+    ],
+)
+def test_an_objective_knows_its_sums(given: tuple, sums: list[list[int]]) -> None:
+    aim = Aim.of(as_operator(np.tri(4)), *given)
+    assert aim.n_groups(4) == len(sums)
+    assert aim.most_rows(4) == max(map(len, sums))
+    errors = np.array([4.0, 1.0, 2.0, 3.0])
+    assert aim.value(errors) == max(errors[rows].sum() for rows in sums)
+
+
 def test_weights_of_tables_stay_weights_of_tables() -> None:
     workload = examples.marginals((2, 3, 4), 2)
-    cells = workload.cells
+    cells = workload.rows
     found = weighted(workload, np.repeat([4.0, 9.0, 0.25], cells))
     assert isinstance(found, Marginals)
     assert found.weights == (2.0, 3.0, 0.5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from strategies import RowSpaceError, Strategy, evaluate, select
+from strategies import Candidate, RowSpaceError, Strategy, evaluate, select
 from strategies.operators import Dense
 
 
@@ -17,10 +17,14 @@ def test_parts() -> None:
     assert (strategy.norm, strategy.sensitivity, strategy.method) == ("l2", 2.0, "given")
     assert strategy.loss == pytest.approx(10.0)
     assert strategy.candidates == ()
+    assert not strategy.truncated
+    assert "candidates" not in repr(strategy)
     assert strategy.sensitivity_is_exact
     assert strategy.certified_ratio == strategy.loss / strategy.lower_bound >= 1.0
     without = replace(strategy, certificate=lambda: 0.0)
     assert without.certified_ratio == float("inf")
+    assert str(without).endswith("no lower bound is known, so it may be far from the optimum")
+    assert f"at most {strategy.certified_ratio:.4g} times" in str(strategy)
     with pytest.raises(FrozenInstanceError):
         strategy.loss = 0.0
     assert "loss" in repr(strategy)
@@ -76,3 +80,18 @@ def test_pickling_keeps_everything() -> None:
     assert copy.loss == strategy.loss
     assert copy.lower_bound == strategy.lower_bound
     assert np.array_equal(copy.matrix.to_dense(), strategy.matrix.to_dense())
+
+
+def test_alternatives_are_the_other_matrices() -> None:
+    own, other = Dense(np.eye(2)), Dense(2 * np.eye(2))
+    found = replace(
+        evaluate(np.eye(2), own),
+        matrix=own,
+        candidates=(
+            Candidate("best", 2.0, 0.0, matrix=own),
+            Candidate("second", 3.0, 0.0, matrix=other),
+            Candidate("failed", float("inf"), 0.0),
+        ),
+    ).alternatives
+    assert [(one.method, one.loss, one.sensitivity) for one in found] == [("second", 3.0, 2.0)]
+    assert found[0].matrix is other

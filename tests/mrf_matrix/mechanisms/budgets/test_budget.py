@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -13,7 +14,11 @@ from mrf_matrix.mechanisms import (
     PureDP,
     as_budget,
 )
-from mrf_matrix.mechanisms.budgets.budget import budget_or_default, epsilon_or_default
+from mrf_matrix.mechanisms.budgets.budget import (
+    budget_of,
+    budget_or_default,
+    epsilon_or_default,
+)
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 
 KINDS = [PureDP, ZCDP]
@@ -43,7 +48,8 @@ def test_amounts_are_exact(kind, given_value, exact):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [0, 0.0, -1, -0.5, -inf, nan, Decimal("NaN"), np.float64(nan)])
 def test_impossible_amounts_are_refused(kind, value):
-    with pytest.raises(BudgetError, match=f"{kind.parameter}.*expected a positive number"):
+    told = f'{kind.parameter}.*expected a positive number or float\\("inf"\\)'
+    with pytest.raises(BudgetError, match=told):
         kind(value)
 
 
@@ -169,6 +175,26 @@ def test_conversion_lies_between_known_bounds(rho, delta):
         1 / sqrt(2 * rho), delta
     )
     assert exact_gaussian <= epsilon * (1 + 1e-9)  # zCDP forgets part of what a Gaussian does
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.01, 0.5, 5.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
+def test_conversion_finds_the_best_order(rho, delta):
+    """Canonne, Kamath and Steinke 2020, Prop. 12, minimised by another search."""
+    pytest.importorskip("dp_accounting")
+
+    def implied(log_order):
+        more = np.exp(log_order)  # α - 1
+        order = 1 + more
+        return rho * order + np.log(more / order) - (log(delta) + np.log(order)) / more
+
+    best = optimize.minimize_scalar(implied, bounds=(-6, 14), method="bounded").fun
+    assert epsilon_from_rho(rho, delta) == pytest.approx(max(best, 0.0), rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("budget", [kind(amount) for kind in KINDS for amount in (0.1, inf)])
+def test_budgets_of_files_are_those_that_were_written(budget):
+    assert budget_of(budget.to_dict()) == budget
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 10.0])

@@ -21,8 +21,16 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
+from mrf_matrix.mechanisms.measurement.release import SHOWN, first_few
 from strategies import evaluate
-from strategies.operators import Identity, Marginals, RowKronecker, RowSpaceError
+from strategies.operators import (
+    Identity,
+    Marginals,
+    MemoryCapError,
+    RowKronecker,
+    RowSpaceError,
+    memory_cap,
+)
 
 SIZES = (3, 4)
 SEED = 987654321
@@ -335,3 +343,18 @@ def test_importing_is_light():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert loaded.isdisjoint({"opendp", "dp_accounting", "sklearn", "cvxpy"})
+
+
+def test_memory_is_that_of_the_answers():
+    """A tall strategy: 300 rows over 3 cells."""
+    mechanism = calibrate(np.vstack([np.eye(3)] * 100), PureDP(1))
+    with memory_cap(300 * 2 * 8):
+        mechanism.check_memory(2)
+        with pytest.raises(MemoryCapError, match="answers of the strategy"):
+            mechanism.check_memory(3)
+
+
+def test_lists_for_people_count_what_they_leave_out():
+    for count, rest in ((SHOWN - 1, ""), (SHOWN, ""), (SHOWN + 2, " and 2 more")):
+        told = first_few(["a"] * count)
+        assert told == ", ".join(["a"] * min(count, SHOWN)) + rest

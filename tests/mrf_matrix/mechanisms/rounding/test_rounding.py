@@ -6,15 +6,18 @@ from scipy import sparse
 
 from mrf_matrix.mechanisms import round_strategy
 from mrf_matrix.mechanisms.rounding.entries import is_integral, is_nonnegative
+from mrf_matrix.mechanisms.rounding.entry_bound import check_entries, entry_bound
 from strategies import evaluate, families, select
 from strategies.methods.registry import FAMILIES
 from strategies.operators import (
     Dense,
     Grouping,
     Identity,
+    JointTables,
     Kronecker,
     Marginals,
     Product,
+    ResidualMarginals,
     RowKronecker,
     RowScaled,
     Scaled,
@@ -135,12 +138,42 @@ def test_halves_and_quarters_need_few_bits():
     assert (rounded.scale, rounded.column_sum) == (4, 3)
 
 
+@pytest.mark.parametrize("bits", range(13))
+def test_binary_fractions_are_multiplied_by_their_denominator(bits):
+    assert round_strategy(Dense([[1, 0], [3 / 2**bits, 1]]), "l1").scale == 2**bits
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_weights_of_residual_tables_keep_thirty_bits(norm):
+    matrix = ResidualMarginals((17, 17), [(), (0, 1)], [0.3, 0.7])
+    rounded = round_strategy(matrix, norm)
+    beside = round_strategy(JointTables([Marginals((17, 17), [(0,)], [0.1]), matrix]), norm)
+    for made, tables in ((rounded, rounded.matrix), (beside, beside.matrix.blocks[1])):
+        kept = np.array(tables.weights) / float(made.scale)
+        assert kept == pytest.approx(matrix.weights, rel=2**-28)
+
+
+def test_bounds_of_entries_are_those_of_the_entries():
+    cases = [
+        (Identity(3), 1), (Dense([[-5, 1]]), 5), (Dense([[2, 7]]), 7),
+        (Product(Dense([[3, -4]]), Grouping([0, 1, 1])), 4),
+        (Kronecker([Dense([[2, -3]]), Dense([[5, 1]])]), 15),
+    ]  # fmt: skip
+    for matrix, largest in cases:
+        assert entry_bound(matrix) == largest
+    check_entries(Dense([[2**62 - 1]]))
+    with pytest.raises(ValueError, match="less than"):
+        check_entries(Dense([[2**62]]))
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_faint_rows_are_reported(norm):
     faint = Marginals((2, 3), [(0,), (0, 1)], [1.0, 1e-12])
     assert round_strategy(faint, norm).is_lossy
     both = Stack([Scaled(1e-14, Dense(np.ones((1, 6)))), Identity(6)])
     assert not round_strategy(both, norm).is_lossy  # the identity determines the lost row
+    lost = Stack([Scaled(1e-14, Dense([[1.0, 0.0]])), Dense([[0.0, 1.0]])])
+    assert round_strategy(lost, norm).is_lossy
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -18,6 +18,8 @@ from mrf_matrix.forests.privacy import LearnedStructureError
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, plan
 from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.queries import distinct_queries
+from mrf_matrix.planning.plans.structure import structure_generator
 from strategies import MemoryCapError, memory_cap
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=3)
@@ -251,6 +253,21 @@ def test_at_another_budget_is_the_same_design():
         made.at(rho=1)
 
 
+def test_equal_queries_are_told_by_what_an_ensemble_sees():
+    made = plan(DOMAIN, epsilon=1, strategy="identity", **SMALL)
+    codes = np.random.default_rng(0).integers(0, 2, (40, len(DOMAIN.sizes)))
+    distinct, counts, which = distinct_queries([made.parts[0].ensemble], codes)
+    assert np.array_equal(distinct[which], codes)
+    assert np.array_equal(np.bincount(which), counts)
+    assert len(np.unique(distinct, axis=0)) == len(distinct) < 40
+    assert which[0] == 0  # in the order in which they are first asked
+
+
+def test_every_seed_of_old_generators_has_a_structure_of_its_own():
+    first = [structure_generator(np.random.RandomState(seed)).random() for seed in range(200)]
+    assert len(set(first)) == 200
+
+
 def test_records_add_signal_to_noise():
     made = plan(DOMAIN, epsilon=1, strategy="identity", n_records=720, **SMALL)
     trees = made.forest.leaf_tree
@@ -279,7 +296,9 @@ def test_the_record_is_json():
     made = plan(DOMAIN, "prediction", epsilon=1, n_records=100, queries=5, **SMALL)
     text = json.loads(json.dumps(made.to_dict(bound=True)))
     assert text["certified_ratio"] >= 1
-    assert text["arrays"][0]["bytes"] > 0
+    sizes = [one["bytes"] for one in text["arrays"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 0
     assert made.seconds > 0
 
 

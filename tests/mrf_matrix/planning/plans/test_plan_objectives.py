@@ -14,7 +14,7 @@ from mrf_matrix.estimators.design import from_design
 from mrf_matrix.mechanisms import BudgetError, CellCounts, DiscreteLaplace, PureDP
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.planning.plans.row_aim import RowAim
-from strategies import select
+from strategies import evaluate, select
 
 DOMAIN = Domain.from_sizes([3, 2, 2], n_classes=2)
 SMALL = {"n_trees": 3, "max_depth": 2, "random_state": 0, "time_limit": 0.05}
@@ -114,6 +114,28 @@ def test_targets_hold_at_the_budget_and_not_below_it(mode, budget):
     assert made.to_dict(bound=True)["budget_bound"] == pytest.approx(made.budget_bound)
 
 
+def test_a_summary_says_the_least_and_the_largest_target():
+    rows = len(plan(DOMAIN, epsilon=1, **SMALL).row_variances)
+    made = plan(DOMAIN, target_rms=np.linspace(7, 9, rows), **SMALL)
+    assert made.to_dict()["target_rms"] == [7.0, 9.0]
+
+
+@pytest.mark.parametrize("given", [["identity"] * 3, [np.eye(3)]], ids=["names", "matrix"])
+def test_every_ensemble_has_one_strategy(given):
+    with pytest.raises(ValueError, match=f"strategy holds {len(given)} for 2 ensembles"):
+        plan(DOMAIN, epsilon=1, **TWO, strategy=given)
+
+
+def test_a_strategy_found_for_another_objective_is_judged_by_this_one():
+    workload = plan(DOMAIN, epsilon=1, **SMALL).parts[0].workload
+    for objective in ("total", "max"):
+        found = select(workload, "l1", objective=objective, time_limit=0.05)
+        made = plan(DOMAIN, epsilon=1, **{**SMALL, "strategy": found}).strategy
+        assert made.objective == "total"
+        assert made.loss == pytest.approx(evaluate(workload, found.matrix, "l1").loss)
+        assert (made is found) == (objective == "total")
+
+
 def test_the_bound_of_a_budget_is_that_of_one_cell():
     one = Domain.from_sizes([2], n_classes=2)
     made = plan(one, target_rms=10.0, n_trees=1, max_depth=1, neighboring="replace_one")
@@ -126,13 +148,13 @@ def test_the_bound_of_a_budget_is_that_of_one_cell():
     [
         ({"target_rms": 1, "epsilon": 1}, "target_rms, which says what the budget is for"),
         ({"target_rms": 0}, "target_rms: expected positive"),
-        ({"target_rms": 1, "objective": "max"}, "expected one of them"),
+        ({"target_rms": 1, "objective": "max"}, "objective with target_rms"),
         ({"target_rms": [1, 2]}, "target_rms has shape"),
         ({"objective": "worst"}, "objective='worst'"),
         ({"groups": [0]}, "objective='max'"),
         ({"optimise_for": "trees"}, "optimise_for='trees'"),
         ({"optimise_for": "votes", "allocation": "per_tree"}, "where strategies are chosen"),
-        ({"optimise_for": "votes", "weights": [1]}, "expected one of them"),
+        ({"optimise_for": "votes", "weights": [1]}, "weights with optimise_for='votes'"),
         ({"budget_shares": "even"}, "budget_shares='even'"),
         ({"mode": "posterior", "objective": "max"}, "objective in mode='posterior'"),
         ({"mode": "posterior", "target_rms": 1}, "target_rms in mode='posterior'"),

@@ -1,23 +1,21 @@
-"""Columns of rows in groups: a cell lies in one row of a group at most, and few attributes tell."""
+"""Columns of rows of masks: the packed sets of rows that hold each code, met."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.masks.packed_masks import Bits, Masks
+from strategies.operators.base.arrays import Bools, Integers, Longs
+from strategies.operators.masks.distinct_rows import members
+from strategies.operators.masks.packed_masks import Bits, Masks, as_columns
 
-Integers = NDArray[np.int64]
-
+COLUMN_BITS = 2**26
+"""Entries of the row-by-cell table that are unpacked at a time."""
 BLOCK_BITS = 2**25
 """Bits of one group's rows by cells that are unpacked at a time."""
 
 
-def columns_by_group(
-    masks: Sequence[Masks], groups: Integers, codes: NDArray[np.integer[Any]]
-) -> sparse.csr_array:
+def columns_by_group(masks: Sequence[Masks], groups: Longs, codes: Integers) -> sparse.csr_array:
     """Return the columns of rows that are pairwise disjoint within their groups.
 
     Of every group only the attributes that some row of it constrains are looked at, and only its
@@ -38,22 +36,16 @@ def columns_by_group(
         Of int64 ones, at most one a group in each column.
     """
     free = np.stack([mask.all(axis=1) for mask in masks], axis=1)
-    found = [_members(masks, free, rows, codes) for rows in _rows_of(groups)]
+    found = [_members(masks, free, rows, codes) for rows in members(groups)]
     rows = np.concatenate([rows for rows, _ in found] or [np.zeros(0, np.int64)])
     cells = np.concatenate([cells for _, cells in found] or [np.zeros(0, np.int64)])
     ones = np.ones(len(rows), dtype=np.int64)
     return sparse.csr_array((ones, (rows, cells)), shape=(len(groups), len(codes)))
 
 
-def _rows_of(groups: Integers) -> Iterator[Integers]:
-    order = np.argsort(groups, kind="stable").astype(np.int64)
-    if len(order):
-        yield from np.split(order, np.cumsum(np.bincount(groups))[:-1])
-
-
 def _members(
-    masks: Sequence[Masks], free: NDArray[np.bool_], rows: Integers, codes: NDArray[np.integer[Any]]
-) -> tuple[Integers, Integers]:
+    masks: Sequence[Masks], free: Bools, rows: Longs, codes: Integers
+) -> tuple[Longs, Longs]:
     """Return the rows of one group that hold a cell, and the cells they hold."""
     if not len(rows):
         return rows, rows
@@ -70,7 +62,7 @@ def _members(
     return np.concatenate(held or empty), np.concatenate(cells or empty)
 
 
-def _meet(tables: list[Bits], codes: NDArray[np.integer[Any]]) -> tuple[Integers, Integers]:
+def _meet(tables: list[Bits], codes: Integers) -> tuple[Longs, Longs]:
     """Return the only row of every cell that has one, and these cells."""
     if not tables:  # one row, which holds every cell
         return np.zeros(len(codes), np.int64), np.arange(len(codes))
@@ -82,3 +74,36 @@ def _meet(tables: list[Bits], codes: NDArray[np.integer[Any]]) -> tuple[Integers
     cells = np.flatnonzero(bits.any(axis=1))
     row = byte[cells] * 8 + bits[cells].argmax(axis=1)
     return row.astype(np.int64), cells.astype(np.int64)
+
+
+def met_columns(masks: Sequence[Masks], codes: Integers) -> sparse.csr_array:
+    """Return the columns of rows at the cells given by codes.
+
+    Parameters
+    ----------
+    masks : sequence of ndarray of shape (o, n_i)
+        One for each attribute.
+    codes : ndarray of int, shape (N, d)
+        Codes of the cells.
+
+    Returns
+    -------
+    csr_array of shape (o, N)
+        Of int64 ones.
+    """
+    n_rows = len(masks[0])
+    tables = [np.packbits(mask, axis=0).T for mask in masks]
+    step = max(1, COLUMN_BITS // max(n_rows, 1))
+    starts = range(0, len(codes), step)
+    parts = [_all_met(tables, codes[start : start + step], n_rows) for start in starts]
+    empty = sparse.csc_array((n_rows, 0), dtype=np.int64)
+    return sparse.csr_array(sparse.hstack(parts or [empty], format="csr"))
+
+
+def _all_met(tables: list[Bits], codes: Integers, n_rows: int) -> sparse.csc_array:
+    """Meet, attribute by attribute, the packed sets of rows that hold each code."""
+    meet = tables[0][codes[:, 0]]
+    for table, column in zip(tables[1:], codes.T[1:], strict=True):
+        meet &= table[column]
+    hits = np.unpackbits(meet, axis=1, count=n_rows)
+    return as_columns(hits.view(np.bool_))

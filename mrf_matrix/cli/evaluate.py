@@ -1,0 +1,93 @@
+"""`mrf-matrix evaluate`: accuracy, AUC and calibration of a model on private test records."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mrf_matrix.base import whole_file
+from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.options import budget_options, neighboring_option
+from mrf_matrix.cli.paid_release import check_output
+from mrf_matrix.cli.screen import console
+
+
+@click.command(name="evaluate")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("data")
+@budget_options("Pure-DP budget of the test records.", "zCDP budget instead, with Gaussian noise.")
+@neighboring_option()
+@click.option(
+    "--ledger",
+    "ledger_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Ledger of the test records to charge, from `mrf-matrix ledger`.",
+)
+@click.option("--n-bins", default=20, show_default=True, help="Bins of the probability.")
+@click.option(
+    "--threshold",
+    type=float,
+    help="Probability above which the second of two classes is said. [default: 0.5]",
+)
+@click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="JSON file to keep the evaluation in: made again, it costs budget again.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an --output that is there already.")
+@click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON.")
+@user_errors
+def command(
+    model: Path,
+    data: str,
+    ledger_file: Path | None,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Evaluate MODEL, a file from `mrf-matrix fit`, on the private test records of DATA.
+
+    DATA is a CSV or Parquet file with the columns of the model's domain and its classes. One small
+    histogram of predicted probabilities by class is released with exact noise; every figure and
+    interval follows from it. There is no default budget: figures without noise show the records.
+    """
+    from mrf_matrix.datasets import load_dataset
+    from mrf_matrix.files.models import load_model
+    from mrf_matrix.mechanisms import PrivacyLedger, as_budget
+    from mrf_matrix.study import evaluate
+
+    budget = as_budget(epsilon=settings["epsilon"], rho=settings["rho"])
+    if output is not None:
+        check_output(output, overwrite=overwrite, reads=(model, data, ledger_file))
+    ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
+    if ledger is not None:  # refused before the records are so much as read
+        ledger.check(budget, f"evaluation of {model.name}", neighboring=settings["neighboring"])
+    classifier = load_model(model)
+    records = load_dataset(data, classifier.domain_, extra="ignore")
+    found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
+    record = json.dumps(found.to_dict(), indent=2)
+    if as_json:
+        click.echo(record)
+    else:
+        console().print(found)
+        if ledger is not None:
+            console().print(ledger)
+    if output is not None:
+        keep(record, output)
+        console(stderr=as_json).print(f"Written: {output}", markup=False, soft_wrap=True)
+
+
+def keep(record: str, output: Path) -> None:
+    """Write the record; where the disk refuses, print it, for it was paid for."""
+    try:
+        with whole_file(output) as file:
+            file.write(f"{record}\n".encode())
+    except OSError as error:
+        click.echo(record)
+        raise click.ClickException(
+            f"--output {output} could not be written ({error}). The budget is spent: the record is "
+            f"printed above. Keep it, and do not evaluate again."
+        ) from error

@@ -1,0 +1,241 @@
+"""How good a model is on private test records: one histogram is released, all else follows."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Codes, Values
+from mrf_matrix.base.checks import Seed, checked_level
+from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
+from mrf_matrix.estimators.shared.spending import Bill, noise_stream
+from mrf_matrix.mechanisms import (
+    PrivacyLedger,
+    Release,
+    as_budget,
+    calibrate,
+    count_cells,
+    measure,
+)
+from mrf_matrix.study.metrics import METRICS
+from mrf_matrix.study.probability_grid import ProbabilityGrid
+from mrf_matrix.study.table_figures import Figure, figures, grid_error
+from strategies.operators import Identity
+
+LABELS = METRICS | {"recall": "recall of {}", "precision": "precision of {}"}
+UNSEEN = "too few records for this noise"
+
+
+class Classifier(Protocol):
+    """A fitted classifier of ours, which says probabilities record by record."""
+
+    domain_: Domain
+    classes_: Values
+
+    def predict_proba(self, X: object) -> Array:
+        """Return probabilities of shape (b, k)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateEvaluation(RowDisplay):
+    """Figures of a model on private test records, from one release of a small histogram.
+
+    Everything it shows is post-processing of the release.
+
+    Parameters
+    ----------
+    release : Release
+        Noisy counts of test records, a row for each bin of probability and a column for each class.
+    grid : ProbabilityGrid
+        The public bins.
+    classes : tuple
+        The classes, in the order of the columns.
+    level : float
+        Level of the intervals.
+    """
+
+    release: Release
+    grid: ProbabilityGrid
+    classes: tuple[Any, ...]
+    level: float = field(default=0.95, kw_only=True)
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """Every figure by name, with its interval and the standard error of sampling.
+
+        The interval holds what the noise leaves open about these test records. The standard error
+        says how far other test records would have given another figure.
+        """
+        return figures(self.release.values, self.release.law, self.grid, self.level)
+
+    def at(self, threshold: float) -> "PrivateEvaluation":
+        """Return the evaluation of labels by another threshold, an edge of the grid, at no cost."""
+        return replace(self, grid=self.grid.at(threshold))
+
+    @property
+    def statement(self) -> str:  # type: ignore[override]
+        """One sentence on what is protected of the test records."""
+        return f"Evaluation on test records. {self.release.statement}"
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values for people."""
+        rows = [
+            (LABELS[name].format(self.classes[-1]), _line(figure))
+            for name, figure in self.figures.items()
+        ]
+        auc = self.figures.get("auc")
+        if auc is not None and auc.value is not None:
+            error = grid_error(self.release.values)
+            rows.append(("AUC, not rounded", f"about within ±{error:.3f} of that"))
+        rows.append(("intervals", f"{self.level:.0%} for the noise; ± is one standard error"))
+        whose = "the second class" if self.grid.n_classes == 2 else "the predicted class"
+        bins = f"of {whose}, rounded to midpoints of {len(self.grid.midpoints)} public bins"
+        rows.append(("probabilities", bins))
+        if self.grid.threshold is not None:
+            rows.append(("threshold", f"{self.grid.threshold:.4g}"))
+        return rows
+
+    def to_dict(self) -> JsonObject:
+        """Return the evaluation as plain values, ready for JSON."""
+        release = self.release
+        return {
+            "schema_version": 1,
+            "statement": self.statement,
+            "is_private": release.is_private,
+            "budget": repr(release.budget),
+            "neighboring": release.neighboring,
+            "noise": release.noise,
+            "noise_scale": float(release.noise_scale),
+            "level": self.level,
+            "threshold": self.grid.threshold,
+            "edges": self.grid.edges.tolist(),
+            "classes": list(self.classes),
+            "noisy_counts": release.answers.tolist(),
+            "figures": {name: vars(figure) for name, figure in self.figures.items()},
+        }
+
+    def __repr__(self) -> str:
+        return f"PrivateEvaluation({self.statement})"
+
+
+def evaluate(
+    model: Classifier,
+    X: object,
+    y: object,
+    *,
+    epsilon: object = None,
+    rho: object = None,
+    neighboring: str = "add_remove",
+    noise: str = "exact",
+    noise_state: Seed = None,
+    ledger: PrivacyLedger | None = None,
+    n_bins: int = 20,
+    threshold: float | None = None,
+    level: float = 0.95,
+) -> PrivateEvaluation:
+    r"""Evaluate a fitted model on private test records, under a budget of their own.
+
+    Records are counted by bin of predicted probability and class, :math:`n_{bc}`. One record more
+    or less changes one cell by 1, one record replaced two cells: discrete Laplace noise has scale
+    :math:`1/\varepsilon` or :math:`2/\varepsilon`. All figures follow from the noisy counts.
+    Labels are those of the largest probability, or of two classes of ``p > threshold``.
+
+    Parameters
+    ----------
+    model : fitted classifier of ours
+        It is public here. What protects its training records is its own release.
+    X, y : frame or array of shape (N, d), array of shape (N,)
+        Private test records in the model's terms, and their classes.
+    epsilon, rho : number
+        Exactly one: pure DP with Laplace noise, or zCDP with Gaussian noise. There is no default,
+        since an evaluation without noise shows the records. ``float("inf")`` adds none, and the
+        result says that it is NOT PRIVATE.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    noise, noise_state
+        "exact", or "research" with a seed, for studies.
+    ledger : PrivacyLedger, optional
+        Of the test records. Charged once, after all checks and before the counts are measured.
+    n_bins : int, default=20
+        Bins of the probability; more of them round less, and add noise.
+    threshold : float, optional
+        For two classes, .5 by default; `PrivateEvaluation.at` takes other edges of the grid later.
+    level : float, default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    PrivateEvaluation
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument or a record is not of the kind described, or the ledger cannot pay (a
+        `BudgetError`). Nothing is spent then.
+
+    Examples
+    --------
+    >>> from mrf_matrix import Domain, PrivateNaiveBayesClassifier
+    >>> X, y = np.array([[0], [1]] * 500), np.array([0, 1] * 500)
+    >>> public = Domain.from_sizes([2], n_classes=2)
+    >>> model = PrivateNaiveBayesClassifier(public, epsilon=1, noise="research", noise_state=0)
+    >>> found = evaluate(model.fit(X, y), X, y, epsilon=1, noise="research", noise_state=1)
+    >>> round(found.figures["accuracy"].value, 2), found.release.is_private
+    (1.0, False)
+    """
+    domain = _domain_of(model)
+    grid = ProbabilityGrid.of(len(model.classes_), n_bins, threshold)
+    asked = checked_level(level)
+    budget = as_budget(epsilon=epsilon, rho=rho)
+    what = f"evaluation of {type(model).__name__}"
+    bill = Bill(ledger, budget, what, neighboring, noise, noise_state)
+    mechanism = calibrate(Identity(grid.n_rows), budget, neighboring=neighboring)
+    mechanism.check_memory(grid.n_classes)
+    bill.check()
+    labels = _labels(model, domain, y)
+    shares = model.predict_proba(X)
+    if len(shares) != len(labels):
+        raise ValueError("X and y have different lengths: expected a class for each record.")
+    rows = grid.rows(shares, labels)
+    counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
+    stream = noise_stream(noise, noise_state)
+    bill.charge()
+    release = measure(mechanism, counts, noise=noise, random_state=stream)
+    return PrivateEvaluation(release, grid, tuple(model.classes_.tolist()), level=asked)
+
+
+def _domain_of(model: Classifier) -> Domain:
+    """Return the public domain of a fitted model, or refuse what cannot be evaluated."""
+    if isinstance(model, PrivatePredictionClassifier):
+        raise TypeError(
+            f"model is a {type(model).__name__}, which takes its queries for public and spends "
+            f"budget on them: expected one that is released once, such as PrivateForestClassifier."
+        )
+    missing = [
+        name for name in ("domain_", "classes_", "predict_proba") if not hasattr(model, name)
+    ]
+    if missing:
+        raise TypeError(
+            f"model is a {type(model).__name__} without {', '.join(missing)}: expected a fitted "
+            f"classifier of ours, from fit or load_model."
+        )
+    return model.domain_
+
+
+def _labels(model: Classifier, domain: Domain, y: object) -> Codes:
+    """Return the places of the records' classes among the model's columns."""
+    places = np.searchsorted(model.classes_, np.asarray(domain.classes))
+    return places[domain.encode_target(y)].astype(np.int32)
+
+
+def _line(figure: Figure) -> str:
+    if figure.value is None:
+        return UNSEEN
+    return (
+        f"{figure.value:.3f}, noise {figure.low:.3f} to {figure.high:.3f}, "
+        f"sampling ±{figure.sampling_error:.3f}"
+    )

@@ -1,0 +1,176 @@
+r"""Figures of a table of counts by probability and class, with what noise of known law leaves open.
+
+All are of the forecast whose probabilities are rounded to the midpoints of their bins, so that a
+table without noise gives just what scikit-learn gives of that forecast.
+
+Intervals are from draws of the table's noise law. With ``m`` the figure of the noisy table, a draw
+``z`` shows the error ``m(y + z) - m(y)``, whose quantiles are turned about ``m(y)`` (basic
+bootstrap). The calibration error is a sum of absolute values, which noise raises; there
+``|S| <= |S + z| ± z`` and ``|S + z| <= |S| + |z|`` bin by bin give an interval whatever S is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.mechanisms import NoiseLaw
+from mrf_matrix.study.probability_grid import ProbabilityGrid
+from strategies.operators import check_allocation
+
+DRAWS = 2000
+"""Draws of the noise behind an interval."""
+
+CLEAR = 8.0
+"""Standard deviations of noise above which a number of records may be divided by."""
+
+Terms = list[tuple[Array, Array]]
+"""Numerators and denominators over the cells; a figure is the mean of their ratios."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure, its interval for the noise alone, and the standard error of sampling records.
+
+    All are None where too few records are seen through the noise.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    sampling_error: float | None
+
+
+NOTHING = Figure(None, None, None, None)
+
+
+def figures(table: Array, law: NoiseLaw, grid: ProbabilityGrid, level: float) -> dict[str, Figure]:
+    """Return every figure of a noisy table of shape (rows, k).
+
+    AUC, log-loss, Brier score, and recall and precision of the second class are of two classes.
+    """
+    check_allocation("draws of the noise", (DRAWS, *table.shape))
+    drawn = law.research((DRAWS, *table.shape), np.random.default_rng(0)).astype(np.float64)
+    found = {
+        name: _of_ratios(table, drawn, terms, law, level) for name, terms in _ratios(grid).items()
+    }
+    if grid.n_classes == 2:
+        found["auc"] = _auc_figure(table, drawn, law, level)
+    found["calibration"] = _calibration(table, drawn, grid, law, level)
+    return {name: _within(found[name], name) for name in ORDER if name in found}
+
+
+ORDER = (
+    "accuracy", "balanced_accuracy", "auc", "log_loss", "brier", "calibration", "recall",
+    "precision",
+)  # fmt: skip
+
+
+def grid_error(table: Array) -> float:
+    """Return how far the AUC of the probabilities themselves can be from that of their bins.
+
+    Pairs in one bin count half: they may all be in order, or none.
+    """
+    no, yes = table.T
+    return float(abs(no @ yes) / (2 * no.sum() * yes.sum()))
+
+
+def _ratios(grid: ProbabilityGrid) -> dict[str, Terms]:
+    right, ones = grid.right, np.ones((grid.n_rows, grid.n_classes))
+    columns = [ones * row for row in np.eye(grid.n_classes)]
+    found = {
+        "accuracy": [(right, ones)],
+        "balanced_accuracy": [(right * column, column) for column in columns],
+    }
+    if grid.n_classes == 2:
+        hits, distance = right * columns[1], np.abs(grid.gaps)
+        found["brier"] = [(distance**2, ones)]
+        found["log_loss"] = [(-np.log1p(-distance), ones)]
+        found["recall"] = [(hits, columns[1])]
+        found["precision"] = [(hits, np.repeat(right[:, 1:], 2, axis=1))]
+    return found
+
+
+def _seen(table: Array, cells: Array, law: NoiseLaw) -> bool:
+    """Tell whether the number of records in some cells stands clear of its noise."""
+    records = float((table * cells).sum())
+    return records > 0 and records > CLEAR * np.sqrt(law.variance * float((cells**2).sum()))
+
+
+def _sums(tables: Array, cells: Array) -> Array:
+    return np.asarray(np.tensordot(tables, cells, axes=2), dtype=np.float64)
+
+
+def _of_ratios(table: Array, drawn: Array, terms: Terms, law: NoiseLaw, level: float) -> Figure:
+    if not all(_seen(table, below, law) for _, below in terms):
+        return NOTHING
+    noisy = table + drawn
+    influence, value, values = np.zeros_like(table), 0.0, np.zeros(len(drawn))
+    for above, below in terms:
+        ratio = float(_sums(table, above) / _sums(table, below))
+        influence += (above - ratio * below) / _sums(table, below)
+        value += ratio
+        values += _sums(noisy, above) / _sums(noisy, below)
+    n = len(terms)
+    return _turned(value / n, values / n, _sampling(table, influence / n), level)
+
+
+def _auc(tables: Array) -> Array:
+    """Return the share of pairs in order, pairs of one bin counting half, of tables (..., m, 2)."""
+    no, yes = tables[..., 0], tables[..., 1]
+    below = no.cumsum(axis=-1) - no / 2
+    return np.asarray((yes * below).sum(-1) / (no.sum(-1) * yes.sum(-1)), dtype=np.float64)
+
+
+def _auc_figure(table: Array, drawn: Array, law: NoiseLaw, level: float) -> Figure:
+    columns = [np.ones_like(table) * row for row in np.eye(2)]
+    if not all(_seen(table, column, law) for column in columns):
+        return NOTHING
+    value = float(_auc(table))
+    no, yes = table.T
+    below = (no.cumsum() - no / 2) / no.sum()
+    above = 1 - (yes.cumsum() - yes / 2) / yes.sum()
+    influence = np.column_stack([(above - value) / no.sum(), (below - value) / yes.sum()])
+    return _turned(value, _auc(table + drawn), _sampling(table, influence), level)
+
+
+def _calibration(
+    table: Array, drawn: Array, grid: ProbabilityGrid, law: NoiseLaw, level: float
+) -> Figure:
+    ones = np.ones_like(table)
+    if not _seen(table, ones, law):
+        return NOTHING
+    sums, noise = _bin_sums(table, grid), _bin_sums(drawn, grid)
+    records = float(table.sum())
+    value = float(np.abs(sums).sum()) / records
+    tail = (1 + level) / 2
+    low = value - float(np.quantile(np.abs(noise).sum(axis=-1), tail)) / records
+    high = value + float(np.quantile(noise.sum(axis=-1), tail)) / records
+    signs = np.tile(np.sign(sums), grid.n_rows // len(sums))[:, None]
+    influence = (signs * grid.gaps - value) / records
+    return Figure(value, low, high, _sampling(table, influence))
+
+
+def _bin_sums(tables: Array, grid: ProbabilityGrid) -> Array:
+    """Return records that are what was predicted, less those expected, by bins, (..., m)."""
+    by_row = (tables * grid.gaps).sum(axis=-1)
+    return np.asarray(by_row.reshape(*by_row.shape[:-1], -1, len(grid.midpoints)).sum(axis=-2))
+
+
+def _turned(value: float, values: Array, sampling: float, level: float) -> Figure:
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Figure(value, 2 * value - float(high), 2 * value - float(low), sampling)
+
+
+def _sampling(table: Array, influence: Array) -> float:
+    """Return the standard error of a figure from its change by one record (delta method)."""
+    return float(np.sqrt((np.maximum(table, 0) * influence**2).sum()))
+
+
+def _within(figure: Figure, name: str) -> Figure:
+    """Return a figure cut to the values that it can have."""
+    top = np.inf if name == "log_loss" else 1.0
+    if figure.value is None or figure.low is None or figure.high is None:
+        return figure
+    value, low, high = np.clip([figure.value, figure.low, figure.high], 0, top).tolist()
+    return Figure(value, low, high, figure.sampling_error)

@@ -1,0 +1,28 @@
+"""Arrays by what they hold: one name for each, everywhere."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array: TypeAlias = NDArray[np.float64]
+"""Reals."""
+
+Longs: TypeAlias = NDArray[np.int64]
+"""Counts, labels and places."""
+
+Integers: TypeAlias = NDArray[np.integer]
+"""Whole numbers of any width, as users give codes and cells."""
+
+Bools: TypeAlias = NDArray[np.bool_]
+"""Masks."""
+
+Numbers: TypeAlias = NDArray[np.number | np.bool_]
+"""Anything that can be added up."""
+
+Real: TypeAlias = Array | Longs
+"""Checked entries: integers stay exact."""
+
+Form: TypeAlias = Real | sparse.csr_array | sparse.csc_array
+"""A matrix given entry by entry, dense or sparse."""

@@ -1,0 +1,254 @@
+"""`delta=` of every classifier with `epsilon=`: claimed as asked, planned as it is fitted."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.base import clone
+
+import mrf_matrix.estimators as estimators
+from mrf_matrix import Domain, PrivacyLedger, load_model, save_model
+from mrf_matrix.cli.main import main
+from mrf_matrix.error import direct_error, expected_error
+from mrf_matrix.estimators import (
+    BatchPredictionClassifier,
+    MatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+    SubsampleAggregateClassifier,
+)
+from mrf_matrix.estimators.design import from_design
+from mrf_matrix.files.models import ModelFileError
+from mrf_matrix.mechanisms import ZCDP, BudgetError
+from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.planning import plan, tune
+from mrf_matrix.study import compare
+
+DELTA = 1e-6
+CLAIM = "(epsilon=1, delta=1e-06)-DP via "
+DOMAIN = Domain.from_sizes([3, 4, 2, 2], n_classes=2)
+RNG = np.random.default_rng(0)
+X = np.stack([RNG.integers(0, size, 300) for size in DOMAIN.sizes], axis=1)
+Y = (X[:, 0] > 1).astype(int)
+
+TREES = {"n_trees": 3, "max_depth": 2, "strategy": "identity", "random_state": 0}
+MADE = {
+    "training": (MatrixForestClassifier, TREES),
+    "shares": (MatrixForestClassifier, TREES | {"n_ensembles": 3, "budget_shares": [1, 2, 4]}),
+    "per tree": (MatrixForestClassifier, TREES | {"allocation": "per_tree"}),
+    "prediction": (BatchPredictionClassifier, TREES),
+    "subsample": (SubsampleAggregateClassifier, TREES),
+    "naive_bayes": (PrivateNaiveBayesClassifier, {}),
+    "posterior": (PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
+    "residual": (ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
+    "private": (PrivateForestClassifier, {"random_state": 0, "n_records": 300}),
+}
+PURE_CHOICES = {
+    "MultinomialForestClassifier",
+    "MultinomialMatrixForestClassifier",
+    "SmoothSensitivityForestClassifier",
+}
+"""Their choices are drawn by exponential mechanisms, which have no δ: `delta` is no parameter."""
+
+PLANNED = ("training", "naive_bayes", "posterior", "residual")
+
+
+def made(name, **changes):
+    kind, settings = MADE[name]
+    return kind(DOMAIN, **{"epsilon": 1, "delta": DELTA} | settings | changes)
+
+
+def released(model):
+    """Return a fitted classifier that has released something."""
+    model.fit(X, Y).predict(X[:5])
+    return model
+
+
+def test_every_classifier_with_epsilon_takes_delta():
+    found = {
+        name: getattr(estimators, name)().get_params()
+        for name in estimators.__all__
+        if name.endswith("Classifier") and not name.startswith("Released")
+    }
+    spending = {name for name, held in found.items() if "epsilon" in held}
+    assert {name for name in spending if "delta" not in found[name]} == PURE_CHOICES
+    assert spending - PURE_CHOICES == {kind.__name__ for kind, _ in MADE.values()}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_claim_is_as_asked_and_no_stronger(name):
+    model = released(made(name))
+    report = model.privacy_report_
+    spent = report.budget.split(" of ")[0]
+    assert report.statement.startswith(f"Private release: {CLAIM}{spent} under add_remove")
+    assert report.delta == DELTA
+    if name not in ("residual", "private"):  # they compare laws
+        assert spent == repr(claimed_budget(1, DELTA))
+        assert "discrete Gaussian" in report.law
+    assert json.loads(json.dumps(report.to_dict()))["delta"] == DELTA
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_without_delta_the_claim_is_pure(name):
+    assert "-DP via" not in released(made(name, delta=0)).privacy_report_.statement
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_ledger_is_charged_what_the_claim_takes(name):
+    ledger = PrivacyLedger(rho=10)
+    model = released(made(name, ledger=ledger))
+    budget = model.plan_.budget if name in ("residual", "private") else claimed_budget(1, DELTA)
+    assert ledger.spent == (budget if isinstance(budget, ZCDP) else budget.to_zcdp()).amount
+    if isinstance(budget, ZCDP):
+        assert 0.999 < ledger.spent_epsilon(DELTA) <= 1
+        pure = PrivacyLedger(epsilon=10)
+        with pytest.raises(BudgetError, match="pure DP"):
+            released(made(name, ledger=pure))
+        assert pure.spent == 0
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"epsilon": None, "rho": 1}, "delta=1e-06 and rho=1"),
+        ({"epsilon": float("inf")}, "infinite epsilon"),
+        ({"delta": 1.5}, "between 0 and 1"),
+    ],
+)
+def test_what_no_claim_is_made_of_is_refused_by_name(name, budget, message):
+    with pytest.raises(BudgetError, match=message):
+        made(name, **budget).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_plan_promises_what_fit_claims(name):
+    model = made(name)
+    settings = {} if name == "naive_bayes" else dict(MADE[name][1])
+    planned = plan(DOMAIN, name, epsilon=1, delta=DELTA, **settings)
+    model.fit(X, Y)
+    assert (planned.budget, planned.delta) == (model.plan_.budget, model.plan_.delta)
+    assert planned.to_dict()["claim"] == CLAIM + repr(planned.budget)
+    again = from_design(planned)
+    assert (again.epsilon, again.delta) == (1, DELTA)
+    assert again.fit(X, Y).privacy_report_.statement == model.privacy_report_.statement
+
+
+def test_a_plan_at_another_budget_claims_what_is_named():
+    planned = plan(DOMAIN, epsilon=1, delta=DELTA, **TREES)
+    assert "(epsilon=1, delta=1e-06)-DP via ZCDP" in repr(planned)
+    doubled = planned.at(epsilon=2, delta=DELTA)
+    assert (doubled.budget, doubled.delta) == (claimed_budget(2, DELTA), DELTA)
+    assert planned.at(rho=planned.budget.rho).delta == 0
+
+
+def test_targets_find_the_least_budget_with_its_claim():
+    planned = plan(DOMAIN, delta=DELTA, target_rms=5, **TREES)
+    assert isinstance(planned.budget, ZCDP)
+    assert planned.worst_rms <= 5
+    assert planned.to_dict()["claim"].endswith(f"delta=1e-06)-DP via {planned.budget!r}")
+
+
+def test_errors_are_those_of_the_gaussian_budget():
+    rho = claimed_budget(1, DELTA).rho
+    one, other = ({"epsilon": 1, "delta": DELTA}, {"rho": rho})
+    matrix, asked = np.eye(4), np.tri(4)
+    assert (
+        expected_error(matrix, asked, **one).total == expected_error(matrix, asked, **other).total
+    )
+    assert direct_error(asked, **one).total == direct_error(asked, **other).total
+    moved = expected_error(matrix, asked, rho=1).at(**one)
+    assert moved.total == expected_error(matrix, asked, **other).total
+
+
+def test_batches_claim_what_they_have_cost_so_far():
+    model = made("prediction", n_batches=2).fit(X, Y)
+    said = []
+    for batch in np.unique(X, axis=0)[[[0], [-1]]]:
+        model.predict(batch)
+        said.append(model.privacy_report_.statement)
+    assert CLAIM in said[1]
+    half = Fraction(said[0].split("epsilon=")[1].split(",")[0])
+    assert Fraction(1, 2) < half < 1  # ρ adds, ε does not
+
+
+@pytest.mark.parametrize("name", ["training", "shares", "posterior", "residual", "private"])
+def test_files_keep_the_claim(name, tmp_path):
+    model = released(made(name))
+    save_model(model, tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert loaded.privacy_report_ == model.privacy_report_
+    assert (loaded.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("name", ["training", "posterior"])
+def test_a_file_with_another_delta_is_refused(name, tmp_path, monkeypatch):
+    model = released(made(name))
+    honest = type(model.privacy_report_).to_dict
+    for delta in (1e-9, 0, 1, -1):
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                type(model.privacy_report_),
+                "to_dict",
+                lambda report, delta=delta: honest(report) | {"delta": delta},
+            )
+            save_model(model, tmp_path / "m")
+        with pytest.raises(ModelFileError):
+            load_model(tmp_path / "m")
+
+
+def test_clones_ask_for_the_same():
+    assert clone(made("training")).get_params()["delta"] == DELTA
+
+
+@pytest.mark.parametrize(("n_trees", "best"), [(4, 0), (24, DELTA)])
+def test_searches_take_the_law_of_the_smaller_error(n_trees, best):
+    found = tune(
+        DOMAIN, epsilon=1, delta=DELTA, n_records=300, objective="error",
+        space={"max_depth": [1], "n_trees": [n_trees], "allocation": ["per_tree"]},
+    )  # fmt: skip
+    assert [trial.design["delta"] for trial in found.trials] == [best, DELTA - best]
+    assert found.best_params["delta"] == best
+    said = from_design(found).fit(X, Y).privacy_report_.statement
+    assert (CLAIM in said) == bool(best)
+
+
+def test_studies_compare_under_the_claim():
+    settings = {"n_trees": 3, "max_depth": 1, "n_splits": 1, "n_draws": 1, "strategy": "identity"}
+    methods = ["matrix", "per_tree", "batch_prediction", "posterior", "uniform_levels", "no_noise"]
+    study = compare("monks_1", epsilons=[1.0], delta=DELTA, methods=methods, **settings)
+    assert study.settings["delta"] == DELTA
+    pure = compare("monks_1", epsilons=[1.0], methods=["majority"], **settings)
+    errors = [one.strategies[-1].rms_per_leaf[1.0] for one in (study, pure)]
+    rho = float(claimed_budget(1, DELTA).rho)
+    assert errors[0] ** 2 / errors[1] ** 2 == pytest.approx(1 / (4 * rho), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "monks_1", "--strategy", "identity", "--n-trees", "3", "--no-pictures"],
+        ["plan", "monks_1", "--mode", "residual"],
+        ["tune", "monks_1", "--no-pictures", "--max-depth", "1", "--n-trees", "3",
+         "--strategy", "identity"],
+        ["fit", "monks_1", "--method", "posterior"],
+        ["fit", "monks_1"],
+        ["compare", "monks_1", "--no-pictures", "--methods", "naive_bayes", "--epsilons", "1",
+         "--n-splits", "1", "--n-draws", "1", "--n-trees", "3", "--strategy", "identity"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_the_command_line_takes_delta(words, tmp_path):
+    place = ["--output", str(tmp_path / "made")]
+    run = CliRunner().invoke(main, [*words, "--delta", "1e-6", "--json", *place])
+    assert run.exit_code == 0, run.output
+    assert '"delta": 1e-06' in run.output
+    again = tmp_path / "refused"
+    refused = CliRunner().invoke(main, [*words, "--delta", "2", "--output", str(again)])
+    assert refused.exit_code != 0
+    assert "delta=2.0" in refused.output
+    assert not again.exists()

@@ -1,0 +1,80 @@
+"""Figures of probabilities beside accuracy: scikit-learn's, and empty where there are none."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as theirs
+from sklearn.linear_model import Perceptron
+
+from mrf_matrix import compare, load_dataset
+from mrf_matrix.cli.compare import METRICS as WORDS
+from mrf_matrix.cli.compare_tables import score_table
+from mrf_matrix.cli.screen import console
+from mrf_matrix.study.methods import Method
+from mrf_matrix.study.metrics import METRICS, all_metrics
+
+SILENT = Method("silent", "no probabilities", False, lambda setting: Perceptron())
+
+
+@pytest.fixture(scope="module")
+def study():
+    return compare(
+        load_dataset("balance_scale"), n_trees=2, max_depth=1, epsilons=[1.0], n_splits=1,
+        n_draws=2, strategy="identity", methods=["naive_bayes", "extra_trees", SILENT],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_figures_are_those_of_scikit_learn(k):
+    rng = np.random.default_rng(k)
+    truth, shares = rng.integers(0, k, 90), rng.dirichlet(np.ones(k), 90)
+    predicted = shares.argmax(axis=1)
+    found = all_metrics(truth, predicted, shares)
+    assert list(found) == list(METRICS)
+    auc = theirs.roc_auc_score(truth, shares[:, 1] if k == 2 else shares, multi_class="ovr")
+    assert found["auc"] == pytest.approx(auc)
+    assert found["accuracy"] == theirs.accuracy_score(truth, predicted)
+    balanced = theirs.balanced_accuracy_score(truth, predicted)
+    assert found["balanced_accuracy"] == pytest.approx(balanced)
+    assert found["log_loss"] == pytest.approx(theirs.log_loss(truth, shares))
+    assert found["brier"] == pytest.approx(
+        theirs.brier_score_loss(truth, shares[:, 1] if k == 2 else shares)
+    )
+
+
+def test_a_class_that_no_record_has_leaves_only_the_auc_empty():
+    found = all_metrics(np.zeros(4, int), np.array([0, 0, 1, 0]), np.tile([0.6, 0.4], (4, 1)))
+    assert [name for name, value in found.items() if value is None] == ["auc"]
+    assert found["balanced_accuracy"] == 0.75
+
+
+def test_every_score_and_summary_has_every_figure(study):
+    record = study.to_dict()
+    assert list(record["summaries_by_metric"]) == list(METRICS) == list(WORDS)
+    assert record["summaries"] == record["summaries_by_metric"]["accuracy"]
+    for metric in METRICS:
+        values = [getattr(s, metric) for s in study.scores if s.method == "naive_bayes"]
+        assert study.summary("naive_bayes", 1.0, metric).mean == pytest.approx(np.mean(values))
+    with pytest.raises(ValueError, match=r"metric='f1'.*balanced_accuracy"):
+        study.summary("naive_bayes", 1.0, "f1")
+
+
+def test_a_method_without_probabilities_has_an_empty_cell(study):
+    assert study.summary("silent", None, "balanced_accuracy").mean is not None
+    for metric in ("auc", "log_loss", "brier", "calibration"):
+        assert study.summary("silent", None, metric).mean is None
+        screen = console()
+        with screen.capture() as shown:
+            screen.print(score_table(study, metric))
+        rows = [line.split() for line in shown.get().splitlines()]
+        assert ["no", "probabilities", "none"] in rows
+        assert METRICS[metric].split()[0] in shown.get()
+
+
+def test_the_picture_is_of_the_figure_that_was_asked_for(study):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from mrf_matrix.plotting import AccuracyDisplay
+
+    ax = AccuracyDisplay.from_comparison(study, "auc").ax_
+    assert "test AUC" in ax.get_ylabel()
+    assert len(ax.get_legend_handles_labels()[1]) == 2
+    pyplot.close("all")
