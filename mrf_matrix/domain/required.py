@@ -22,7 +22,7 @@ def required_domain(domain: object) -> Domain:
         )
     if not isinstance(domain, Domain):
         what = shown(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
-        raise TypeError(f"domain={what}: expected a Domain or 'from_data'.")
+        raise TypeError(f"domain={what}: expected a Domain; only fit takes 'from_data' too.")
     if domain.target is None:
         raise ValueError(
             "domain has no target: the classes are public and must be named. Pass "

@@ -49,4 +49,4 @@ def _worth(budget: Budget, n_attributes: int, n_records: int | None) -> float:
         for number in range(passes)
     )
     visits = (ResidualStep("residuals", "", budget * share, "add_remove") for share in shares)
-    return sum(1 / visit.variance for visit in visits)
+    return sum(1 / max(visit.variance, 1e-300) for visit in visits)

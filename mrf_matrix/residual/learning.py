@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.mechanisms import CellCounts, Release, measure
@@ -92,6 +93,7 @@ class ResidualReleases:
         return np.asarray(self._measured(step, counts, counts.sizes[0])[:, 0])
 
     def _measured(self, step: ResidualStep, counts: CellCounts, n_cells: int) -> Floats:
+        tell(f"Measuring {step.measured}")
         release = measure(
             step.mechanism(n_cells), counts, noise=self.noise, random_state=self.stream
         )

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.private.held_records import HeldRecords, held
 from mrf_matrix.estimators.private.report import private_report
@@ -30,12 +31,13 @@ from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
-from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
+from strategies.operators import MemoryCapError
 
 FITTED = (
     "domain_",
@@ -115,6 +117,7 @@ class PrivateForestClassifier(
 
     def _plan(self, domain: Domain) -> PrivatePlan:
         domain.required_target()
+        tell("Planning every kind of forest")
         known = None if self.n_records is None else whole_number("n_records", self.n_records)
         return private_plan(
             domain,
@@ -150,6 +153,7 @@ class PrivateForestClassifier(
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         keep_if_fit_fails(self)
+        tell("Screening the attributes")
         chosen, enough = screened(screening, data.encoded, Bits(stream))
         self.screened_ = chosen if enough else None
         self._fit_forest(self.screened_, lambda: data, stream, None)
@@ -157,6 +161,9 @@ class PrivateForestClassifier(
     def _check_all_attributes(self) -> None:
         """Refuse a forest of all attributes that could not be fitted, before anything is spent."""
         plan = self.plan_
+        tell("Checking memory")
+        widest = int(np.argmax(plan.domain.sizes))
+        check_block(plan.domain, (widest,), plan.domain.n_classes)  # the least that may be kept
         forest = self._forest(None, None, None).set_params(domain=plan.domain)
         if isinstance(forest, ResidualForestClassifier):
             forest.plan()
@@ -244,4 +251,10 @@ class PrivateForestClassifier(
             structure_generator(self.random_state),
             squared_factor=factor,
         )
-        return [tuple(chosen[i] for i in block) for block in design.blocks]
+        blocks: list[Block] = [tuple(chosen[i] for i in block) for block in design.blocks]
+        try:
+            for block in blocks:
+                check_block(domain, block, domain.n_classes)
+        except MemoryCapError:  # the budget is spent: one attribute a block was checked before
+            return [(i,) for i in chosen if domain.sizes[i] > 1]
+        return blocks

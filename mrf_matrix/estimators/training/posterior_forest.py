@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from mrf_matrix.base.steps import tell
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
@@ -113,6 +114,7 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             self.forest_, self.measurement_ = part.forest, part
             report = posterior_report(part, release, self._chosen_for, plan.delta)
             tables, totals = tables_of(part, release, order)
+            tell("Fitting the posterior")
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
             self.privacy_report_ = report
 

@@ -300,7 +300,7 @@ def claiming_budgets(
             f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
             f"delta=0, or a finite epsilon."
         )
-    return pure, _gaussian(pure.exact, delta)
+    return pure, _gaussian(pure.exact, exact_positive("delta", delta))
 
 
 def claimed_budget(epsilon: object = None, delta: object = 0, rho: object = None) -> PureDP | ZCDP:

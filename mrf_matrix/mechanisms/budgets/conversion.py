@@ -8,6 +8,9 @@ import numpy as np
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError, exact_positive
 
 BISECTIONS = 60
+LARGEST = 10**6
+"""Larger ε are converted as this: the ρ found implies them too."""
+
 LEAST = 1e-300
 """Smaller ρ are converted as this: an upper bound, and finite arithmetic."""
 
@@ -42,7 +45,7 @@ def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
     checked = _checked_delta(delta)
     if isinf(target):
         return target
-    goal = float(target)
+    goal = float(min(target, LARGEST))
     slack = log(1 / checked)
     # the classical conversion ε = ρ + 2 sqrt(ρ log(1/δ)) is never better: a safe start
     low = (sqrt(slack + goal) - sqrt(slack)) ** 2 * (1 - 1e-9)

@@ -25,6 +25,7 @@ of random relevance wins. Pure DP pays :math:`\sigma_B \propto t` for t blocks, 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from itertools import combinations
 from math import prod, sqrt
@@ -141,6 +142,10 @@ def choose_blocks(
     return best
 
 
+LEAST = Fraction(1, 10**100)
+"""Budgets are judged within this and its inverse; their noise refuses what is beyond."""
+
+
 def judge_blocks(
     blocks: tuple[Block, ...],
     sizes: Sequence[int],
@@ -171,7 +176,7 @@ def variances(budget: PureDP | ZCDP, n_blocks: int) -> tuple[float, float]:
     """
     if budget.is_infinite:
         return 0.0, 0.0
-    amount, share = float(budget.exact), TOTALS_SHARE
+    amount, share = float(min(max(budget.exact, LEAST), 1 / LEAST)), TOTALS_SHARE
     if isinstance(budget, PureDP):
         return 2.0 * (n_blocks / ((1 - share) * amount)) ** 2, 2.0 / (share * amount) ** 2
     return n_blocks / (2 * (1 - share) * amount), 1 / (2 * share * amount)

@@ -31,6 +31,9 @@ from strategies.operators import Operator, RowScaled, check_allocation
 Array = NDArray[np.float64]
 
 
+COVARIANCES = 8
+"""Arrays of the size of a block's covariance that its fit holds at once, as was measured."""
+
 EQUAL = (1, 1)
 """Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
 
@@ -250,16 +253,29 @@ def weighted_blocks(
         needs, would not fit.
     """
     for block in blocks:
-        order = n_effects([domain.sizes[i] for i in block], n_classes)
-        check_allocation(f"covariance of the effects of attributes {list(block)}", (order, order))
-        components = prod(domain.sizes[i] + 1 for i in block)
-        check_allocation(f"components of attributes {list(block)}", (components, n_classes))
+        check_block(domain, block, n_classes)
     forest = BlockTrees(blocks).grow(domain)
     workload = path_matrix(forest)
     weighted = RowScaled(_by_row(weights, forest.n_leaves), workload)
     mechanism = calibrate(weighted, budget, neighboring=neighboring)
     whole = Ensemble(tuple(range(domain.n_attributes)), forest)
     return BlockPart(whole, workload, None, mechanism, tuple(blocks), weights)
+
+
+def check_block(domain: Domain, block: Block, n_classes: int) -> None:
+    """Refuse a block whose posterior would not fit in memory, by public sizes alone.
+
+    Raises
+    ------
+    MemoryCapError
+        It names the attributes.
+    """
+    order = n_effects([domain.sizes[i] for i in block], n_classes)
+    check_allocation(
+        f"covariances of the effects of attributes {list(block)}", (COVARIANCES, order, order)
+    )
+    components = prod(domain.sizes[i] + 1 for i in block)
+    check_allocation(f"components of attributes {list(block)}", (components, n_classes))
 
 
 def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:

@@ -7,6 +7,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.screening import Screening, planned_screening, screening_share
+from mrf_matrix.residual.sequence import MOST_CODES
 from mrf_matrix.residual.settings import Budget
 
 RESIDUALS_LEAD = 0.002
@@ -158,7 +159,8 @@ def _forecasts(scale: Scale, law: str, *, residuals: bool) -> list[Forecast]:
     found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
     if scale.is_one_table:
         return found
-    if residuals and domain.n_classes == 2 and known is not None:
+    few_codes = max(domain.sizes) <= MOST_CODES
+    if residuals and domain.n_classes == 2 and known is not None and few_codes:
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)
     if screening is not None:

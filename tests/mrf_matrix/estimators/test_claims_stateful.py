@@ -26,10 +26,10 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from mrf_matrix import Domain, load_model, mechanisms, save_model
+from mrf_matrix import Domain, estimators, load_model, mechanisms, save_model
 from mrf_matrix.domain import PrivacyLeakWarning
 from mrf_matrix.estimators import (
     BatchPredictionClassifier,
@@ -37,17 +37,21 @@ from mrf_matrix.estimators import (
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
     PosteriorForestClassifier,
+    PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
     SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
+from mrf_matrix.estimators.private import screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
+from mrf_matrix.residual import learning as residual_learning
 
 INFINITE = float("inf")
 CLAIM = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e-]+)\) under (\w+) neighbours")
@@ -63,13 +67,14 @@ class Account:
     measured: list = field(default_factory=list)
     structure: list = field(default_factory=list)
     labels: list = field(default_factory=list)
+    choices: list = field(default_factory=list)
     hard: bool = False
     seeded: bool = False
     read_off: bool = False
     parallel_stages: bool = False
 
     def copy(self):
-        return replace(self, measured=list(self.measured))
+        return replace(self, measured=list(self.measured), choices=list(self.choices))
 
     def loss(self, relation):
         """Return (kind, amount) of everything drawn, under a relation."""
@@ -85,7 +90,11 @@ class Account:
         if len(kinds) > 1:
             return None, INFINITE
         total = max(tables, chosen) if self.parallel_stages else tables + chosen
-        return next(iter(kinds), None), total
+        kind = next(iter(kinds), None)
+        for pure in self.choices:  # of the exponential mechanism: a choice of ε is ε²/8-zCDP
+            epsilon = pure * (2 if relation == "replace_one" else 1)
+            total += epsilon**2 / 8 if kind == "ZCDP" else epsilon
+        return kind, total
 
     def refutes(self, statement, budget=None):
         """Return why a claim is less than what was lost, or None."""
@@ -111,12 +120,19 @@ class Account:
 @cache
 def _loss(release, relation, hard):
     """Return the exact loss of one release of noisy integers: ε of Laplace, ρ of Gaussian noise."""
-    columns = np.rint(release.matrix.to_dense()).astype(object).T
+    columns = _extreme(np.rint(release.matrix.to_dense()).T).astype(object)
     scale = Fraction(release.law.scale)
     steps = _steps(columns, relation, hard)
     if release.mechanism.rounded.norm == "l1":
         return Fraction(max(sum(map(abs, step)) for step in steps)) / scale
     return Fraction(max(sum(x * x for x in step) for step in steps)) / (2 * scale**2)
+
+
+def _extreme(columns):
+    """Return the columns between which all others of one entry lie: norms are convex."""
+    if (np.count_nonzero(columns, axis=1) > 1).any():
+        return columns
+    return columns[np.unique(np.concatenate([columns.argmax(axis=0), columns.argmin(axis=0)]))]
 
 
 def _steps(columns, relation, hard):
@@ -169,6 +185,9 @@ class Watch:
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
+        for module, moved in ((residual_learning, 2), (screened, 1)):
+            choosing = self._choosing_a_place(module.chosen_place, moved)
+            monkeypatch.setattr(module, "chosen_place", choosing)
         for module in (private_prediction, base):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
@@ -184,6 +203,16 @@ class Watch:
 
         return throwing
 
+    def _choosing_a_place(self, choose, moved):
+        """One record moves the difference of two scores by 1 where they are monotone, else by 2."""
+
+        def choosing(gaps, options, rate, bits):
+            self.now.seeded |= bits.generator is not None
+            self.now.choices.append(INFINITE if rate.value == INFINITE else moved * rate.value)
+            return choose(gaps, options, rate, bits)
+
+        return choosing
+
     def _choosing(self, choose, trees):
         def choosing(counts, epsilon, score, bits):
             self.now.seeded |= bits.generator is not None
@@ -197,6 +226,9 @@ DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
 CELLS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
 X = np.tile(CELLS, (3, 1))
 Y = np.array([0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0])
+WIDE = Domain.from_sizes([2] * 8, n_classes=2)
+WIDE_X = np.tile(np.stack(np.unravel_index(np.arange(0, 256, 21), [2] * 8), axis=1), (2, 1))
+WIDE_Y = WIDE_X[:, :2].sum(axis=1) // 2
 TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
 IDENTITY = TREES | {"strategy": "identity"}
 KINDS = {
@@ -208,7 +240,13 @@ KINDS = {
     MultinomialForestClassifier: TREES | {"epsilon": 1},
     MultinomialMatrixForestClassifier: IDENTITY,
     SmoothSensitivityForestClassifier: TREES,
+    ResidualForestClassifier: {"random_state": 0},
+    PrivateForestClassifier: {"random_state": 0, "n_records": 100},
 }
+OVER_WIDE = (ResidualForestClassifier, PrivateForestClassifier)
+"""Those that choose among attributes, over a domain that has some."""
+
+
 VALUES = {
     "domain": [DOMAIN, "from_data", Domain.from_sizes([2, 3], n_classes=2)],
     "epsilon": [1, 4, Fraction(1, 2), INFINITE, None],
@@ -228,12 +266,34 @@ VALUES = {
     "parts": ["coins", "all"],
     "structure_share": [0.5, 0.25],
     "max_depth": [1, 2],
+    "n_records": [None, 100, 300],
 }
-OFTEN = [*KINDS, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
+DOMAINS = {True: [WIDE, "from_data"], False: VALUES["domain"]}
+OFTEN = [*KINDS, *OVER_WIDE, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
 """Those that spend after fit, more often."""
 
 REFUSALS = (ValueError, TypeError, NotFittedError)
 """What may be said to a wrong call; anything else is a fault."""
+
+
+def made(kind):
+    """Return a classifier over its domain, not yet fitted."""
+    return kind(WIDE if kind in OVER_WIDE else DOMAIN, **KINDS[kind])
+
+
+def records_of(model):
+    return (WIDE_X, WIDE_Y) if isinstance(model, OVER_WIDE) else (X, Y)
+
+
+def fitted_from(model, how):
+    """Fit from records, from their counts, or from batches."""
+    x, y = records_of(model)
+    if how == "fit" or not hasattr(model, "partial_counts"):
+        model.fit(x, y)
+    elif how == "fit_counts":
+        model.fit_counts(model.partial_counts(x, y))
+    else:
+        model.fit_stream([(x[:5], y[:5]), (x[5:], y[5:])])
 
 
 class Sequences(RuleBasedStateMachine):
@@ -248,7 +308,7 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(OFTEN), data=st.data())
     def make(self, kind, data):
-        self.put(kind(DOMAIN, **KINDS[kind]), Account())
+        self.put(made(kind), Account())
         for _ in range(data.draw(st.integers(0, 2), label="changes before fit")):
             self.change(-1, data, by_hand=False)
         self.fit(-1)
@@ -265,7 +325,8 @@ class Sequences(RuleBasedStateMachine):
         model, _ = self.at(place)
         names = [name for name in VALUES if name in model.get_params(deep=False)]
         name = data.draw(st.sampled_from(names), label="name")
-        value = data.draw(st.sampled_from(VALUES[name]), label="value")
+        values = DOMAINS[isinstance(model, OVER_WIDE)] if name == "domain" else VALUES[name]
+        value = data.draw(st.sampled_from(values), label="value")
         if by_hand:
             setattr(model, name, value)
         else:
@@ -279,8 +340,8 @@ class Sequences(RuleBasedStateMachine):
         self.ask(place, "predict", first, 2)
 
     @precondition(lambda self: self.shelf)
-    @rule(place=st.integers(0, 3))
-    def fit(self, place):
+    @rule(place=st.integers(0, 3), how=st.sampled_from(["fit", "fit", "fit_counts", "fit_stream"]))
+    def fit(self, place, how="fit"):
         place %= len(self.shelf)
         model, _ = self.shelf[place]
         self.watch.now = account = Account(
@@ -290,7 +351,7 @@ class Sequences(RuleBasedStateMachine):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivacyLeakWarning)
-                model.fit(X, Y)
+                fitted_from(model, how)
         except REFUSALS:
             return
         self.shelf[place] = model, account
@@ -306,7 +367,9 @@ class Sequences(RuleBasedStateMachine):
         model, self.watch.now = self.at(place)
         if hasattr(model, what):
             try:
-                getattr(model, what)(CELLS[first : first + count])
+                about = records_of(model)[0][first : first + count]
+                nothing = what == "plan" and isinstance(model, OVER_WIDE)
+                getattr(model, what)(*(() if nothing else (about,)))
             except REFUSALS:
                 return
 
@@ -378,7 +441,7 @@ def machine(monkeypatch, tmp_path):
 
 def put(machine, kind, **changes):
     """Put a fitted classifier on the shelf."""
-    model = kind(DOMAIN, **KINDS[kind])
+    model = made(kind)
     known = model.get_params(deep=False)
     machine.put(model.set_params(**{k: v for k, v in changes.items() if k in known}), Account())
     machine.fit(-1)
@@ -397,7 +460,11 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
     assert 0.99 <= lost[1] <= 1
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if "delta" in k().get_params()])
+APPROXIMATE_KINDS = [k for k in KINDS if "delta" in k().get_params() and k not in OVER_WIDE]
+"""Those that take Gaussian noise wherever a δ is given; the others take the better noise."""
+
+
+@pytest.mark.parametrize("kind", APPROXIMATE_KINDS)
 def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine):
     put(machine, kind, n_batches=2, delta=1e-6)
     for first in (0, 2):
@@ -433,3 +500,26 @@ def test_the_accountant_catches_seeded_coins_and_a_domain_read_off(machine):
     for change in ({"noise": "research", "noise_state": 0}, {"domain": "from_data"}):
         put(machine, SubsampleAggregateClassifier, **change)
         assert machine.at(-1)[1].refutes("PureDP(epsilon=99) under add_remove neighbours")
+
+
+def test_every_classifier_that_spends_is_among_them():
+    named = [getattr(estimators, name) for name in estimators.__all__]
+    spend = {
+        one
+        for one in named
+        if isinstance(one, type) and issubclass(one, BaseEstimator) and hasattr(one, "epsilon")
+    }
+    assert spend == set(KINDS)
+
+
+@pytest.mark.parametrize("changes", [{}, {"delta": 1e-5}, {"rho": 0.5}], ids=str)
+@pytest.mark.parametrize("kind", OVER_WIDE, ids=lambda kind: kind.__name__)
+def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, machine):
+    put(machine, kind, **{"n_records": 100, "epsilon": None if "rho" in changes else 1} | changes)
+    machine.no_claim_is_less_than_the_loss()
+    model, account = machine.at(0)
+    drawn = account.choices if account.choices else account.measured
+    drawn += drawn[:1] * 40
+    with pytest.raises(AssertionError, match="refutes"):
+        machine.no_claim_is_less_than_the_loss()
+    assert model.privacy_report_.statement.startswith("Private release")

@@ -10,6 +10,7 @@ from mrf_matrix.estimators import (
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
     PosteriorForestClassifier,
+    PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
@@ -70,3 +71,13 @@ def test_batches_that_do_not_fit_are_refused_before_the_charge(make):
     assert ledger.spent == 0
     assert len(model.predict(codes)) == 50
     assert ledger.spent == 1
+
+
+@pytest.mark.parametrize("make", [PosteriorForestClassifier, PrivateForestClassifier])
+def test_covariances_of_wide_attributes_are_counted_as_often_as_they_are_held(make):
+    """One array of them would fit; the fit holds several at once."""
+    domain, ledger = Domain.from_sizes((40, 3, 3), 2), PrivacyLedger(epsilon=1)
+    model = make(domain, epsilon=1, ledger=ledger)
+    with memory_cap(3 * 8 * 122**2), pytest.raises(MemoryCapError, match="covariances"):
+        model.fit(np.zeros((4, 3), dtype=int), np.zeros(4, dtype=int))
+    assert ledger.spent == 0

@@ -19,9 +19,11 @@ from mrf_matrix import (
     partial_counts,
     save_model,
 )
+from mrf_matrix.base.steps import listening
 from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import private_plan
+from mrf_matrix.residual.sequence import MOST_CODES
 
 INFINITE = float("inf")
 
@@ -259,3 +261,36 @@ def test_nothing_is_known_before_fit():
     with pytest.raises(NotFittedError):
         model.predict(np.zeros((1, 4), dtype=int))
     assert "expected accuracy" in str(model.plan())
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"epsilon": 1e-320}, ValueError),
+        ({"rho": 1e-320}, ValueError),
+        ({"delta": [1]}, TypeError),
+        ({"epsilon": 1e-30, "delta": 1e-6}, ValueError),
+    ],
+    ids=str,
+)
+def test_extreme_budgets_are_refused_in_words(changes, error):
+    with pytest.raises(error, match="expected"):
+        PrivateForestClassifier(domain_of(4), **changes).fit(*records(50, 4))
+
+
+def test_an_attribute_of_too_many_codes_for_residuals_leaves_other_kinds():
+    domain = Domain.from_sizes([MOST_CODES + 1, 3, 3], n_classes=2)
+    plan = PrivateForestClassifier(domain, n_records=100_000).plan()
+    assert not any(one.residuals for one in plan.forecasts)
+
+
+def test_every_step_is_told(fitted):
+    kind, model, codes, labels = fitted
+    told = []
+    with listening(lambda step, done, total: told.append(step)):
+        PrivateForestClassifier(**model.get_params()).fit(codes, labels)
+    assert told[0] == "Planning every kind of forest"
+    expected = ["Measuring pass 1" if "residual" in kind else "Fitting the posterior"]
+    expected += ["Screening the attributes", "Checking memory"] if kind.startswith("scr") else []
+    for words in expected:
+        assert any(step.startswith(words) for step in told)
