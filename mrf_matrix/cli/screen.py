@@ -119,10 +119,7 @@ def draw(pictures: Pictures, folder: Path) -> list[Path]:
     except ImportError as missing:
         console(stderr=True).print(f"No pictures: {missing}")
         return []
-    from mrf_matrix.plotting.style import load_pyplot
-
     for name, picture in drawn.items():
         with whole_file(folder / name) as whole:
             picture.figure_.savefig(whole, dpi=150, format=Path(name).suffix[1:])
-        load_pyplot().close(picture.figure_)  # pyplot would keep it
     return [folder / name for name in drawn]

@@ -120,7 +120,7 @@ class Programme:
         programme = cp.Problem(
             cp.Minimize(largest if aimed else total), [*aimed, *kept, *paid, *fixed, *own]
         )
-        solve_conic(programme)
+        solve_conic(programme, certified=True)
         found = self.met(np.maximum(x.value, 0.0))
         most = 1.0 if aimed else float((self.costs @ found).max())
         prices = [
