@@ -70,5 +70,6 @@ def _epsilon(rho: float, delta: float) -> float:
 def _checked_delta(delta: object) -> float:
     exact = exact_positive("delta", delta)
     if exact >= 1 or not float(exact):
-        raise BudgetError(f"delta={delta!r}: expected a probability between 0 and 1, exclusive.")
+        given = float(delta) if isinstance(delta, Fraction) else delta
+        raise BudgetError(f"delta={given!r}: expected a probability between 0 and 1, exclusive.")
     return float(exact)

@@ -25,6 +25,9 @@ from strategies.operators.base.qr import least_squares, triangular
 IMPLICIT_TOLERANCE = 1e-5
 """Relative distance to the row space that row Grams can tell from rounding."""
 
+MOST_ROWS = 6000
+"""Rows whose inner products are factorised at most: some 40 s of one core."""
+
 MOST_BITS = 500
 """Bits of the number of cells over which inner products of rows are taken."""
 
@@ -176,6 +179,7 @@ def _row_basis(matrix: Operator) -> _RowBasis:
     if known is not None:
         return known
     check_countable(matrix)
+    check_rows(matrix)
     gram = matrix.row_gram()
     lengths = np.sqrt(np.diagonal(gram))
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
@@ -188,6 +192,18 @@ def _row_basis(matrix: Operator) -> _RowBasis:
     measured *= lengths[:, None]
     measured.flags.writeable = False
     return _BASES.setdefault(matrix, _RowBasis(lengths, pivots[:rank], lower[:rank], measured))
+
+
+def check_rows(matrix: Operator) -> None:
+    """Refuse more rows than can be factorised in about a minute: it takes their cube."""
+    rows = matrix.shape[0]
+    if rows > MOST_ROWS:
+        raise MemoryCapError(
+            f"{rows} rows over a domain that cannot be enumerated: factorising their inner "
+            f"products would take {(rows / MOST_ROWS) ** 3:.0f} minutes and more. Expected at most "
+            f"{MOST_ROWS} rows (fewer or shallower trees), or a strategy with a rule of its own: "
+            f"Marginals, Kronecker."
+        )
 
 
 def check_countable(matrix: Operator) -> None:

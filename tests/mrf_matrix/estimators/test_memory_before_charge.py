@@ -17,6 +17,7 @@ from mrf_matrix.estimators import (
 )
 from mrf_matrix.mechanisms import PrivacyLedger
 from strategies.operators import MemoryCapError, memory_cap
+from strategies.operators.base import recovery
 
 SIZES = (6, 5, 4)
 FEW = {"n_trees": 4, "max_depth": 2}
@@ -81,3 +82,16 @@ def test_covariances_of_wide_attributes_are_counted_as_often_as_they_are_held(ma
     with memory_cap(3 * 8 * 122**2), pytest.raises(MemoryCapError, match="covariances"):
         model.fit(np.zeros((4, 3), dtype=int), np.zeros(4, dtype=int))
     assert ledger.spent == 0
+
+
+def test_rows_too_many_to_factorise_are_refused_before_the_charge(monkeypatch):
+    """Over domains that cannot be enumerated inner products of rows are factorised, at a cube."""
+    monkeypatch.setattr(recovery, "MOST_ROWS", 20)
+    domain, ledger = Domain.from_sizes([3] * 50, n_classes=2), PrivacyLedger(epsilon=1)
+    codes = np.zeros((9, 50), dtype=int)
+    model = MatrixForestClassifier(
+        domain, n_trees=4, max_depth=2, time_limit=0.1, ledger=ledger, random_state=0
+    )
+    with pytest.raises(ValueError, match=r"36 rows .* Expected at most 20 rows \(fewer or shall"):
+        model.fit(codes, np.zeros(9, dtype=int))
+    assert not ledger.charges

@@ -246,10 +246,10 @@ def test_what_cannot_be_predicted_from_is_refused_before_it_is_paid():
     with pytest.raises(ValueError, match="covariance"):
         model.fit(np.zeros((3, 2), int), [0, 1, 2])
     many = PosteriorForestClassifier(
-        Domain.from_sizes([2] * 14, n_classes=200), epsilon=1e6, n_blocks=1, ledger=ledger
+        Domain.from_sizes([2] * 13, n_classes=200), epsilon=1e6, n_blocks=1, ledger=ledger
     )
     with pytest.raises(ValueError, match="components"):
-        many.fit(np.zeros((3, 14), int), [0, 1, 2])
+        many.fit(np.zeros((3, 13), int), [0, 1, 2])
     wrong = PosteriorForestClassifier(Domain.from_sizes([2, 2], n_classes=2), ledger=ledger)
     for X, y in (([[0, 2]], [0]), ([[0, 1]], [2]), (np.zeros((0, 2), int), [])):
         with pytest.raises(ValueError, match=r"not in the categories|no records"):
