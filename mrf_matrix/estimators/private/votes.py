@@ -3,6 +3,7 @@
 from typing import Protocol
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.estimators.residual.votes import ResidualVotes
@@ -69,6 +70,7 @@ class PrivateVotes(VoteIntervals, BaseForestClassifier):
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths, as the forest has them."""
+        check_is_fitted(self, self._learned)
         check_claim(self)
         return self.forest_._margins(X, level)
 

@@ -258,8 +258,9 @@ def test_more_records_are_never_expected_to_hurt(budget, d):
 
 def test_nothing_is_known_before_fit():
     model = research(domain_of(4), 100)
-    with pytest.raises(NotFittedError):
-        model.predict(np.zeros((1, 4), dtype=int))
+    for ask in (model.predict, model.vote_intervals, model.predict_or_abstain):
+        with pytest.raises(NotFittedError):
+            ask(np.zeros((1, 4), dtype=int))
     assert "expected accuracy" in str(model.plan())
 
 
