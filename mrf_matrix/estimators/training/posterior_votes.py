@@ -2,18 +2,20 @@
 
 from dataclasses import fields
 from functools import cached_property
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mrf_matrix.base.arrays import AnyInts, Array
+from mrf_matrix.base.arrays import AnyInts, Array, Codes
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.posterior import ProductPosterior
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
 from mrf_matrix.voting.voting import once_a_cell
+
+LEAST = np.finfo(np.float64).tiny
 
 
 class AskedPosterior(ProductPosterior):
@@ -54,20 +56,24 @@ class AskedPosterior(ProductPosterior):
         return np.asarray(variances)
 
 
-class PosteriorVotes(VoteIntervals, BaseForestClassifier):
-    """A classifier that has a posterior; subclasses say where it and the codes come from.
+class Posterior(Protocol):
+    """What a release implies: `ProductPosterior` or `ResidualPosterior`."""
+
+    def probabilities(self, codes: Codes) -> Array:
+        """Return class probabilities, shape (b, k)."""
+
+
+class ProbabilityVotes(VoteIntervals, BaseForestClassifier):
+    """A classifier that has class probabilities; subclasses say where they and the codes come from.
 
     Attributes
     ----------
-    posterior_ : ProductPosterior
-        What a release implies.
+    posterior_ : ProductPosterior or ResidualPosterior
+        What releases imply.
     """
 
-    posterior_: ProductPosterior
+    posterior_: Posterior
     _learned = "posterior_"
-
-    def _votes(self, X: Records) -> Array:
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
 
     def predict_proba(self, X: Records) -> Array:
         """Return class probabilities, averaged over what noise leaves unknown.
@@ -84,6 +90,30 @@ class PosteriorVotes(VoteIntervals, BaseForestClassifier):
         """
         codes = self._codes(X)  # tells first whether there is a posterior
         return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
+
+    def predict_log_proba(self, X: Records) -> Array:
+        """Return logarithms of `predict_proba`, shape (b, k)."""
+        return np.asarray(np.log(np.maximum(self.predict_proba(X), LEAST)))
+
+    def decision_function(self, X: Records) -> Array:
+        """Return the log odds of the second of two classes, (b,), or of each class, (b, k).
+
+        Of several classes each one's odds are against all others.
+        """
+        shares = self.predict_proba(X)
+        logs = np.log(np.maximum(shares, LEAST))
+        if shares.shape[1] == 2:
+            return np.asarray(logs[:, 1] - logs[:, 0])
+        return np.asarray(logs - np.log(np.maximum(1 - shares, LEAST)))
+
+    def _votes(self, X: Records) -> Array:
+        return self.predict_log_proba(X)
+
+
+class PosteriorVotes(ProbabilityVotes):
+    """A classifier that has a posterior of blocks, and so intervals of log odds."""
+
+    posterior_: ProductPosterior
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths under the model.

@@ -26,7 +26,7 @@ IMPLICIT_TOLERANCE = 1e-5
 """Relative distance to the row space that row Grams can tell from rounding."""
 
 MOST_ROWS = 6000
-"""Rows whose inner products are factorised at most: some 40 s of one core."""
+"""Rows whose inner products are factorised at most: 17 s of one core for each strategy tried."""
 
 MOST_BITS = 500
 """Bits of the number of cells over which inner products of rows are taken."""
@@ -195,14 +195,14 @@ def _row_basis(matrix: Operator) -> _RowBasis:
 
 
 def check_rows(matrix: Operator) -> None:
-    """Refuse more rows than can be factorised in about a minute: it takes their cube."""
+    """Refuse more rows than searches that factorise them again and again could end with."""
     rows = matrix.shape[0]
     if rows > MOST_ROWS:
         raise MemoryCapError(
             f"{rows} rows over a domain that cannot be enumerated: factorising their inner "
-            f"products would take {(rows / MOST_ROWS) ** 3:.0f} minutes and more. Expected at most "
-            f"{MOST_ROWS} rows (fewer or shallower trees), or a strategy with a rule of its own: "
-            f"Marginals, Kronecker."
+            f"products takes time with the cube of their number. Expected at most {MOST_ROWS} rows "
+            f"(fewer or shallower trees), or a strategy with a rule of its own: Marginals, "
+            f"Kronecker."
         )
 
 
