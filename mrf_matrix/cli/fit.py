@@ -147,9 +147,11 @@ def command(
 
     DATA is a CSV or Parquet file, or a folder of them, with its --domain file; or a name from
     `mrf-matrix datasets`. Files are read in batches, and counted as they pass: memory does not
-    grow with them. The noise is exact and cannot be seeded. Everything is checked before budget is
-    spent. Neither the number of records nor the accuracy on them is printed, for both are private;
-    the progress bar alone counts records, on a terminal, and leaves nothing behind.
+    grow with them. Where a public --n-records says that they fit in memory, --method auto may
+    choose kinds that need them there. The noise is exact and cannot be seeded. Everything is
+    checked before budget is spent. Neither the number of records nor the accuracy on them is
+    printed, for both are private; the progress bar alone counts records, on a terminal, and leaves
+    nothing behind.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import claiming_budgets

@@ -1,4 +1,4 @@
-"""Private data as records in memory, whatever they came as."""
+"""Private data that several tables are taken from: records in memory where they may be held."""
 
 from dataclasses import dataclass
 
@@ -6,60 +6,108 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.given_data import (
+    CountedTables,
     EncodedRecords,
     GivenCounts,
+    GivenRecords,
     GivenStream,
     PrivateData,
+    is_small,
     needs_records,
 )
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.streams.blocks import code_blocks
 
+HELD = 1 << 27
+"""Bytes of codes that may be held of counted data: a fit from them takes five times that."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What private data can give, known in public.
+
+    Attributes
+    ----------
+    records : bool
+        Every record by itself, as residuals need.
+    tables : bool
+        Tables of any attributes that are asked for later, as screening needs.
+    """
+
+    records: bool
+    tables: bool
+
+    @classmethod
+    def by(cls, data: PrivateData, n_records: int | None) -> "Serving":
+        """Tell by what kind of data they are and by the public number of records alone.
+
+        Counts and streams are held as records only where their public number says that they fit:
+        memory does not grow with what is private.
+        """
+        if isinstance(data, GivenRecords):
+            return cls(True, True)
+        width = 4 * (data.domain.n_attributes + 1)
+        if n_records is not None and n_records * width <= HELD:
+            return cls(True, True)
+        if isinstance(data, GivenCounts):
+            return cls(False, isinstance(data.counts, CellCounts))
+        return cls(False, is_small(data.domain))
+
+
+ALL = Serving(True, True)
+
 
 @dataclass(frozen=True, eq=False)
-class HeldRecords:
-    """Encoded records that several forests may be fitted from."""
+class HeldData:
+    """Data that were read, and may be asked for tables again and again."""
 
-    encoded: EncodedRecords
-
-    @property
-    def domain(self) -> Domain:
-        """The public domain."""
-        return self.encoded.domain
+    domain: Domain
+    source: EncodedRecords | CountedTables
 
     def check_records(self, what: str) -> None:
-        """Accept: here they are."""
+        """Refuse what needs every record by itself, where there are counts alone."""
+        if isinstance(self.source, CountedTables):
+            raise needs_records(what)
 
-    def tables(self, asked: object, leaves: Forest | None = None) -> EncodedRecords:
-        """Return the records."""
-        return self.encoded
+    def tables(self, asked: object, leaves: Forest | None = None) -> EncodedRecords | CountedTables:
+        """Return what tables are taken from."""
+        return self.source
 
 
-def held(data: PrivateData) -> HeldRecords:
-    """Return data as records: counts are written out, and a stream is read into memory.
+def held(data: PrivateData, *, records: bool) -> HeldData:
+    """Return data that can be asked again: as records, or as counts of all cells.
 
-    The largest array is the codes, 4 N d bytes.
+    Parameters
+    ----------
+    data : PrivateData
+    records : bool
+        Whether every record is needed by itself, see `Serving`: 4 N (d + 1) bytes.
 
     Raises
     ------
     TypeError
         If all that is known are counts of leaves.
     """
-    if isinstance(data, GivenStream):
-        return HeldRecords(_read(data))
-    if not isinstance(data, GivenCounts):
-        found = data.tables([])
-        if isinstance(found, EncodedRecords):
-            return HeldRecords(found)
+    if isinstance(data, GivenCounts) and not isinstance(data.counts, CellCounts):
         raise needs_records("this forest")
-    if not isinstance(data.counts, CellCounts):
+    if records and isinstance(data, GivenStream):
+        return HeldData(data.domain, _read(data))
+    if records and isinstance(data, GivenCounts):
+        return HeldData(data.domain, _written_out(data))
+    source = data.tables([tuple(range(data.domain.n_attributes))])
+    if not isinstance(source, EncodedRecords | CountedTables):
         raise needs_records("this forest")
+    return HeldData(data.domain, source)
+
+
+def _written_out(data: GivenCounts) -> EncodedRecords:
+    """Return a record for each that was counted."""
+    assert isinstance(data.counts, CellCounts)
     rows, labels = np.nonzero(data.counts.counts)
     times = data.counts.counts[rows, labels]
-    codes = np.repeat(data.counts.codes[rows], times, axis=0)
-    written = np.repeat(labels, times).astype(np.int32)
-    return HeldRecords(EncodedRecords(data.domain, codes.astype(np.int32), written))
+    codes = np.repeat(data.counts.codes[rows].astype(np.int32), times, axis=0)
+    return EncodedRecords(data.domain, codes, np.repeat(labels.astype(np.int32), times))
 
 
 def _read(data: GivenStream) -> EncodedRecords:

@@ -9,7 +9,7 @@ import numpy as np
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain
-from mrf_matrix.estimators.private.held_records import HeldRecords, held
+from mrf_matrix.estimators.private.held_records import ALL, Serving, held
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import screened
 from mrf_matrix.estimators.private.votes import PrivateVotes
@@ -115,7 +115,7 @@ class PrivateForestClassifier(
         check_claim(self)
         return self._plan(required_domain(self.domain))
 
-    def _plan(self, domain: Domain) -> PrivatePlan:
+    def _plan(self, domain: Domain, serving: Serving = ALL) -> PrivatePlan:
         domain.required_target()
         tell("Planning every kind of forest")
         known = None if self.n_records is None else whole_number("n_records", self.n_records)
@@ -125,28 +125,31 @@ class PrivateForestClassifier(
             n_records=known,
             neighboring=self.neighboring,
             delta=float(self.delta),
+            records=serving.records,
+            tables=serving.tables,
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         if isinstance(self.domain, Domain):  # refused before the records are looked at
-            plan = self._plan(self.domain)
-            bill_of(self, plan.budget).check()
-            data = bring()
-        else:
-            data = bring()
-            plan = self._plan(data.domain)
+            bill_of(self, self._plan(self.domain).budget).check()
+        data = bring()
+        known = None if self.n_records is None else whole_number("n_records", self.n_records)
+        plan = self._plan(data.domain, Serving.by(data, known))
+        bill_of(self, plan.budget).check()
         for name in FITTED:  # they belong to an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
         self.plan_ = plan
-        if plan.chosen.screening is None:
-            known = held(data) if plan.chosen.residuals else data
-            self._fit_forest(None, lambda: known, self.noise_state, self.ledger)
+        residuals, screening = plan.chosen.residuals, plan.chosen.screening
+        if residuals or screening is not None:
+            data = held(data, records=residuals)
+        if screening is None:
+            self._fit_forest(None, lambda: data, self.noise_state, self.ledger)
         else:
-            self._fit_screened(plan.chosen.screening, held(data))
+            self._fit_screened(screening, data)
         return self
 
-    def _fit_screened(self, screening: Screening, data: HeldRecords) -> None:
+    def _fit_screened(self, screening: Screening, data: PrivateData) -> None:
         """Charge the whole, choose attributes, and fit the forest with what is left."""
         self._check_all_attributes()
         bill = bill_of(self, self.plan_.budget)
@@ -154,7 +157,8 @@ class PrivateForestClassifier(
         bill.charge()
         keep_if_fit_fails(self)
         tell("Screening the attributes")
-        chosen, enough = screened(screening, data.encoded, Bits(stream))
+        tables, d = data.tables([]), data.domain.n_attributes
+        chosen, enough = screened(screening, tables, d, Bits(stream))
         self.screened_ = chosen if enough else None
         self._fit_forest(self.screened_, lambda: data, stream, None)
 

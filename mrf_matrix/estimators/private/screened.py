@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate
+from mrf_matrix.planning.kinds.table_source import TableSource
 from mrf_matrix.planning.private.screening import Screening, right_by_codes
 from mrf_matrix.residual.learning import chosen_place
 from mrf_matrix.residual.step import ResidualStep
 
 
 def screened(
-    screening: Screening, records: EncodedRecords, bits: Bits
+    screening: Screening, data: TableSource, n_attributes: int, bits: Bits
 ) -> tuple[tuple[int, ...], bool]:
     """Choose attributes, and tell whether they are enough: all that is learned is what returns.
 
@@ -22,8 +22,9 @@ def screened(
     ----------
     screening : Screening
         What the choices cost.
-    records : EncodedRecords
-        **Private**.
+    data : TableSource
+        **Private**: gives counts of the cells of any attributes.
+    n_attributes : int
     bits : Bits
         Their randomness.
 
@@ -34,16 +35,15 @@ def screened(
     enough : bool
         Whether the forest keeps to them.
     """
-    d = records.codes.shape[1]
-    scores = [right_by_codes(records.cells((i,)).counts) for i in range(d)]
-    left = np.ones(d, dtype=np.bool_)
+    scores = [right_by_codes(data.cells((i,)).counts) for i in range(n_attributes)]
+    left = np.ones(n_attributes, dtype=np.bool_)
     chosen: list[int] = []
     for step in screening.choices:
         chosen.append(_choice(scores, left, step, bits))
         left[chosen[-1]] = False
     if screening.enough is None:
         return tuple(chosen), True
-    two = records.cells(tuple(chosen[:2])).counts
+    two = data.cells(tuple(chosen[:2])).counts
     without = screening.without(int(two.sum(axis=0).max()), int(two.sum()))
     options = np.ones(2, dtype=np.bool_)
     kept = _choice([right_by_codes(two), without], options, screening.enough, bits)

@@ -59,6 +59,8 @@ class PrivatePlan:
         The δ that the claim is stated for, where the budget is zCDP.
     forecasts : tuple of Forecast
         Of every kind, the one that is taken first.
+    left_out : str or None
+        What was not considered, because data that are counted as they pass cannot serve it.
     """
 
     domain: Domain
@@ -66,6 +68,7 @@ class PrivatePlan:
     n_records: int | None
     delta: float
     forecasts: tuple[Forecast, ...]
+    left_out: str | None = None
 
     @property
     def chosen(self) -> Forecast:
@@ -84,7 +87,18 @@ class PrivatePlan:
 
     @property
     def reason(self) -> str:
-        """Why, in one sentence."""
+        """Why, in a sentence or two."""
+        told = self._compared
+        if self.left_out is not None:
+            told += (
+                f" Records are counted as they pass, without {self.left_out}: give n_records, "
+                f"where so many fit in memory, for all kinds."
+            )
+        return told
+
+    @property
+    def _compared(self) -> str:
+        """The kind that is taken, beside the next."""
         first, *others = self.forecasts
         told = f"{first.name}: expected accuracy {first.accuracy:.3f} under {PRIOR}"
         if not others:
@@ -111,6 +125,7 @@ def private_plan(
     neighboring: str = "add_remove",
     delta: float = 0.0,
     records: bool = True,
+    tables: bool = True,
 ) -> PrivatePlan:
     """Forecast every kind of forest without data, and return them in their order.
 
@@ -126,8 +141,9 @@ def private_plan(
         forest is considered.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     delta : float, default=0
-    records : bool, default=True
-        Whether the records themselves will be there, which residuals need.
+    records, tables : bool, default=True
+        Whether the records themselves will be there, which residuals need, and tables of whatever
+        attributes are asked for, which screening needs.
 
     Examples
     --------
@@ -141,9 +157,12 @@ def private_plan(
     for budget in budgets:
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
-        found += _forecasts(scale, law, residuals=records)
+        found += _forecasts(scale, law, records, tables)
     found.sort(key=_worth, reverse=True)
-    return PrivatePlan(domain, neighboring, n_records, delta, tuple(found))
+    left_out = None
+    if not records:
+        left_out = "residuals" if tables else "residuals and screening"
+    return PrivatePlan(domain, neighboring, n_records, delta, tuple(found), left_out)
 
 
 def _worth(forecast: Forecast) -> float:
@@ -153,17 +172,17 @@ def _worth(forecast: Forecast) -> float:
     return forecast.accuracy - (RESIDUALS_LEAD if forecast.residuals else 0.0)
 
 
-def _forecasts(scale: Scale, law: str, *, residuals: bool) -> list[Forecast]:
+def _forecasts(scale: Scale, law: str, records: bool, tables: bool) -> list[Forecast]:
     """Return what is expected of every kind under one budget."""
     domain, budget, known = scale.domain, scale.budget, scale.n_records
     found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
     if scale.is_one_table:
         return found
     few_codes = max(domain.sizes) <= MOST_CODES
-    if residuals and domain.n_classes == 2 and known is not None and few_codes:
+    if records and domain.n_classes == 2 and known is not None and few_codes:
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)
-    if screening is not None:
+    if tables and screening is not None:
         best = max(found, key=lambda one: one.accuracy)
         right = scale.right_of_screened(screening, residuals=best.residuals)
         name = f"{len(screening.choices)} screened attributes"

@@ -20,6 +20,7 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.base.steps import listening
+from mrf_matrix.estimators.private import held_records
 from mrf_matrix.files.container import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.planning import private_plan
@@ -295,3 +296,42 @@ def test_every_step_is_told(fitted):
     expected += ["Screening the attributes", "Checking memory"] if kind.startswith("scr") else []
     for words in expected:
         assert any(step.startswith(words) for step in told)
+
+
+def test_streams_are_held_only_where_their_public_number_fits(monkeypatch):
+    """Whatever is private: the true number of records decides nothing of memory."""
+    codes, labels = records(3000, 12, 2)
+    domain = domain_of(12, 2)
+    halves = [(codes[:1000], labels[:1000]), (codes[1000:], labels[1000:])]
+    monkeypatch.setattr(held_records, "HELD", 4 * 13 * 5000)
+    kept = research(domain, 5000, epsilon=1).fit_stream(halves)
+    assert kept.plan_.left_out is None
+    assert kept.plan_ == research(domain, 5000, epsilon=1).plan()
+    for unheld in (research(domain, 5001, epsilon=1), research(domain, None, epsilon=1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(held_records, "_read", None)
+            streamed = unheld.fit_stream(halves)
+        assert streamed.plan_.left_out.startswith("residuals")
+        assert "counted as they pass, without residuals" in streamed.privacy_report_.notes[0]
+        assert not streamed.plan_.chosen.residuals
+
+
+def test_screening_reads_counts_of_all_cells_as_it_reads_records(monkeypatch):
+    """Without a public number a domain of few cells is counted, and screened from the counts."""
+    codes, labels = records(3000, 12, 2)
+    model = research(domain_of(12, 2), None, epsilon=1)
+    shares = model.fit(codes, labels).predict_proba(codes)
+    assert model.plan_.chosen.screening is not None
+    monkeypatch.setattr(held_records, "_read", None)
+    streamed = research(domain_of(12, 2), None, epsilon=1).fit_stream([(codes, labels)])
+    assert streamed.screened_ == model.screened_
+    np.testing.assert_array_equal(streamed.predict_proba(codes), shares)
+
+
+def test_domains_of_too_many_cells_are_not_screened_from_a_stream():
+    codes, labels = records(500, 40, 2)
+    domain = domain_of(40, 2)
+    assert private_plan(domain, [PureDP(1)], n_records=None).chosen.screening is not None
+    model = research(domain, None, epsilon=1).fit_stream([(codes, labels)])
+    assert model.plan_.left_out == "residuals and screening"
+    assert model.plan_.chosen.name == "posterior forest"

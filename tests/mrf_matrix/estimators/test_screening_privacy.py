@@ -102,7 +102,7 @@ def test_the_sampler_has_this_law():
     plan, bits, known = screening(), Bits(np.random.default_rng(0)), encoded(rows)
     draws = 1500
     names = [(pair, flag) for pair in permutations(range(3), 2) for flag in (True, False)]
-    found = [screened(plan, known, bits) for _ in range(draws)]
+    found = [screened(plan, known, 3, bits) for _ in range(draws)]
     seen = np.array([found.count(name) for name in names])
     expected = draws * law(rows, plan)
     assert ((seen - expected) ** 2 / expected).sum() < 31.3  # chi-square, 11 degrees, 1e-3
