@@ -13,10 +13,15 @@ COMMANDS = {
     "fit": "Train a private forest on a file of records and write a model file.",
     "predict": "Predict the classes of a file of records from a model file.",
     "evaluate": "Evaluate a model on private test records: noisy counts, figures with intervals.",
+    "report": "Report what a model released, on one page for whoever answers for it.",
     "federate": "Rehearse a release by several parties: noise in shares, sums under masks.",
     "ledger": "Start or show a privacy ledger that several releases share.",
     "datasets": "List the data sets known by name.",
 }
+
+
+ROOMS = {"report": "pages.report"}
+"""Files of subcommands that are not called as they are."""
 
 
 class LazyGroup(click.Group):
@@ -30,7 +35,8 @@ class LazyGroup(click.Group):
         """Import a subcommand by its name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"mrf_matrix.cli.{cmd_name}").command
+        home = ROOMS.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"mrf_matrix.cli.{home}").command
         return command
 
     def invoke(self, ctx: click.Context) -> object:
