@@ -55,7 +55,7 @@ class StrengthDisplay(Display):
         ax.barh(places, list(self.strengths.values()), color=COLOURS[0])
         ax.set_yticks(places, names)
         ax.invert_yaxis()
-        ax.set_xlabel("log odds, root mean square over the records that the release estimates")
+        ax.set_xlabel("rms of the log odds, over the records as the release has them")
         ax.set_title("strength of attributes", fontsize=10)
         tidy(ax)
         ax.grid(axis="y", visible=False)

@@ -3,6 +3,8 @@
 from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
+
 from mrf_matrix.domain import Domain
 from mrf_matrix.posterior.effects import Term, terms
 from mrf_matrix.reports.drawings import bars, effect_strip
@@ -10,6 +12,7 @@ from mrf_matrix.reports.page import Section
 
 TITLE = "Strength and effect of attributes"
 MOST_SHOWN = 6
+MOST_CODES = 30
 HALF_WIDTH = 1.96
 """Standard deviations that a band of 95 % is wide to each side."""
 
@@ -43,7 +46,18 @@ def strength_section(model: Any, domain: Domain) -> Section:
 def _strip(domain: Domain, term: Term, unit: str) -> str:
     attribute = domain.attributes[term.attributes[0]]
     labels = [str(label) for label in attribute.labels]
-    return effect_strip(attribute.name, labels, term.log_odds, HALF_WIDTH * term.deviations, unit)
+    kept = np.arange(len(labels))
+    if len(labels) > MOST_CODES:
+        ratios = np.abs(term.log_odds) / np.maximum(term.deviations, 1e-300)
+        kept = np.sort(np.argsort(-ratios, kind="stable")[:MOST_CODES])
+    some = f", {len(kept)} clearest of {len(labels)}" if len(kept) < len(labels) else ""
+    return effect_strip(
+        attribute.name + some,
+        [labels[i] for i in kept],
+        term.log_odds[kept],
+        HALF_WIDTH * term.deviations[kept],
+        unit,
+    )
 
 
 def _widest(term: Term) -> str:
