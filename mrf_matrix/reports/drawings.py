@@ -14,7 +14,7 @@ GREY = "#8a8a8a"
 REST = "#8a8a8a66"
 WIDTH = 640
 LONGEST = 34
-MOST_LABELS = 8
+MOST_LABELS = 10
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

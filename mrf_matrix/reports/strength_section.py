@@ -36,7 +36,7 @@ def strength_section(model: Any, domain: Domain) -> Section:
         "nothing.",
         "Below, the effect of each code of the strongest: the dot is the estimate; the bar holds "
         "it in 19 of 20 cases, by noise and by the drawing of records, under the model. A bar that "
-        "crosses the line says that nothing is known.",
+        "crosses the line leaves open which way the code speaks.",
     )
     rows = tuple((_name(domain, one), f"{one.size:.3g}", _widest(one)) for one in found[:12])
     header = ("attribute", "strength", "widest band")
