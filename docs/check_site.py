@@ -51,7 +51,8 @@ class Page(HTMLParser):
 
 def problems(site: Path) -> Iterator[str]:
     """Yield everything that is wrong with a site, a line each."""
-    texts = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html"))}
+    found = (path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts)
+    texts = {path: path.read_text("utf-8") for path in found}
     pages = {path: Page(text) for path, text in texts.items()}
     for path, page in pages.items():
         here = path.relative_to(site)
