@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.compilation import leaf_counts
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, DomainOrPath
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.parameters import (
@@ -87,7 +87,7 @@ class TreesClassifier(BaseForestClassifier):
         records.
     """
 
-    domain: Domain | str | None = None
+    domain: DomainOrPath = None
     random_state: RandomState
     forest_: Forest | NumericForest
     _learned = "forest_"

@@ -130,7 +130,7 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "
-                "domain. Pass domain=Domain([...], target=Attribute(...))."
+                "domain. Pass a Domain or the path of a domain file."
             )
         codes, labels = self._encode_training(X, y)
         check_growth_memory(trees, self.domain_)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.private.held_records import ALL, Serving, held
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import screened
@@ -130,8 +130,8 @@ class PrivateForestClassifier(
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        if isinstance(self.domain, Domain):  # refused before the records are looked at
-            bill_of(self, self._plan(self.domain).budget).check()
+        if not is_read_off(self.domain):  # refused before the records are looked at
+            bill_of(self, self._plan(required_domain(self.domain)).budget).check()
         data = bring()
         known = None if self.n_records is None else whole_number("n_records", self.n_records)
         plan = self._plan(data.domain, Serving.by(data, known))

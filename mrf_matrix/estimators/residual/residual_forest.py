@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -159,8 +159,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
-        if isinstance(self.domain, Domain):  # refused before the records are looked at
-            bill_of(self, self._budget_by_law(self.domain.n_attributes)).check()
+        if not is_read_off(self.domain):  # refused before the records are looked at
+            bill_of(self, self._budget_by_law(required_domain(self.domain).n_attributes)).check()
         data = bring()
         domain = data.domain
         plan = self._plan(domain)
