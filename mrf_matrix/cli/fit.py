@@ -23,7 +23,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.paid_release import check_output, keep_release
-from mrf_matrix.cli.screen import console, progress_bar
+from mrf_matrix.cli.screen import console, note_ignored, progress_bar
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -191,7 +191,8 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
     with progress_bar(quiet=quiet) as report, listening(report):
         if domain is not None and (Path(data).is_dir() or is_data_file(data)):
             counted = partial(report, "Records counted")
-            model.set_params(domain=domain).fit_stream(data, progress=counted)
+            note_ignored(data, domain)
+            model.set_params(domain=domain).fit_stream(data, extra="ignore", progress=counted)
         else:
             from mrf_matrix.datasets import load_dataset  # builds every set it knows
 

@@ -10,6 +10,7 @@ from mrf_matrix.datasets.text import typed_column
 from mrf_matrix.domain import Attribute, Domain, DomainError
 from mrf_matrix.domain.columns import as_any_column
 from mrf_matrix.domain.encoding import encode_column
+from mrf_matrix.domain.errors import SEE_VALUES
 from mrf_matrix.domain.serialization import (
     DOMAIN_KEYS,
     MAX_ATTRIBUTES,
@@ -80,5 +81,5 @@ def _problem(attribute: Attribute, values: object, where: str) -> str | None:
             values = typed_column(attribute, values, where)
         encode_column(attribute, as_any_column(attribute.name, values))
     except DomainError as error:
-        return str(error)
+        return str(error).removesuffix(SEE_VALUES).strip()
     return None

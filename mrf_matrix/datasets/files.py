@@ -3,9 +3,10 @@
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from io import BytesIO
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -63,6 +64,28 @@ def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
     with parquet_errors(path, library):
         frame = nw.read_parquet(str(path), backend=library)
         return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def given_columns(path: Path, names: Sequence[str]) -> dict[str, Sequence[object]]:
+    """Return columns as they stand in a file: text of CSV, values of Parquet."""
+    if path.name.lower().endswith(PARQUET_ENDINGS):
+        found = read_parquet(path)
+        return {name: found[name].tolist() for name in names}
+    kept: dict[str, list[object]] = {name: [] for name in names}
+    for columns in csv_chunks(path):
+        for name in names:
+            kept[name].extend(columns[name])
+    return {**kept}
+
+
+def parquet_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
+    """Return columns as a Parquet file, by the first installed library that can write one."""
+    for library in PARQUET_LIBRARIES:
+        if find_spec(library):
+            written = BytesIO()
+            nw.from_dict(dict(columns), backend=library).write_parquet(written)
+            return written.getvalue()
+    raise DomainError("writing Parquet needs polars or pyarrow; pip install polars.")
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.errors import spoken, user_errors
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console, table
+from mrf_matrix.cli.screen import console, note, note_ignored, table
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -105,7 +105,7 @@ def check(file: Path, data: Path | None, n_records: int | None) -> None:
     the records, to you: keep it from others.
     """
     from mrf_matrix.datasets.checking import domain_problems, record_problems
-    from mrf_matrix.datasets.files import header_of, is_data_file
+    from mrf_matrix.datasets.files import is_data_file
     from mrf_matrix.domain import Domain
 
     problems = domain_problems(file)
@@ -118,13 +118,10 @@ def check(file: Path, data: Path | None, n_records: int | None) -> None:
             if not is_data_file(data.name):
                 raise click.ClickException(f"{data}: expected a CSV, TSV or Parquet file.")
             problems += record_problems(data, domain)
-            known = {*domain.names, domain.target.name if domain.target else ""}
-            extra = [name for name in header_of(data) if name not in known]
-            if extra and not problems:  # of a file without a header, names are a record
-                say(f"Ignored columns: {', '.join(extra)}.")
+            note_ignored(str(data), domain)
         advise(domain, n_records)
     for problem in problems:
-        screen.print(f"- {problem}", markup=False, soft_wrap=True)
+        screen.print(f"- {spoken(problem)}", markup=False, soft_wrap=True)
     if problems:
         raise click.ClickException(f"{len(problems)} problem{'s' * (len(problems) > 1)} in all.")
     screen.print(f"{file} is a valid domain{'' if data is None else f', and {data} fits it'}.")
@@ -169,12 +166,7 @@ def advise(domain: "Domain", n_records: int | None = None, noise: float | None =
     from mrf_matrix.domain.writing.advice import wide_columns
 
     for line in wide_columns(domain, n_records, noise):
-        say(f"Note: {line}")
-
-
-def say(line: str) -> None:
-    """Print a note to standard error."""
-    console(stderr=True).print(line, markup=False, soft_wrap=True)
+        note(f"Note: {line}")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
 from mrf_matrix.planning.plans.strategy_choice import is_auto
 from mrf_matrix.planning.search.design_trials import DesignTrials
-from mrf_matrix.planning.search.objectives import Objective, as_objective
+from mrf_matrix.planning.search.objectives import Objective, as_objective, check_records_known
 from mrf_matrix.planning.search.search_space import (
     ANY,
     Space,
@@ -157,6 +157,7 @@ def tune(
         )
     domain = schema
     goal = as_objective(objective, **(objective_options or {}))
+    check_records_known(goal, n_records)
     fixed: dict[str, Any] = {
         "mode": kind,
         "epsilon": epsilon,
