@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.private.held_records import ALL, Serving, held
@@ -30,11 +30,11 @@ from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
@@ -160,7 +160,8 @@ class PrivateForestClassifier(
         tables, d = data.tables([]), data.domain.n_attributes
         chosen, enough = screened(screening, tables, d, Bits(stream))
         self.screened_ = chosen if enough else None
-        self._fit_forest(self.screened_, lambda: data, stream, None)
+        with already_paid():
+            self._fit_forest(self.screened_, lambda: data, stream, None)
 
     def _check_all_attributes(self) -> None:
         """Refuse a forest of all attributes that could not be fitted, before anything is spent."""

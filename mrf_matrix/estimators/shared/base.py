@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_data import (
@@ -39,7 +39,6 @@ from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress

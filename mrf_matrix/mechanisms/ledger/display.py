@@ -67,12 +67,21 @@ def _row(charge: Charge) -> tuple[str, ...]:
     asked = amount_text(charge.budget.amount, type(charge.budget))
     return (
         str(charge.number),
-        charge.what,
+        "; ".join([charge.what, *_words(charge)]),
         asked,
         readable(charge.amount),
         charge.noise if charge.is_private else f"{charge.noise} (not private)",
         charge.when.strftime("%Y-%m-%d %H:%M"),
     )
+
+
+def _words(charge: Charge) -> list[str]:
+    """Return what was told of a charge; of a hash as much as tells models apart."""
+    words = charge.words
+    return [
+        told if word == "purpose" else f"{word} {told[:12] if word == 'model' else told}"
+        for word, told in words.items()
+    ]
 
 
 def as_line(terms: Terms, account: Account) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
@@ -22,7 +22,6 @@ from mrf_matrix.planning.plans.measuring import AUTO, Measuring
 from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 
