@@ -50,6 +50,14 @@ def note(line: str) -> None:
         console(stderr=True).print(line, markup=False, soft_wrap=True)
 
 
+def advise(domain: "Domain", n_records: int | None = None, noise: float | None = None) -> None:
+    """Print advice on wide columns to standard error."""
+    from mrf_matrix.domain.writing.advice import wide_columns
+
+    for line in wide_columns(domain, n_records, noise):
+        note(f"Note: {line}")
+
+
 def note_ignored(data: str, domain: "Domain") -> None:
     """Name the columns of a file that its domain has no use for, an identifier say.
 

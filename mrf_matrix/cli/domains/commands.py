@@ -8,7 +8,7 @@ import click
 
 from mrf_matrix.cli.errors import spoken, user_errors
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console, note, note_ignored, table
+from mrf_matrix.cli.screen import advise, console, note_ignored, table
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -159,14 +159,6 @@ def schema() -> None:
     from mrf_matrix.domain.writing.json_schema import domain_schema
 
     click.echo(json.dumps(domain_schema(), indent=2))
-
-
-def advise(domain: "Domain", n_records: int | None = None, noise: float | None = None) -> None:
-    """Print advice on wide columns to standard error."""
-    from mrf_matrix.domain.writing.advice import wide_columns
-
-    for line in wide_columns(domain, n_records, noise):
-        note(f"Note: {line}")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -35,6 +35,7 @@ from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
+from mrf_matrix.planning.plans.verdict import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
@@ -171,7 +172,9 @@ class PrivateForestClassifier(
         check_block(plan.domain, (widest,), plan.domain.n_classes)  # the least that may be kept
         forest = self._forest(None, None, None).set_params(domain=plan.domain)
         if isinstance(forest, ResidualForestClassifier):
-            forest.plan()
+            steps = forest.plan()
+            if (weighing := WEIGHING.get()) is not None:
+                weighing.weigh(steps)
             return
         plan_of(
             kind_of("posterior"),

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
+from importlib import import_module
+from os import PathLike
 from typing import ClassVar, Self
 
 import numpy as np
@@ -53,6 +55,14 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
     privacy_report_ = ClaimAttribute[PrivacyReport]()
     _learned: ClassVar[str] = "classes_"
     """The attribute that a fit sets last."""
+
+    def save(self, path: "str | PathLike[str]", *, allow_nonprivate: bool = False) -> None:
+        """Write the fitted model to a file that `mrf_matrix.load_model` reads; no pickle.
+
+        Parameters and errors as `mrf_matrix.save_model`.
+        """
+        files = import_module("mrf_matrix.files.models.save")  # which knows us, not we it
+        files.save_model(self, path, allow_nonprivate=allow_nonprivate)
 
     def fit_counts(self, counts: CellCounts | LeafCounts) -> Self:
         """Refuse: this classifier needs the records themselves, see `fit`."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mrf_matrix.base.display import aligned, html_table
+from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
 from mrf_matrix.mechanisms.budgets.exact_number import readable
 from mrf_matrix.mechanisms.ledger.charge import Account, Charge, amount_text
 from mrf_matrix.mechanisms.ledger.rules import Terms
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
 
 
-class Displayed:
+class Displayed(Tabular):
     """A ledger's forms at a prompt, in print, in rich and in a notebook."""
 
     _terms: Terms
     _store: Store
+
+    @property
+    def cells(self) -> Cells:
+        """One row a charge."""
+        return HEADER, rows_of(self._store.read())
 
     def __repr__(self) -> str:
         return as_line(self._terms, self._store.read())
