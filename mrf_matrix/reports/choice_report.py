@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import DomainOrPath, is_read_off
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import PureDP, Release
@@ -83,7 +83,7 @@ def two_stage_report(
     plan: TwoStagePlan,
     trees: PrivateMultinomialTrees,
     release: Release,
-    domain: Domain | str | None,
+    domain: DomainOrPath,
 ) -> TwoStageReport:
     """Describe a private structure and the release of its leaf counts.
 
@@ -110,7 +110,7 @@ def two_stage_report(
 
 
 def choice_report(
-    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Domain | str | None
+    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: DomainOrPath
 ) -> ChoiceReport:
     """Describe a forest of private structure and labels.
 
@@ -137,14 +137,14 @@ def choice_report(
     )
 
 
-def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str | None) -> str:
+def claim(budget: PureDP, neighboring: str, noise: str, domain: DomainOrPath) -> str:
     """State the claim of a release of choices, or that there is none.
 
     `domain`: as it was given.
     """
     if budget.is_infinite:
         return f"{DENIAL}: an infinite budget adds no noise."
-    if isinstance(domain, str):
+    if is_read_off(domain):
         return READ_OFF
     if noise == "exact":
         return f"This release is differentially private: {budget} under {neighboring} neighbours."
