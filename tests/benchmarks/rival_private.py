@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from binary_sets import LARGE
 from rival_scores import mean_of
 from rival_sets import BINARY, SEVERAL, load_set
 from rival_tables import majority, shown
@@ -25,10 +26,12 @@ PURE = {
 }
 """Rivals of our own guarantee, pure ε-DP; of several settings the better one at each ε."""
 EBM = ("DP-EBM", "DP-EBM, one-hot")
+BEST_PURE = tuple(method for methods in PURE.values() for method in methods)
 ROWS = {
     "private forest": (OURS,),
     "residual forest": ("residual forest",),
     "posterior forest": ("posterior forest",),
+    "best pure-DP rival of each set and ε": BEST_PURE,
     **PURE,
     "DP-EBM, δ = 1e-12": ("DP-EBM, δ = 1e-12",),
     "private forest, δ = 1e-6": ("private forest, δ",),
@@ -64,19 +67,30 @@ def figures_of(found: dict, methods: tuple[str, ...], figure: str) -> np.ndarray
     return best(known, axis=0) if known else None
 
 
-def averaged(sets: dict, figure: str) -> list[str]:
-    """Return rows of means over the sets, of methods that were measured on all of them."""
-    rows = []
+def mean_over(sets: dict, methods: tuple[str, ...], figure: str) -> np.ndarray | None:
+    """Return the mean of a figure over the sets at each ε; None where one lacks the method."""
+    found = [figures_of(kept, methods, figure) for kept in sets.values()]
+    known = found and all(one is not None for one in found)
+    return np.mean(found, axis=0) if known else None
+
+
+def averaged(sets: dict, figure: str) -> str:
+    """Return means of a figure over all sets, and over the large ones, in Markdown."""
+    large = {name: found for name, found in sets.items() if name in LARGE}
+    lines = [
+        f"| {FIGURES[figure]} | {len(sets)} sets | the {len(large)} of 3 000 records or more |",
+        "|---|---|---|",
+    ]
     for title, methods in ROWS.items():
-        found = [figures_of(kept, methods, figure) for kept in sets.values()]
-        if found and all(one is not None for one in found):
-            rows.append(f"| {title} | {shown(np.mean(found, axis=0))} |")
-    return rows
+        means = [mean_over(one, methods, figure) for one in (sets, large)]
+        if means[0] is not None:
+            lines.append(f"| {title} | {shown(means[0])} | {shown(means[1])} |")
+    return "\n".join(lines)
 
 
-def best_pure_rival(found: dict) -> np.ndarray:
+def best_pure_rival(found: dict) -> np.ndarray | None:
     """Return the best accuracy of any pure-DP rival at each ε."""
-    return figures_of(found, tuple(m for methods in PURE.values() for m in methods), "accuracy")
+    return figures_of(found, BEST_PURE, "accuracy")
 
 
 def row(name: str, found: dict) -> str:
@@ -113,7 +127,8 @@ def behind(method: str, rivals: Callable[[dict], np.ndarray | None]) -> Callable
 
     def condition(name: str, found: dict) -> np.ndarray:
         theirs, ours = rivals(found), figures_of(found, (method,), "accuracy")
-        return np.zeros(len(BUDGETS)) if theirs is None else theirs - ours > 0.01
+        unknown = theirs is None or ours is None
+        return np.zeros(len(BUDGETS)) if unknown else theirs - ours > 0.01
 
     return condition
 
@@ -158,9 +173,7 @@ def private_tables(kept: dict) -> str:
     parts = []
     for sets in filter(None, (two, several)):
         parts += [by_set(sets), defeats(sets)]
-    for figure, title in FIGURES.items() if two else ():
-        parts.append("\n".join([f"| {title} | mean of {len(two)} sets |", "|---|---|"]))
-        parts[-1] += "\n" + "\n".join(averaged(two, figure))
+    parts += [averaged(two, figure) for figure in FIGURES if two]
     said, figures = REFERENCE
     parts.append("\n".join([said, "", *(f"{name}: {told}" for name, told in figures.items())]))
     return "\n\n".join(parts)
@@ -190,9 +203,9 @@ def draw(sets: dict, path: Path) -> None:
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     for axes, name in zip(figure.subplots(1, 2), LINES, strict=True):
         for label, methods, style in LINES[name]:
-            found = [figures_of(kept, methods, name) for kept in sets.values()]
-            if all(one is not None for one in found):
-                axes.plot(BUDGETS, np.mean(found, axis=0), style, marker=".", label=label)
+            mean = mean_over(sets, methods, name)
+            if mean is not None:
+                axes.plot(BUDGETS, mean, style, marker=".", label=label)
         axes.set(xlabel="ε", ylabel=f"mean {FIGURES[name]} of {len(sets)} binary sets")
         axes.grid(alpha=0.3)
     axes.set_ylim(top=0.8)

@@ -25,8 +25,8 @@ def summary(runs: list[dict]) -> dict:
     error = np.std(units, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else float("nan")
     figures = {name: [_short(run[name]) for run in runs] for name in (*METRICS, "seconds")}
     return {
-        "mean": float(np.mean(accuracies)),
-        "se": float(error) if np.isfinite(error) else None,
+        "mean": round(float(np.mean(accuracies)), DIGITS + 1),
+        "se": round(float(error), DIGITS + 1) if np.isfinite(error) else None,
         "split": [run["split"] for run in runs],
     } | figures
 
