@@ -125,7 +125,7 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         """
         if self.epsilon is None:
             check_no_ledger(self.ledger, "epsilon=None grows without privacy")
-            if self.delta:
+            if self.delta != 0:
                 raise BudgetError(
                     f"delta={shown(self.delta)} with epsilon=None, which claims nothing: expected "
                     f"delta=0, or a finite epsilon."

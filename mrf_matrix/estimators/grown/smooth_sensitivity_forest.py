@@ -85,7 +85,7 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
         if self.domain is None:
             raise ValueError("domain=None: expected a public Domain with a target.")
         checked_neighboring(self.neighboring)
-        if self.delta:
+        if isinstance(self.delta, bool) or self.delta != 0:
             raise BudgetError(
                 f"delta={shown(self.delta)}: expected 0. label_rule='count' makes one choice a "
                 f"record, which pure epsilon serves best and which is (epsilon, delta)-DP too; "

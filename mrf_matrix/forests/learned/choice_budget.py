@@ -88,7 +88,7 @@ class ChoiceBudget:
             If there is not exactly one of ε and ρ, or δ does not go with it.
         """
         if epsilon is None or rho is not None:
-            if delta:
+            if delta != 0:
                 raise BudgetError(f"delta={delta!r}: expected it beside a finite epsilon only.")
             budgets: tuple[PureDP | ZCDP, ...] = (as_budget(epsilon=epsilon, rho=rho),)
         else:
