@@ -46,14 +46,14 @@ class RowEnergies:
 def row_energies(problem: Problem) -> RowEnergies | None:
     """Return the distinct energies of the rows or groups of a problem; None without masks."""
     workload, groups = problem.workload, problem.aim.groups
-    rows = mask_rows(workload)
-    if rows is not None:
-        parts, sizes = components(rows), rows.sizes
-    elif isinstance(workload, Marginals) and groups is None:
+    if isinstance(workload, Marginals) and groups is None:
         sizes = workload.domain_sizes
         parts = table_components(sizes, workload.attribute_sets, workload.weights)
     else:
-        return None
+        rows = mask_rows(workload)
+        if rows is None:
+            return None
+        parts, sizes = components(rows), rows.sizes
     form = parts.energies
     if groups is not None:
         ones = (np.ones(len(groups)), (groups, np.arange(len(groups))))
