@@ -17,7 +17,7 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import joint_tables, marginals, residual_marginals
+from strategies.methods.marginals import marginals, residual_marginals
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.worst import weighted_rows
 from strategies.operators import Norm
@@ -31,7 +31,6 @@ FAMILIES: tuple[Family, ...] = (
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
     marginals.FAMILY,
-    joint_tables.FAMILY,
     workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,
     common_refinement.FAMILY,

@@ -43,7 +43,9 @@ def matrix_over_groups(problem: Problem, matrix: Operator) -> Operator | None:
     if merging is None:
         return None
     if merging.is_trivial:
-        return None if isinstance(matrix, ProductTables | Partition | Kronecker | Identity) else matrix
+        return (
+            None if isinstance(matrix, ProductTables | Partition | Kronecker | Identity) else matrix
+        )
     if matrix is merging.grouping or (
         isinstance(matrix, Product) and matrix.right is merging.grouping
     ):

@@ -18,7 +18,7 @@ ENUMERATED = 16
 """Attributes up to which every subset is a candidate."""
 
 MOST_SEEDS = 200
-TRIPLES_A_SECOND = 5e8
+TRIPLES_A_SECOND = 1.5e8
 """Pairs of a seed and a set, each compared with every set, in the rounds of unions."""
 
 BYTES_A_CELL = 128

@@ -16,7 +16,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    evaluation_seconds,
+)
 from strategies.methods.marginals.algebra import set_cells, workload_energies
 from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
 from strategies.methods.marginals.group_designs import group_designs
@@ -24,6 +30,7 @@ from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.methods.marginals.worst import RowEnergies, optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.base.arrays import Bools
+from strategies.operators.base.recovery import PRODUCTS
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
 from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
@@ -81,9 +88,23 @@ def most_candidates(energies: Energies, search: Search) -> int:
 
 
 def least_seconds(problem: Problem) -> float:
-    """Return the seconds of listing and comparing sets, where components are known."""
+    """Return the seconds of listing and comparing sets, and of the errors of rows."""
     known = problem.energies
-    return 0.0 if known is None else COMPONENT_SECONDS * len(known.values)
+    listed = 0.0 if known is None else COMPONENT_SECONDS * len(known.values)
+    return listed + rows_seconds(problem)
+
+
+def rows_seconds(problem: Problem) -> float:
+    """Return the seconds of errors of single rows by tables: rules serve rows of masks and totals.
+
+    The others are solved for over the merged cells.
+    """
+    workload = problem.workload
+    if problem.is_total or isinstance(workload, Marginals) or mask_rows(workload) is not None:
+        return 0.0
+    q, n = map(float, workload.shape)
+    g = n if problem.merging is None else float(problem.merging.n_groups)
+    return 2.0 * (2.0 * g + q) * g * g / PRODUCTS
 
 
 def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
