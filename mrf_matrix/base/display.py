@@ -40,18 +40,18 @@ def html_table(caption: str, rows: Sequence[Sequence[str]], header: Sequence[str
 
 
 def latex_table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
-    """Return a LaTeX tabular with the rules of booktabs; numbers of columns stand to the right.
+    r"""Return a LaTeX tabular with the rules of booktabs; numbers of columns stand to the right.
 
     Examples
     --------
     >>> print(latex_table([["a_1", 0.5]], ["name", "share in %"]))
-    \\begin{tabular}{lr}
-    \\toprule
-    name & share in \\% \\\\
-    \\midrule
-    a\\_1 & 0.5 \\\\
-    \\bottomrule
-    \\end{tabular}
+    \begin{tabular}{lr}
+    \toprule
+    name & share in \% \\
+    \midrule
+    a\_1 & 0.5 \\
+    \bottomrule
+    \end{tabular}
     """
     width = len(header or next(iter(rows), ()))
     columns = [[row[i] for row in rows] for i in range(width)]
