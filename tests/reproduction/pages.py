@@ -6,7 +6,7 @@ from pathlib import Path
 from catalogue import BY_NAME
 from item import Figure
 from pictures import draw
-from record import RECORDS, Record, read_record
+from record import RECORDS, Record, read_record, worded, write_record
 from rows import ROWS, Row
 
 PAGES = RECORDS.parent
@@ -40,7 +40,10 @@ HOW = (
 
 
 def write_pages(folder: Path = PAGES) -> None:
-    """Write the pages and draw the pictures of all records."""
+    """Put the items' present words into all records, write the pages and draw the pictures."""
+    records = all_records()
+    for record in records:
+        write_record(worded(record, BY_NAME[record.item]), RECORDS)
     records = all_records()
     for name, text in page_texts(records).items():
         (folder / f"{name}.md").write_text(text)

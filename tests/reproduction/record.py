@@ -16,6 +16,9 @@ from mrf_matrix import __version__
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "reproduction" / "records"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
+FLAT = re.compile(r"\[\s+((?:\"(?:[^\"\\]|\\.)*\"|[^\[\]{}\"])*?)\s+\]")
+"""An innermost list, which a record writes on one line."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -141,6 +144,5 @@ def write_record(record: Record, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f"{record.item}.json.part"
     text = json.dumps(content, indent=1, ensure_ascii=False)
-    flat = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda m: f"[{re.sub(r',\s+', ', ', m[1])}]", text)
-    draft.write_text(flat + "\n")
+    draft.write_text(FLAT.sub(lambda m: "[" + " ".join(m[1].split()) + "]", text) + "\n")
     draft.replace(folder / f"{record.item}.json")
