@@ -101,6 +101,12 @@ def test_a_domain_is_required_and_parameters_are_checked(car):
         PureForestClassifier(car.domain, splits="best").fit(car.X, car.y)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_one_tree_scores_as_its_forest(car, model):
+    forest = model(car.domain, n_trees=1, n_leaves=40, random_state=0).fit(car.X, car.y)
+    assert forest.tree_scores(car.X, car.y).tolist() == [forest.score(car.X, car.y)]
+
+
 def test_the_common_part_grows_nothing():
     model = CountingForestClassifier(Domain.from_sizes([2], n_classes=2))
     with pytest.raises(TypeError, match="grows no trees"):
