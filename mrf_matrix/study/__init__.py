@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mrf_matrix.study.ranks import compared_ranks as compared_ranks
     from mrf_matrix.study.ranks import paired_ranks as paired_ranks
     from mrf_matrix.study.study import compare as compare
+    from mrf_matrix.study.tuned import TunedScores as TunedScores
+    from mrf_matrix.study.tuned import tuned_scores as tuned_scores
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
@@ -59,5 +61,9 @@ __getattr__, __dir__, __all__ = front_door(
             "evaluate",
         ),
         "study": ("compare",),
+        "tuned": (
+            "TunedScores",
+            "tuned_scores",
+        ),
     },
 )
