@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
-from sklearn.model_selection import GridSearchCV, RepeatedStratifiedKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    ParameterGrid,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+)
 
 from mrf_matrix.base.arrays import AnyInts, Array, Values
 from mrf_matrix.base.checks import whole_number
@@ -56,9 +61,9 @@ def tuned_scores(
 ) -> TunedScores:
     """Return scores of nested cross-validation: a search inside of every training fold.
 
-    It costs ``n_repeats * n_folds * (n_inner * size of the grid + 1)`` fits. Not private: the
-    records choose. Folds depend on `random_state` alone, so scores of several classifiers are
-    paired, as `paired_ranks` wants them.
+    It costs ``n_repeats * n_folds * (n_inner * size of the grid + 1)`` fits; a grid of one setting
+    is not searched. Not private: the records choose. Folds depend on `random_state` alone, so
+    scores of several classifiers are paired, as `paired_ranks` wants them.
 
     Parameters
     ----------
@@ -148,6 +153,10 @@ def _searched(
 ) -> dict[str, Any]:
     """Search on the training part of a fold, fit there, and score on the rest."""
     train, test = fold
+    settings = list(ParameterGrid(grid))
+    if len(settings) == 1:
+        only = clone(classifier).set_params(**settings[0]).fit(X[train], y[train])
+        return {"score": float(np.mean(only.predict(X[test]) == y[test])), "chosen": settings[0]}
     inner = StratifiedKFold(n_inner, shuffle=True, random_state=random_state)
     search = GridSearchCV(
         clone(classifier), grid, cv=inner, scoring="accuracy", error_score="raise"

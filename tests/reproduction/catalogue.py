@@ -2,8 +2,24 @@
 
 from federated_004 import table as federated_table
 from item import Item
+from multinomial_000_001 import (
+    heterogeneous,
+    private_trees,
+    selection,
+    sharpness,
+    single_trees,
+    tuned,
+)
 
-ITEMS: tuple[Item, ...] = (*federated_table.ITEMS,)
+ITEMS: tuple[Item, ...] = (
+    *selection.ITEMS,
+    *single_trees.ITEMS,
+    *sharpness.ITEMS,
+    *private_trees.ITEMS,
+    *tuned.ITEMS,
+    *heterogeneous.ITEMS,
+    *federated_table.ITEMS,
+)
 BY_NAME = {item.name: item for item in ITEMS}
 
 

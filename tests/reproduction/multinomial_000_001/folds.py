@@ -7,13 +7,13 @@ from itertools import islice
 import numpy as np
 from data_sets import as_numbers
 from item import Run
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from mrf_matrix import load_dataset
 
 OWN = {"car": "car", "nursery": "nursery", "tic_tac_toe": "tic_tac_toe"}
-BUNDLED = {"wdbc": load_breast_cancer, "wine": load_wine}
+BUNDLED = {"wdbc": load_breast_cancer, "wine": load_wine, "digits": load_digits}
 MOST = 5_000
 """Records of a set that sweeps take: of Connect-4's 67 557 a stratified part."""
 

@@ -150,10 +150,10 @@ ITEMS = (
             ),
         },
         why="The paper draws a sketch of one node. Here: the root's cut of 20 000 trees of one"
-        " split each on Wine at public bin edges, 39 cuts ranked by Gini on all records. The sketch holds"
-        " at a node that looks at every attribute. In the forests as they are Breiman's, Denil14"
-        " and BRF look at a few random attributes, and their choice over all cuts spreads as widely as"
-        " the multinomial forest's, which looks at all.",
+        " split each on Wine at public bin edges, 39 cuts ranked by Gini on all records. The sketch"
+        " holds at a node that looks at every attribute. In the forests as they are the other"
+        " three look at a few random attributes, and their choice over all cuts spreads as widely"
+        " as the multinomial forest's, which looks at all.",
         form=".3f",
         picture=by_rank,
     ),

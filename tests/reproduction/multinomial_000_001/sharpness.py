@@ -84,9 +84,9 @@ ITEMS = (
             ),
             "on Car B₁ matters more than B₂": lambda t: effect(t, "car")[0] > effect(t, "car")[1],
         },
-        why="Accuracies in per cent; the paper draws surfaces without numbers. It finds the effect of"
-        " B₁ 'not obvious' and that of B₂ large. Repeats are folds of ten times ten; Connect-4 by a"
-        " stratified part of 5 000 records, Ads by the 998 at hand.",
+        why="Accuracies in per cent; the paper draws surfaces without numbers. It finds the effect"
+        " of B₁ 'not obvious' and that of B₂ large. Repeats are folds of ten times ten; Connect-4"
+        " by a stratified part of 5 000 records, Ads by the 998 at hand.",
         form=".1f",
         picture=surfaces,
     ),

@@ -140,7 +140,8 @@ ITEMS = (
             ),
         },
         why="The paper draws densities without numbers. Accuracies in per cent; repeats are folds"
-        " of ten times ten. Connect-4 by a stratified part of 5 000 records, Ads by the 998 at hand.",
+        " of ten times ten. Connect-4 by a stratified part of 5 000 records, Ads by the 998 at"
+        " hand.",
         form=".1f",
         picture=boxes,
     ),
