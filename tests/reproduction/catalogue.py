@@ -6,12 +6,14 @@ from multinomial_000_001 import (
     heterogeneous,
     private_trees,
     selection,
+    sets,
     sharpness,
     single_trees,
     tuned,
 )
 
 ITEMS: tuple[Item, ...] = (
+    *sets.ITEMS,
     *selection.ITEMS,
     *single_trees.ITEMS,
     *sharpness.ITEMS,

@@ -90,8 +90,8 @@ def last_partition_for_each() -> Iterator[None]:
 
 def with_the_slip(part: str, run: Run) -> list[Figure]:
     """Return HobRaF's accuracy with each partition, and with the last one for each."""
-    X, y = at_most(*numeric_records(part), most=1_000 if run.full else 400)
-    forest = forest_of("HobRaF", 10 if run.full else 5)
+    X, y = at_most(*numeric_records(part), most=1_000 if run.full else 300)
+    forest = forest_of("HobRaF", 10 if run.full else 3)
     each, last, gaps = [], [], []
     for train, test in folds(y, run):
         each.append(100 * forest.fit(X[train], y[train]).score(X[test], y[test]))
@@ -137,10 +137,10 @@ ITEMS = (
         parts=SLIP,
         quick=("digits",),
         repeats=20,
-        quick_repeats=2,
+        quick_repeats=1,
         claims={
-            "with the slip HobRaF is no better on average": lambda t: (
-                float(t.column("difference").mean()) < 1
+            "the slip costs a point and more on average": lambda t: (
+                float(t.column("difference").mean()) < -1
             ),
         },
         why="Accuracies in per cent of ten trees on at most 1 000 records.",
