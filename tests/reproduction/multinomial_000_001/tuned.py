@@ -1,11 +1,13 @@
 """000 Tables 4 and 5: every forest with parameters searched inside of the training folds."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
 from multinomial_000_001.folds import numeric_records, raw_records
+from numpy.typing import ArrayLike
 
 from mrf_matrix import MultinomialForestClassifier
 from mrf_matrix.cli.screen import progress_bar
@@ -114,10 +116,15 @@ def compared(part: str, run: Run) -> list[Figure]:
         return average_ranks(run)
     methods = METHODS if run.full else ("MRF", "Breiman", "RoF-LDA")
     scores = {method: scores_of(part, method, run) for method in methods}
-    tested = paired_ranks({part: scores}, "MRF")
     found = [mean_of(part, method, values.tolist()) for method, values in scores.items()]
-    return found + [
-        Figure(f"{part}, p beside MRF", method, float(p), repeats=len(scores["MRF"]))
+    return found + p_values(part, scores)
+
+
+def p_values(part: str, scores: Mapping[str, ArrayLike]) -> list[Figure]:
+    """Return the p-value of Wilcoxon's signed-rank test of each method's folds beside the MRF's."""
+    tested = paired_ranks({part: scores}, "MRF")
+    return [
+        Figure(f"{part}, p beside MRF", method, float(p), repeats=len(np.ravel(scores["MRF"])))
         for method, p in zip(tested.methods, tested.p_values[0], strict=True)
         if method != "MRF"
     ]
