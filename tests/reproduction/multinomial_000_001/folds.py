@@ -14,8 +14,13 @@ from mrf_matrix import load_dataset
 
 OWN = {"car": "car", "nursery": "nursery", "tic_tac_toe": "tic_tac_toe"}
 BUNDLED = {"wdbc": load_breast_cancer, "wine": load_wine, "digits": load_digits}
-MOST = 5_000
-"""Records of a set that sweeps take: of Connect-4's 67 557 a stratified part."""
+FOLDS = 100
+"""Of ten times ten-fold cross-validation: a whole run."""
+
+MOST = 2_000
+"""Records of a set that runs of fewer repeats take: of larger ones a stratified part."""
+
+PARTLY = "Runs of fewer repeats than a whole one take a stratified part of 2 000 of larger sets."
 
 Fold = tuple[np.ndarray, np.ndarray]
 
@@ -42,15 +47,15 @@ def numeric_records(name: str) -> tuple[np.ndarray, np.ndarray]:
     return table, classes
 
 
-def at_most(
-    X: np.ndarray, y: np.ndarray, most: int = MOST, seed: int = 0
+def in_reach(
+    X: np.ndarray, y: np.ndarray, run: Run, whole: int = FOLDS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the records, or a part of them with every class in its share."""
-    if len(y) <= most:
+    """Return the records, or in runs of fewer repeats a part with every class in its share."""
+    if len(y) <= MOST or run.repeats >= whole:
         return X, y
-    order = np.random.default_rng(seed).permutation(len(y))
+    order = np.random.default_rng(0).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
-    kept = np.sort(order[np.linspace(0, len(y) - 1, most).astype(int)])
+    kept = np.sort(order[np.linspace(0, len(y) - 1, MOST).astype(int)])
     return X[kept], y[kept]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
-from multinomial_000_001.folds import at_most, folds, numeric_records, raw_records
+from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, numeric_records, raw_records
 from multinomial_000_001.tuned import p_values
 from scipy.stats import rankdata
 from sklearn.model_selection import train_test_split
@@ -36,9 +36,6 @@ PAPER_RANKS = {
     "HobRaF": 2.75,
     "MRF": 3.25,
 }
-MANY = 2_000
-"""Records of a set from which a stratified part is taken: HobRaF fits node after node."""
-
 ENOUGH = 6
 """Folds from which a signed-rank test can show anything."""
 
@@ -57,9 +54,9 @@ def forest_of(method: str, n_trees: int) -> MultinomialForestClassifier | Obliqu
 
 def table_three(part: str, run: Run) -> list[Figure]:
     """Return accuracies of all seven forests on the same folds, and their ranks."""
-    n_trees = 100 if run.repeats >= 100 else 20
-    texts, y = at_most(*raw_records(part), most=MANY)
-    numbers, _ = at_most(*numeric_records(part), most=MANY)
+    n_trees = 100 if run.repeats >= FOLDS else 20
+    texts, y = in_reach(*raw_records(part), run)
+    numbers, _ = in_reach(*numeric_records(part), run)
     found = {}
     for method in PAPER_RANKS:
         forest, X = forest_of(method, n_trees), texts if method == "MRF" else numbers
@@ -140,7 +137,7 @@ ITEMS = (
         privacy="Not private: hyperplanes are fitted to raw records.",
         parts=tuple(PAPER),
         quick=("wine",),
-        repeats=100,
+        repeats=FOLDS,
         quick_repeats=2,
         claims={
             "HobRaF has the best average rank": lambda t: (
@@ -150,9 +147,8 @@ ITEMS = (
         },
         paper={(name, "HobRaF"): printed for name, printed in PAPER.items()},
         why="Accuracies in per cent on the same folds. A whole run (100 folds) has 100 trees, one"
-        " of fewer 20. Of sets above 2 000 records a stratified part is taken, since HobRaF fits"
-        " one node after another: figures there are below those of whole sets, ranks are what is"
-        " compared; from six folds on signed-rank tests stand below each set. HobRaF splits down to"
+        f" of fewer 20. {PARTLY} Figures of parts are below those of whole sets: ranks are what is"
+        " compared. From six folds on signed-rank tests stand below each set. HobRaF splits down to"
         " one record, as its figures say; the others keep five a leaf.",
         picture=bars,
         form=".2f",
