@@ -184,7 +184,8 @@ ITEMS = (
         " and 1000 points; ridges of .001, .01, .1; by five inner folds, with 100 trees. A run of"
         " fewer folds is of five folds and searches two values a parameter by two inner folds, with"
         f" 30 trees (HobRaF: 5, no search). {PARTLY} CompRF's column of Yeast (16.2,"
-        " 11.2) is below any majority and cannot be had. Hayes-Roth has 160 records here, 132 in the paper.",
+        " 11.2) is below any majority and cannot be had. Hayes-Roth has 160 records here, 132 in"
+        " the paper.",
         form=".2f",
     ),
 )
