@@ -3,6 +3,17 @@
 from federated_004 import table as federated_table
 from forests_003 import figure_1, figure_2, figures_3_4, optimiser, table_1
 from item import Item
+from multinomial_000_001 import (
+    heterogeneous,
+    private_trees,
+    segmentation,
+    selection,
+    sets,
+    sharpness,
+    single_trees,
+    tables,
+    tuned,
+)
 from rates_002 import lemmas, rates, theorems, ties
 
 ITEMS: tuple[Item, ...] = (
@@ -11,6 +22,15 @@ ITEMS: tuple[Item, ...] = (
     *figures_3_4.ITEMS,
     *table_1.ITEMS,
     *optimiser.ITEMS,
+    *sets.ITEMS,
+    *tables.ITEMS,
+    *selection.ITEMS,
+    *single_trees.ITEMS,
+    *sharpness.ITEMS,
+    *private_trees.ITEMS,
+    *tuned.ITEMS,
+    *heterogeneous.ITEMS,
+    *segmentation.ITEMS,
     *theorems.ITEMS,
     *rates.ITEMS,
     *lemmas.ITEMS,
