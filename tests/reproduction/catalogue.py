@@ -1,6 +1,7 @@
 """All items: a module of a paper's folder lists its own."""
 
 from federated_004 import table as federated_table
+from forests_003 import figure_1, figure_2, figures_3_4, optimiser, table_1
 from item import Item
 from multinomial_000_001 import (
     heterogeneous,
@@ -11,8 +12,14 @@ from multinomial_000_001 import (
     single_trees,
     tuned,
 )
+from rates_002 import lemmas, rates, theorems, ties
 
 ITEMS: tuple[Item, ...] = (
+    *figure_1.ITEMS,
+    *figure_2.ITEMS,
+    *figures_3_4.ITEMS,
+    *table_1.ITEMS,
+    *optimiser.ITEMS,
     *sets.ITEMS,
     *selection.ITEMS,
     *single_trees.ITEMS,
@@ -20,6 +27,10 @@ ITEMS: tuple[Item, ...] = (
     *private_trees.ITEMS,
     *tuned.ITEMS,
     *heterogeneous.ITEMS,
+    *theorems.ITEMS,
+    *rates.ITEMS,
+    *lemmas.ITEMS,
+    *ties.ITEMS,
     *federated_table.ITEMS,
 )
 BY_NAME = {item.name: item for item in ITEMS}

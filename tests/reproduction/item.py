@@ -168,8 +168,8 @@ class Item:
 
     def judged(self, table: Table) -> dict[str, bool]:
         """Return which claims hold, of those whose figures were measured."""
-        found = {}
-        for words, claim in self.claims.items():
+        found: dict[str, bool] = {}
+        for words, claim in self.claims.items() if table.figures else ():
             try:
                 found[words] = bool(claim(table))
             except KeyError:
