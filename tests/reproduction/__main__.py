@@ -17,6 +17,11 @@ from pages import tables_of, write_pages
 from running import run_item
 
 
+def names(given: str) -> tuple[str, ...]:
+    """Return names that commas without a space separate."""
+    return tuple(given.split(","))
+
+
 def main() -> int:
     """Read the command line; return 1 where a direction does not hold."""
     parser = argparse.ArgumentParser(
@@ -28,6 +33,7 @@ def main() -> int:
     scale = parser.add_mutually_exclusive_group()
     scale.add_argument("--quick", action="store_true", help="directions only (the default)")
     scale.add_argument("--full", action="store_true", help="the paper's size")
+    parser.add_argument("--parts", type=names, help="some parts of an item, by commas")
     parser.add_argument("--repeats", type=int, help="fewer repeats than the item's own")
     parser.add_argument("--jobs", type=int, help="processes, of items that share out their folds")
     parser.add_argument("--records", type=Path, help="keep records in this folder instead")
@@ -42,7 +48,7 @@ def main() -> int:
     failed = []
     for item in named(given.item):
         with parallel_config(n_jobs=given.jobs):
-            record = run_item(item, given.full, given.repeats, given.records)
+            record = run_item(item, given.full, given.repeats, given.records, given.parts)
         if not given.full:
             print(tables_of(record))
         failed += [

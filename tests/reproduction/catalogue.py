@@ -6,10 +6,12 @@ from item import Item
 from multinomial_000_001 import (
     heterogeneous,
     private_trees,
+    segmentation,
     selection,
     sets,
     sharpness,
     single_trees,
+    tables,
     tuned,
 )
 from rates_002 import lemmas, rates, theorems, ties
@@ -21,12 +23,14 @@ ITEMS: tuple[Item, ...] = (
     *table_1.ITEMS,
     *optimiser.ITEMS,
     *sets.ITEMS,
+    *tables.ITEMS,
     *selection.ITEMS,
     *single_trees.ITEMS,
     *sharpness.ITEMS,
     *private_trees.ITEMS,
     *tuned.ITEMS,
     *heterogeneous.ITEMS,
+    *segmentation.ITEMS,
     *theorems.ITEMS,
     *rates.ITEMS,
     *lemmas.ITEMS,

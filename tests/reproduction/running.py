@@ -14,6 +14,7 @@ def run_item(
     full: bool = False,
     repeats: int | None = None,
     folder: Path | None = None,
+    parts: tuple[str, ...] | None = None,
     say: Callable[[str], None] = print,
 ) -> Record:
     """Measure the parts that are not yet measured with as many repeats; return the record.
@@ -24,7 +25,7 @@ def run_item(
     place = folder or (RECORDS if full else None)
     run = item.run(full, repeats)
     record = (read_record(item.name, place) if full and place else None) or empty_record(item, full)
-    for part in item.parts_of(full):
+    for part in parts or item.parts_of(full):
         if part in record.parts and record.parts[part].repeats >= run.repeats:
             continue
         start = time.process_time()

@@ -55,21 +55,29 @@ def errors(name: str, n: int, seed: int) -> tuple[float, float]:
 
 
 def slope(row: str, at: list[int], values: np.ndarray) -> Figure:
-    """Return the slope of ln(mean error) in ln n over the larger half of the n, with its error.
+    """Return the slope of ln(mean error) in ln n, with its error.
 
     The error is a jackknife's over repeats: logarithms of single runs would be biased.
     """
-    x = np.log(at[len(at) // 2 - 1 :])
-    y = values[:, len(at) // 2 - 1 :]
 
     def fitted(mean: np.ndarray) -> float:
-        return float(np.polyfit(x, np.log(mean), 1)[0])
+        seen = mean > 0
+        return float(np.polyfit(np.log(at)[seen], np.log(mean[seen]), 1)[0])
 
-    if len(y) == 1:
-        return Figure(row, SLOPE, fitted(y[0]))
-    left_out = [fitted(np.delete(y, i, axis=0).mean(axis=0)) for i in range(len(y))]
-    error = np.sqrt((len(y) - 1) * np.var(left_out))
-    return Figure(row, SLOPE, fitted(y.mean(axis=0)), float(error), len(y))
+    count = len(values)
+    if count == 1:
+        return Figure(row, SLOPE, fitted(values[0]))
+    left_out = [fitted(np.delete(values, i, axis=0).mean(axis=0)) for i in range(count)]
+    error = np.sqrt((count - 1) * np.var(left_out))
+    return Figure(row, SLOPE, fitted(values.mean(axis=0)), float(error), count)
+
+
+def slopes(table: Table, what: str = "") -> bool:
+    """Say whether errors fall at least as fast as the theorems' exponents, within two errors."""
+    if len(numbers(table)) < 8:
+        raise KeyError("slopes over few n say little")
+    found = {name: table.figure(name + what, SLOPE) for name in BOUNDS}
+    return all(one.value + 2 * (one.error or 0) < PUBLISHED[n] for n, one in found.items())
 
 
 def numbers(table: Table) -> list[str]:
@@ -99,7 +107,7 @@ def picture(table: Table):
             if name in BOUNDS:
                 bound = [table[f"{name}, sharp bound", column] for column in columns]
                 ax.plot(at, bound, "--", color=colour)
-        ax.set(xscale="log", yscale="log", xlabel="records n", title=f"forest{what}"[:30])
+        ax.set(xscale="log", yscale="log", xlabel="records n", ylim=(1e-4, 6))
         tidy(ax)
         ax.legend(fontsize=8, frameon=False, loc="lower left")
     panels[0].set(title=f"forests of {N_TREES} trees", ylabel="excess error")
@@ -124,13 +132,8 @@ ITEMS = (
             "it is below its sharp bound at every n": lambda t: all(
                 t[name, n] < t[f"{name}, sharp bound", n] for name in BOUNDS for n in numbers(t)
             ),
-            "it falls at least as fast as its theorem says": lambda t: all(
-                t[name, SLOPE] < t[f"{name}, published bound", SLOPE] for name in BOUNDS
-            ),
-            "so does its average tree": lambda t: all(
-                t[f"{name}, its average tree", SLOPE] < t[f"{name}, published bound", SLOPE]
-                for name in BOUNDS
-            ),
+            "it falls faster than its theorem says, by two errors": slopes,
+            "so does its average tree's": lambda t: slopes(t, ", its average tree"),
             "a forest's error is at most twice its average tree's (Lemma 1)": lambda t: all(
                 t[name, n] <= 2 * t[f"{name}, its average tree", n]
                 for name in NAMES
@@ -147,9 +150,8 @@ ITEMS = (
         },
         paper={(name, SLOPE): PUBLISHED[name] for name in BOUNDS},
         why="The paper proves upper bounds for every η with this Lipschitz constant; on one smooth"
-        " η errors fall faster, and a vote of trees faster than its trees, which Lemma 1's factor of"
-        " two cannot see. k is where the sharp bound is least; slopes are fitted over the larger"
-        " half of the n. Slopes of the bounds are their exponents.",
+        " η errors fall faster. k is where the sharp bound is least; simplified trees are cut by"
+        " levels, so their error goes up and down with k. Slopes of bounds are their exponents.",
         beyond="Sharp forms of the bounds (pure forests, guide), and the multinomial forest, which"
         " is proved consistent (Theorem 1 of 000) without a rate.",
         form=".3g",
