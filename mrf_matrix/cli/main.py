@@ -7,6 +7,7 @@ import click
 from mrf_matrix.base import escaped
 
 COMMANDS = {
+    "domain": "Write, check and show the public domain: which records can exist at all.",
     "compare": "Compare noise allocations on a data set, beside forests without privacy.",
     "plan": "Plan a release from its public domain: expected error, sizes, flips; reads no data.",
     "tune": "Choose depth, trees, splits, strategy and voting without data.",
@@ -20,7 +21,7 @@ COMMANDS = {
 }
 
 
-ROOMS = {"report": "pages.report"}
+ROOMS = {"domain": "domains.commands", "report": "pages.report"}
 """Files of subcommands that are not called as they are."""
 
 
