@@ -41,32 +41,4 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy as RoundedStrategy
     from mrf_matrix.mechanisms.rounding.rounding import round_strategy as round_strategy
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "budgets.budget": ("ZCDP", "PureDP", "as_budget"),
-        "budgets.exact_number": ("BudgetError",),
-        "budgets.neighboring": ("NEIGHBORING", "neighboring_factor", "squared_factor"),
-        "budgets.shares": ("budget_shares",),
-        "counts.counting": ("count_cells", "merge_counts"),
-        "counts.counts": ("CellCounts", "PrivateDataError"),
-        "counts.leaf_table": ("LeafCounts",),
-        "counts.tally": ("CellTally",),
-        "ledger.charge": ("Charge",),
-        "ledger.ledger": ("PrivacyLedger",),
-        "ledger.record": ("LedgerError",),
-        "measurement.measure": ("measure",),
-        "measurement.mechanism": ("Mechanism", "calibrate"),
-        "measurement.provenance": ("Provenance",),
-        "measurement.quorum": ("Quorum",),
-        "measurement.reconstruct": ("reconstruct", "row_variances"),
-        "measurement.release": ("Release",),
-        "noise.discrete_gaussian": ("DiscreteGaussian",),
-        "noise.discrete_laplace": ("DiscreteLaplace",),
-        "noise.law": ("NoNoise", "NoiseLaw"),
-        "noise.sampler": ("NoiseProcessError",),
-        "noise.shared": ("SharedDiscreteGaussian", "SharedDiscreteLaplace"),
-        "rounding.integer_form": ("integer_form",),
-        "rounding.rounding": ("RoundedStrategy", "round_strategy"),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -19,18 +19,4 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.strategy_error import StrategyBoundDisplay as StrategyBoundDisplay
     from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay as StrategyErrorDisplay
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "accuracy": ("AccuracyDisplay",),
-        "cell_sensitivity": ("CellSensitivityDisplay",),
-        "effect": ("EffectDisplay",),
-        "error_by_leaf": ("LeafErrorDisplay",),
-        "error_curve": ("ErrorCurveDisplay",),
-        "matrices": ("MatrixDisplay",),
-        "pareto": ("ParetoDisplay",),
-        "reliability": ("ReliabilityDisplay",),
-        "row_errors": ("RowErrorDisplay",),
-        "strategy_error": ("StrategyBoundDisplay", "StrategyErrorDisplay"),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

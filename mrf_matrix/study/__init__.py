@@ -23,33 +23,4 @@ if TYPE_CHECKING:
     from mrf_matrix.study.private_evaluation import evaluate as evaluate
     from mrf_matrix.study.study import compare as compare
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "calibration": (
-            "Reliability",
-            "expected_calibration_error",
-            "reliability",
-        ),
-        "comparison": (
-            "Comparison",
-            "Score",
-            "Summary",
-        ),
-        "effects": (
-            "Effect",
-            "effect",
-            "explained",
-            "importance",
-        ),
-        "federated_systems": (
-            "SystemScores",
-            "compare_systems",
-        ),
-        "private_evaluation": (
-            "PrivateEvaluation",
-            "evaluate",
-        ),
-        "study": ("compare",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)
