@@ -1,17 +1,15 @@
-"""Numbers that a user states: trees, records, levels, shares; and seeds."""
+"""What every room checks: numbers and words that a user states, lines of text, the process."""
 
+import multiprocessing
+import os
+import unicodedata
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TypeVar
-
-import numpy as np
 
 from mrf_matrix.base.shown import shown
 
 Word = TypeVar("Word", bound=str)
-
-Seed = int | np.random.Generator | None
-"""What NumPy makes a generator of."""
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
@@ -35,6 +33,85 @@ def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
 
 def checked_level(level: object) -> float:
     """Return a level between 0 and 1, or refuse by name."""
-    if isinstance(level, float | np.floating) and 0 < level < 1:
+    if isinstance(level, Real) and 0 < level < 1:
         return float(level)
     raise ValueError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95.")
+
+
+ACTING = {"Cc", "Cs", "Zl", "Zp"}
+"""Unicode's controls (C0, DEL, C1), lone surrogates, separators of lines and of paragraphs."""
+
+JOINERS = {"\u200c", "\u200d"}
+"""Format characters (Cf) that writing needs, in Persian or in Hindi; the others are refused, marks
+of direction and invisible spaces among them."""
+
+
+def is_plain_line(text: str) -> bool:
+    r"""Return whether a text is one line, without characters that act or hide.
+
+    A terminal obeys control characters: it moves the cursor, clears the screen, changes its title.
+    Marks of writing direction show a line in another order than it is stored in. Names and
+    categories come from files of strangers, so none of these may be in them.
+
+    Examples
+    --------
+    >>> is_plain_line("<=50K"), is_plain_line("größer als 1 €"), is_plain_line("red\x1b[31m")
+    (True, True, False)
+    """
+    return text.isprintable() or not any(map(_acts, text))
+
+
+def escaped(text: str, *, keep: str = "") -> str:
+    r"""Return a text with every character that acts or hides written as in a Python string.
+
+    Parameters
+    ----------
+    text : str
+    keep : str, default=""
+        Characters that stay, a line's end say.
+
+    Examples
+    --------
+    >>> print(escaped("class\x1b]0;owned\x07"))
+    class\x1b]0;owned\x07
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one.encode("unicode_escape").decode("ascii") if _acts(one) and one not in keep else one
+        for one in text
+    )
+
+
+def _acts(character: str) -> bool:
+    kind = unicodedata.category(character)
+    return kind in ACTING or (kind == "Cf" and character not in JOINERS)
+
+
+_IMPORTED_BY = os.getpid()
+"""Known from the first import of any of the library: this file is loaded with its front door."""
+
+
+class NoiseProcessError(RuntimeError):
+    """Release-grade noise was asked for in a worker process."""
+
+
+def check_parent_process() -> None:
+    """Refuse to draw release-grade noise in a worker, forked or pooled.
+
+    A forked worker starts with a copy of its parent's random state. OpenDP reseeds from the system,
+    but a guarantee should not hang on that, and a ledger in the parent cannot see what a worker
+    spends.
+
+    Raises
+    ------
+    NoiseProcessError
+        If this process was started by multiprocessing, joblib or concurrent.futures, or forked
+        after this package was imported.
+    """
+    if multiprocessing.parent_process() is not None or os.getpid() != _IMPORTED_BY:
+        raise NoiseProcessError(
+            "noise='exact' in a worker process: release-grade noise is drawn in the parent "
+            "process only. Run the private fit in the parent (n_jobs=1, or "
+            "joblib.parallel_config(backend='threading')), or study with noise='research'."
+        )

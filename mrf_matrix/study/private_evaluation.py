@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import Seed, checked_level
+from mrf_matrix.base.arrays import Array, Codes, Seed, Values
+from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Domain

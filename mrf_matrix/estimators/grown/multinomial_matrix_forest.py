@@ -5,8 +5,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import Seed
+from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,

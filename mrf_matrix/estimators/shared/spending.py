@@ -5,8 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mrf_matrix.base.checks import Seed
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.arrays import Seed
+from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.shared.parameters import (
     Amount,

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mrf_matrix.base import is_plain_line
-from mrf_matrix.base.checks import one_word
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.checks import check_parent_process, one_word
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import Neighboring, checked_neighboring

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mrf_matrix.base.checks import Seed
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.arrays import Seed
+from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import ClassVar, Literal
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.parent_process import NoiseProcessError as NoiseProcessError
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.checks import NoiseProcessError as NoiseProcessError
+from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale
 

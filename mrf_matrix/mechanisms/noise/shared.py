@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
 from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale

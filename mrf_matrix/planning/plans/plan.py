@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import Seed
+from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest

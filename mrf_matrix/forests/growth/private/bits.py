@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.checks import check_parent_process
 
 Words = NDArray[np.uint64]
 Noise = Literal["exact", "research"]
