@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.sources.sklearn_import import from_sklearn as from_sklearn
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
-    from mrf_matrix.mechanisms.counts.counting import merge_counts as merge_counts
+    from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct

@@ -3,8 +3,12 @@
 import multiprocessing
 import os
 import unicodedata
-from collections.abc import Sequence
-from numbers import Integral, Real
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Rational, Real
+from reprlib import repr as short
 from typing import TypeVar
 
 from mrf_matrix.base.shown import shown
@@ -23,6 +27,17 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
+def check_integer(name: str, value: object, least: int) -> None:
+    """Refuse a parameter of a path source that is no integer of at least `least`.
+
+    Raises TypeError, ValueError naming the parameter, what was got and what was expected.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={shown(value)}: expected an integer of at least {least}.")
+    if value < least:
+        raise ValueError(f"{name}={value}: expected at least {least}.")
+
+
 def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
     """Return one of a few words, or refuse by name."""
     for word in allowed:
@@ -33,8 +48,8 @@ def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
 
 def checked_level(level: object) -> float:
     """Return a level between 0 and 1, or refuse by name."""
-    if isinstance(level, Real) and 0 < level < 1:
-        return float(level)
+    if isinstance(level, Real) and 0 < (share := float(level)) < 1:
+        return share
     raise ValueError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95.")
 
 
@@ -115,3 +130,88 @@ def check_parent_process() -> None:
             "process only. Run the private fit in the parent (n_jobs=1, or "
             "joblib.parallel_config(backend='threading')), or study with noise='research'."
         )
+
+
+class BudgetError(ValueError):
+    """A privacy budget that cannot be: not positive, not a number, or more than there is."""
+
+
+def exact_positive(name: str, value: object, *, allow_infinite: bool = False) -> Fraction | float:
+    """Return a positive number as an exact fraction, or infinity where it is allowed.
+
+    A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
+
+    Raises TypeError if the value is no real number: a string, a bool, a complex number, None, an
+    array; BudgetError if the value is zero, negative, NaN, or infinite where that is not allowed.
+
+    Examples
+    --------
+    >>> exact_positive("epsilon", 0.1)
+    Fraction(1, 10)
+    """
+    expected = "a positive number" + (' or float("inf")' if allow_infinite else "")
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(
+            f"{name}={short(value)} is of type {type(value).__name__}: expected {expected}, "
+            f"for example {name}=1.0."
+        )
+    if value != value:
+        raise BudgetError(f"{name} is NaN: expected {expected}.")
+    if value <= 0:
+        raise BudgetError(f"{name}={value}: expected {expected}.")
+    if not isinstance(value, Rational) and not isfinite(value):
+        if not allow_infinite:
+            raise BudgetError(f"{name}={value}: expected {expected}, and finite.")
+        return float("inf")
+    return as_fraction(value)
+
+
+def as_fraction(value: object) -> Fraction:
+    """Return a finite real number exactly as it is written."""
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        return Fraction(value)
+    if isinstance(value, float):  # np.float64 too, whose own repr is no number
+        return Fraction(repr(float(value)))
+    return Fraction(str(value))  # other NumPy floats print their shortest decimal
+
+
+def readable(value: Fraction | float) -> str:
+    """Write an exact number for people: as a short decimal where it is one, else as a fraction.
+
+    Examples
+    --------
+    >>> readable(Fraction(1, 10)), readable(Fraction(1, 3)), readable(float("inf"))
+    ('0.1', '1/3', 'inf')
+    """
+    if not isinstance(value, Fraction):
+        return str(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    try:
+        short = repr(float(value))
+    except OverflowError:
+        return str(value)
+    return short if Fraction(short) == value else str(value)
+
+
+def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
+    """Return the weights of shares: of a number of equal ones, or one weight a share.
+
+    Raises BudgetError, TypeError if there is no share, or one is not a positive number.
+    """
+    if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
+        raise TypeError(
+            f"shares={short(shares)}: expected a number of shares or a list of weights."
+        )
+    if isinstance(shares, Integral):
+        if shares < 1:
+            raise BudgetError(f"shares={shares}: expected at least one share.")
+        return [Fraction(1)] * int(shares)
+    weights = list(shares)
+    if not weights:
+        raise BudgetError("shares is empty: expected at least one weight.")
+    for weight in weights:
+        exact_positive("share", weight)
+    return [as_fraction(weight) for weight in weights]

@@ -154,7 +154,7 @@ def command(
     nothing behind.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
+    from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 
     settings["method"] = method_of(settings["method"])
     check_options(settings["method"])

@@ -23,11 +23,15 @@ from mrf_matrix.files.container import Container
 from mrf_matrix.files.release_claims import Claims, verified_mechanism
 from mrf_matrix.files.release_shares import shares_content, shares_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, budget_of
-from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING
+from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import check_columns
-from mrf_matrix.mechanisms.measurement.provenance import Provenance
-from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Release
+from mrf_matrix.mechanisms.measurement.release import (
+    NOISE_KINDS,
+    PRIVATE_NOISE,
+    Provenance,
+    Release,
+)
 from strategies.operator_files import decode, encode
 
 FORMAT = "mrf_matrix.release"

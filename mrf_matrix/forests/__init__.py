@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.forests.assembly import branch_pool as branch_pool
     from mrf_matrix.forests.assembly import forest_from_levels as forest_from_levels
-    from mrf_matrix.forests.boxes import decision_paths as decision_paths
-    from mrf_matrix.forests.boxes import leaf_masks as leaf_masks
-    from mrf_matrix.forests.branches import branch_pool as branch_pool
-    from mrf_matrix.forests.branches import multiway_pattern as multiway_pattern
-    from mrf_matrix.forests.branches import subset_patterns as subset_patterns
-    from mrf_matrix.forests.branches import threshold_pattern as threshold_pattern
-    from mrf_matrix.forests.checks import ForestError as ForestError
+    from mrf_matrix.forests.assembly import multiway_pattern as multiway_pattern
+    from mrf_matrix.forests.assembly import subset_patterns as subset_patterns
+    from mrf_matrix.forests.assembly import threshold_pattern as threshold_pattern
     from mrf_matrix.forests.combine import concatenate as concatenate
     from mrf_matrix.forests.combine import take_trees as take_trees
     from mrf_matrix.forests.forest import Forest as Forest
+    from mrf_matrix.forests.forest import LearnedStructureError as LearnedStructureError
+    from mrf_matrix.forests.forest import check_structure_is_public as check_structure_is_public
     from mrf_matrix.forests.growth.grow import Grown as Grown
     from mrf_matrix.forests.learned.bernoulli import BernoulliTrees as BernoulliTrees
     from mrf_matrix.forests.learned.breiman import BreimanTrees as BreimanTrees
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.learned.simplified_breiman import (
         SimplifiedBreimanTrees as SimplifiedBreimanTrees,
     )
+    from mrf_matrix.forests.nodes import ForestError as ForestError
     from mrf_matrix.forests.oblique.oblique_forest import ObliqueForest as ObliqueForest
     from mrf_matrix.forests.oblique.oblique_trees import ObliqueTrees as ObliqueTrees
-    from mrf_matrix.forests.privacy import LearnedStructureError as LearnedStructureError
-    from mrf_matrix.forests.privacy import check_structure_is_public as check_structure_is_public
+    from mrf_matrix.forests.partition import decision_paths as decision_paths
+    from mrf_matrix.forests.partition import leaf_masks as leaf_masks
     from mrf_matrix.forests.sources.block_trees import BlockTrees as BlockTrees
     from mrf_matrix.forests.sources.from_paths import forest_from_paths as forest_from_paths
     from mrf_matrix.forests.sources.pure import PureTrees as PureTrees

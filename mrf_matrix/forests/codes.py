@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Bools, Codes, Longs
-from mrf_matrix.forests.checks import ForestError
-from mrf_matrix.forests.nodes import Nodes
+from mrf_matrix.forests.nodes import ForestError, Nodes
 
 BLOCK = 16384
 """States (records x trees) routed together, at most."""

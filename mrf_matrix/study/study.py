@@ -20,7 +20,8 @@ from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.mechanisms.budgets.budget import Norm, claimed_budget
+from mrf_matrix.mechanisms.budgets.budget import Norm
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.kinds.levels import level_strategy
 from mrf_matrix.study.comparison import Comparison, Score
 from mrf_matrix.study.methods import (

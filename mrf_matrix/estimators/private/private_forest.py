@@ -28,8 +28,7 @@ from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClass
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets, squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of

@@ -15,7 +15,7 @@ from mrf_matrix.estimators.shared.parameters import (
     parameters,
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth, forest_from_levels
-from mrf_matrix.forests.branches import threshold_pattern
+from mrf_matrix.forests.assembly import check_growth, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.level import Points, Splits, split_nodes

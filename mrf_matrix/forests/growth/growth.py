@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.forests.growth.impurity import Impurity
 from mrf_matrix.forests.growth.laws import GREEDY, AllAttributes, AttributeLaw, CutLaw
 from mrf_matrix.forests.growth.points import Partition, Points
-from mrf_matrix.forests.parameters import check_integer
 
 Rule = Literal["node", "sides"]
 

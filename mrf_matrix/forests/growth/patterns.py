@@ -6,7 +6,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.branches import branch_pool
+from mrf_matrix.forests.assembly import branch_pool
 
 
 def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:

@@ -2,7 +2,7 @@
 
 import math
 
-from mrf_matrix.forests.parameters import check_integer
+from mrf_matrix.base.checks import check_integer
 
 
 def cell_error_bound(

@@ -8,8 +8,7 @@ from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
-from mrf_matrix.mechanisms.measurement.provenance import Provenance
-from mrf_matrix.mechanisms.measurement.release import Noise, Release
+from mrf_matrix.mechanisms.measurement.release import Noise, Provenance, Release
 
 ASKED = ("exact", "research")
 

@@ -6,14 +6,13 @@ from math import sqrt
 from typing import Literal
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.neighboring import (
+from mrf_matrix.mechanisms.budgets.claim import (
     Neighboring,
     checked_neighboring,
     squared_factor,
 )
-from mrf_matrix.mechanisms.measurement.containment import check_determined
-from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
-from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined
+from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise
 from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative

@@ -10,8 +10,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
-from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale
 from mrf_matrix.mechanisms.noise.negative_binomial import (
     WordSource,

@@ -16,7 +16,7 @@ from mrf_matrix.forests import BlockTrees
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import (
     BlockDesign,
     choose_blocks,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
 

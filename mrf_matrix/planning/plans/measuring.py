@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.shown import shown
 from mrf_matrix.error.release_budget import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES, budget_shares
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.row_aim import RowAim

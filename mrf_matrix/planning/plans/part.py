@@ -24,8 +24,7 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
-from mrf_matrix.mechanisms.measurement.containment import PROBES
-from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.least_squares import PROBES, recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
 from mrf_matrix.planning.plans.row_aim import RowAim
 from strategies import Strategy

@@ -12,7 +12,7 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.mechanisms.budgets.budget import as_budget, claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import as_budget, claimed_budget
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.plans.cost import release_seconds

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from mrf_matrix.base.shown import shown
 from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms import Mechanism
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.planning.plans.row_aim import RowAim

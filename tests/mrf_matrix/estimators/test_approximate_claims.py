@@ -24,7 +24,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.files.models import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.study import compare
 

@@ -14,7 +14,7 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
-from mrf_matrix.forests.privacy import LearnedStructureError
+from mrf_matrix.forests.forest import LearnedStructureError
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, plan
 from mrf_matrix.planning.plans.part import PlanPart
