@@ -20,7 +20,7 @@ from mrf_matrix.federated.systems import (
 )
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import BreimanTrees, Forest
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.reports.privacy_report import DENIAL
 
 MODES = ("collaborative", "ncff", "central")

@@ -14,6 +14,7 @@ from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.given_data import encode, resolve_domain
 from mrf_matrix.estimators.shared.parameters import (
     DomainParameters,
     RandomState,
@@ -21,15 +22,10 @@ from mrf_matrix.estimators.shared.parameters import (
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    resolve_domain,
-    validated_queries,
-    validated_training,
-)
+from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 
 Trees = TypeVar("Trees")

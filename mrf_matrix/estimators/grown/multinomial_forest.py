@@ -17,8 +17,8 @@ from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.private.scores import SCORES
+from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.mechanisms import BudgetError, PureDP
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import ChoiceReport, choice_report
 from strategies.operators import check_allocation
 

@@ -14,7 +14,12 @@ from mrf_matrix.estimators.grown.multinomial_forest import (
 from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, keeping, release_note
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.shared.given_data import (
+    EncodedRecords,
+    encode,
+    resolve_domain,
+    with_provenance,
+)
 from mrf_matrix.estimators.shared.parameters import (
     Amount,
     DomainParameters,
@@ -23,17 +28,15 @@ from mrf_matrix.estimators.shared.parameters import (
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import encode, resolve_domain, with_provenance
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.sources.ensembles import Ensemble, structure_generator
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import public_queries
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 

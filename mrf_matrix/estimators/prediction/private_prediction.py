@@ -34,12 +34,11 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.planning.kinds.coins import record_coins
-from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.forests.sources.ensembles import structure_generator
+from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import query_keys
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.given_data import (
+from mrf_matrix.estimators.shared.given_counts import (
     CountedTables,
-    EncodedRecords,
     GivenCounts,
-    GivenRecords,
     GivenStream,
-    PrivateData,
     is_small,
+)
+from mrf_matrix.estimators.shared.given_data import (
+    EncodedRecords,
+    GivenRecords,
+    PrivateData,
     needs_records,
 )
 from mrf_matrix.forests import Forest

@@ -27,13 +27,13 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
+from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets, squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError

@@ -13,10 +13,9 @@ from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
 from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.forests.sources.ensembles import Ensemble, structure_generator
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.voting.voting import check_noise_aware_voting, check_shrinkage
 

@@ -15,16 +15,16 @@ from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
+from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
-    GivenCounts,
     GivenRecords,
-    GivenStream,
     PrivateData,
     needs_records,
     tables_for,
+    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
-from mrf_matrix.estimators.shared.schema import validated_queries, with_provenance
+from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
@@ -32,14 +32,12 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign, structure_generator
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.planning.kinds.coins import record_coins
-from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress

@@ -6,11 +6,14 @@ record moves what is measured, and whether the answers are leaf values or votes.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array as Array
+from mrf_matrix.base.arrays import Codes as Codes
+from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -21,14 +24,63 @@ from mrf_matrix.mechanisms import (
     PureDP,
     calibrate,
 )
-from mrf_matrix.planning.kinds.table_source import TableSource
+from mrf_matrix.voting.voting import record_blocks
 from strategies import Strategy
 from strategies.operators import Norm, Operator
 
+
+def record_coins(
+    noise: object, budget: PureDP | ZCDP, seed: int | np.random.Generator | None
+) -> np.random.Generator:
+    """Return what throws the records' coins: never seeded in a private release.
+
+    The coin of a record depends neither on its values nor on other records, so adding a record
+    moves no other, and replacing one changes nothing but itself. A seed gives coins by place,
+    though: whoever knows it knows that taking out one record shifts the coins of all behind it.
+    """
+    private = noise == "exact" and not budget.is_infinite
+    return np.random.default_rng(None if private else seed)
+
+
+def one_leaf_each(forest: Forest, codes: Codes, coins: np.random.Generator) -> Codes:
+    """Route each record through one tree, drawn by its coin; return its leaf, shape (N,)."""
+    return leaves_in_trees(forest, codes, coins.integers(forest.n_trees, size=len(codes)))
+
+
+def leaves_in_trees(forest: Forest, codes: Codes, tree: NDArray[np.int64]) -> Codes:
+    """Return each record's leaf in its own tree, shape (N,).
+
+    The largest array is that of the leaf numbers of one block of records in all trees.
+    """
+    leaves = np.empty(len(codes), dtype=np.int32)
+    for block in record_blocks(len(codes), forest.n_trees):
+        routed = forest.apply(codes[block])
+        leaves[block] = routed[np.arange(len(routed)), tree[block]]
+    return leaves
+
+
+Features = tuple[int, ...]
+
+
+class TableSource(Protocol):
+    """Private data that can be counted."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+
+    def cells(self, features: Features) -> CellCounts | LeafCounts:
+        """Return the counts over the cells of some attributes."""
+
+    def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
+        """Return the counts of leaves when each record counts in one tree, drawn by its coin."""
+
+    def check(self, measured: Operator) -> None:
+        """Refuse, before budget is spent, a strategy that these tables have no answers to."""
+
+
 Budget = PureDP | ZCDP
 Law = type[NoiseLaw] | None
-Codes = NDArray[np.int32]
-Array = NDArray[np.float64]
 
 OF_TREES = (
     "max_depth", "n_trees", "n_ensembles", "max_features", "splits", "strategy", "allocation",

@@ -13,9 +13,7 @@ from mrf_matrix.compilation import leaf_incidence, query_matrix
 from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
-from mrf_matrix.planning.kinds.coins import one_leaf_each
-from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind, Law
-from mrf_matrix.planning.kinds.table_source import TableSource
+from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind, Law, TableSource, one_leaf_each
 from mrf_matrix.voting.voting import leaf_labels
 from strategies import Strategy
 from strategies.operators import Operator, Sparse

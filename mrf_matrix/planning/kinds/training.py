@@ -22,8 +22,7 @@ import numpy as np
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Mechanism, calibrate
-from mrf_matrix.planning.kinds.coins import one_leaf_each
-from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind, Law
+from mrf_matrix.planning.kinds.kind import OF_TREES, Budget, Codes, Kind, Law, one_leaf_each
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS
 from strategies.operators import Identity, Operator
 
@@ -79,3 +78,26 @@ class Disjoint(Training):
         """Return the leaves themselves."""
         leaves = Identity(workload.shape[0])
         return leaves, calibrate(leaves, budget, neighboring=neighboring, law=law)
+
+
+@dataclass(frozen=True)
+class Prediction(Kind):
+    """A strategy for the weight votes of the queries, ``Q Tᵀ T``."""
+
+    name: ClassVar[str] = "prediction"
+    votings: ClassVar[tuple[str, ...]] = ("weight",)
+    imagined_votings: ClassVar[tuple[str, ...]] = ("weight",)
+    answers_queries: ClassVar[bool] = True
+    time_limit: ClassVar[float] = 1.0
+    parameters: ClassVar[tuple[str, ...]] = tuple(
+        name for name in OF_TREES if name not in ("allocation", "voting")
+    )
+
+    def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return the votes of the queries."""
+        return self.vote_workload(ensemble, queries)
+
+    def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return ``Q Tᵀ T``: the sums of the leaves that the queries reach."""
+        forest = ensemble.forest
+        return prediction_workload(forest, query_matrix(ensemble.view(queries), forest.domain))

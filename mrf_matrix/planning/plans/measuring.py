@@ -12,7 +12,7 @@ from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES, budget_shares
 from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.queries import RowAim
 from mrf_matrix.planning.plans.strategy_choice import check_strategy_names
 from strategies.problem.objective import OBJECTIVES
 from strategies.search.select import checked_time_limit

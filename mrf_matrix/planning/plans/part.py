@@ -26,7 +26,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES, recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
-from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.queries import RowAim
 from strategies import Strategy
 from strategies.operators import Operator, check_allocation
 

@@ -14,8 +14,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
 from mrf_matrix.mechanisms.budgets.claim import as_budget, claimed_budget
 from mrf_matrix.planning.plain_values import plain_figures
-from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
-from mrf_matrix.planning.plans.cost import release_seconds
+from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, at_budget
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from strategies import Strategy

@@ -26,8 +26,7 @@ from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.queries import distinct_queries, public_queries
-from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.queries import RowAim, distinct_queries, public_queries
 from mrf_matrix.planning.plans.strategy_choice import (
     choose_strategies,
     is_auto,

@@ -13,7 +13,7 @@ from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.bounds import check_certified, least_budget
 from mrf_matrix.planning.plans.flips import flips, sampled_rows
 from mrf_matrix.planning.plans.part import PlanPart, total_budget
-from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.queries import RowAim
 from mrf_matrix.planning.plans.signal import records_behind, vote_variances
 
 

@@ -11,7 +11,7 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign, structure_generator
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.blocks.block_part import BlockChoice
@@ -21,7 +21,6 @@ from mrf_matrix.planning.plans.measuring import AUTO, Measuring
 from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 

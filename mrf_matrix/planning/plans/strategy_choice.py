@@ -20,14 +20,11 @@ from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
-from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.prices import DECOMPOSED
+from mrf_matrix.planning.plans.queries import RowAim
 from strategies import Strategy, evaluate, families, select
 from strategies.operators import Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
-
-DECOMPOSED = 2.5e9
-"""Operations a second of the reference machine in singular value decompositions, of which the
-families of a portfolio make several."""
 
 TIE = 1e-9
 """Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
@@ -202,7 +199,7 @@ def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
         return "auto"
     cells = merge_columns(workload).n_groups
     rank = min(workload.shape[0], cells)
-    return "auto" if 20.0 * rank**2 * cells <= DECOMPOSED * time_limit else "identity"
+    return "auto" if DECOMPOSED * 20.0 * rank**2 * cells <= time_limit else "identity"
 
 
 def choose_strategies(
