@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Bools, Codes, Longs
+from mrf_matrix.base.arrays import AnyInts, Bools, Longs
 from mrf_matrix.forests.nodes import ForestError, Nodes
 
 BLOCK = 16384
@@ -168,10 +168,3 @@ def checked_codes(
                 f"domain.encode(X)."
             )
     return array
-
-
-def seen_columns(codes: Codes, features: tuple[int, ...]) -> Codes:
-    """Return the columns of encoded records that a forest over some attributes sees, (N, d̄)."""
-    if features == tuple(range(codes.shape[1])):
-        return codes
-    return np.ascontiguousarray(codes[:, features])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Ints
+from mrf_matrix.base.arrays import Codes, Ints
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.codes import Router, checked_codes
 from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
@@ -171,6 +171,13 @@ class Forest(Nodes):
             f"{self.domain.n_attributes} attribute{'s' if self.domain.n_attributes > 1 else ''}"
             f"{origin}{dependent})"
         )
+
+
+def seen_columns(codes: Codes, features: tuple[int, ...]) -> Codes:
+    """Return the columns of encoded records that a forest over some attributes sees, (N, d̄)."""
+    if features == tuple(range(codes.shape[1])):
+        return codes
+    return np.ascontiguousarray(codes[:, features])
 
 
 def _read_only(name: str, array: object) -> Ints:

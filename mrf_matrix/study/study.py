@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import one_word, whole_number
 from mrf_matrix.base.workers import computed
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset, load_dataset
@@ -34,7 +34,7 @@ from mrf_matrix.study.methods import (
 )
 from mrf_matrix.study.metrics import all_metrics
 from mrf_matrix.study.strategy_table import strategy_rows
-from mrf_matrix.voting.voting import check_voting
+from mrf_matrix.voting.voting import VOTINGS
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
@@ -151,7 +151,7 @@ def compare(
         "n_splits": whole_number("n_splits", n_splits),
         "n_draws": whole_number("n_draws", n_draws),
         "test_size": _share("test_size", test_size),
-        "voting": check_voting(voting),
+        "voting": one_word("voting", voting, VOTINGS),
         "strategy": _named(strategy),
         "neighboring": neighboring,
         "noise": noise,

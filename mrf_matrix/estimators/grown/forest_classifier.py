@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
@@ -26,7 +27,7 @@ from mrf_matrix.estimators.shared.schema import validated_queries, validated_tra
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.forests.sources.ensembles import structure_generator
-from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
+from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
 
 Trees = TypeVar("Trees")
 
@@ -123,7 +124,7 @@ class TreesClassifier(BaseForestClassifier):
         ValueError
             If a parameter, the domain or a record is invalid.
         """
-        check_voting(self._voting())
+        one_word("voting", self._voting(), VOTINGS)
         generator = structure_generator(self.random_state)
         source = self._source(())  # refuses wrong parameters before any work
         if "X" in signature(source.grow).parameters:
@@ -209,7 +210,7 @@ class TreesClassifier(BaseForestClassifier):
         """Return what each leaf adds to the votes of a record, shape (o, k)."""
         if hasattr(self, "leaf_labels_"):
             return np.eye(len(self.classes_))[self.leaf_labels_]
-        return leaf_votes(self.leaf_values_, check_voting(self._voting()))
+        return leaf_votes(self.leaf_values_, one_word("voting", self._voting(), VOTINGS))
 
 
 @parameters

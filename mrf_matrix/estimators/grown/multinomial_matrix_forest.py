@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
@@ -35,10 +36,11 @@ from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.forests.sources.ensembles import Ensemble, structure_generator
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import public_queries
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
-from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
+from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
 
 FITTED = (
     "leaf_plan_", "strategy_", "release_", "leaf_values_", "privacy_report_", "domain_", "classes_"
@@ -130,7 +132,7 @@ class MultinomialMatrixForestClassifier(
         stage 2 fails, the structure is kept as ``forest_``, and the error notes what was spent
         and how to go on from it.
         """
-        kind = kind_of("training", voting=check_voting(self.voting))
+        kind = kind_of("training", voting=one_word("voting", self.voting, VOTINGS))
         check_structure_score(self.structure_score)
         structure = structure_generator(self.random_state)
         plan = TwoStagePlan.of(PureDP(self.epsilon), self.parts, self.structure_share)
@@ -153,7 +155,7 @@ class MultinomialMatrixForestClassifier(
             leaves = PublicForests(kind, domain, (whole,), structure).plan(
                 measuring, public_queries(domain, None), n_classes=domain.n_classes
             )
-            leaves.check_memory()
+            check_memory(leaves.parts, leaves.n_classes)
             (part,) = leaves.parts
             records = EncodedRecords(domain, codes[measured], labels[measured])
             table = kind.table(whole, records, structure)
@@ -168,7 +170,7 @@ class MultinomialMatrixForestClassifier(
 
     def _votes(self, X: Records) -> Array:
         codes = self._codes(X)
-        votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
+        votes_of_leaf = leaf_votes(self.leaf_values_, one_word("voting", self.voting, VOTINGS))
         return forest_votes(self.forest_, codes, votes_of_leaf)
 
     def _structure_note(self, plan: TwoStagePlan) -> str:

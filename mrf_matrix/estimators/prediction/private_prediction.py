@@ -36,6 +36,7 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
+from mrf_matrix.planning.plans.part import check_memory, released
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import query_keys
@@ -174,7 +175,7 @@ class PrivatePredictionClassifier(
         domain = required_domain(self.domain)
         forests, _ = self._forests(kind, domain)
         planned = forests.plan(measuring, domain.encode(X), n_classes=domain.n_classes)
-        planned.check_memory()
+        check_memory(planned.parts, planned.n_classes)
         return planned
 
     def _planned(self, codes: Codes, fitted: FittedPrediction, number: int) -> Plan | None:
@@ -188,7 +189,7 @@ class PrivatePredictionClassifier(
         planned = forests.plan(
             measuring, codes[unknown], n_classes=forests.domain.n_classes, batch=number
         )
-        planned.check_memory()
+        check_memory(planned.parts, planned.n_classes)
         return planned
 
     def _votes(self, X: Records) -> Array:
@@ -228,7 +229,7 @@ class PrivatePredictionClassifier(
                 bill.charge()
                 book.charge(plan.budget)
                 stream = noise_stream(bill.noise, bill.noise_state, number)
-                releases = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
+                releases = released(plan.parts, fitted.tables, noise=bill.noise, noise_state=stream)
                 read_off = fitted.domain_read_off
                 marked = tuple(replace(one, domain_read_off=read_off) for one in releases)
                 batch = VoteBatch(plan, marked, plan.answers(releases))

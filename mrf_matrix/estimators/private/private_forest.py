@@ -33,6 +33,7 @@ from mrf_matrix.mechanisms.budgets.claim import claiming_budgets, squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
@@ -171,14 +172,15 @@ class PrivateForestClassifier(
         if isinstance(forest, ResidualForestClassifier):
             forest.plan()
             return
-        plan_of(
+        whole = plan_of(
             kind_of("posterior"),
             plan.domain,
             BlockChoice("auto", None),
             forest._measuring(plan.rest),
             np.random.default_rng(0),
             n_records=plan.n_records,
-        ).check_memory()
+        )
+        check_memory(whole.parts, whole.n_classes)
 
     def _fit_forest(
         self,

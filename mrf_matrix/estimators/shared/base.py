@@ -36,6 +36,7 @@ from mrf_matrix.forests.sources.ensembles import EnsembleDesign, structure_gener
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.part import released
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -275,5 +276,5 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
         ]
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        releases = plan.release(tables, noise=self.noise, noise_state=stream)
+        releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
         return plan, tuple(with_provenance(release, self.domain) for release in releases)

@@ -11,7 +11,7 @@ later compares them, and refuses by name.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from numbers import Number
 from threading import Lock
 from typing import ClassVar, Generic, Self, TypeVar, overload
@@ -116,7 +116,10 @@ class FixedClaim:
 
 
 class ClaimAttribute(Generic[Claim]):
-    """A fitted attribute that states a claim: refused once a parameter under it was changed."""
+    """A fitted attribute that states a claim: refused once a parameter under it was changed.
+
+    A `partial` that is set is worked out when it is first asked for.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -131,16 +134,19 @@ class ClaimAttribute(Generic[Claim]):
         """Return what `fit` set."""
         if estimator is None:
             return self
-        if self._name not in vars(estimator):
+        held = vars(estimator)
+        if self._name not in held:
             raise AttributeError(
                 f"{type(estimator).__name__} has no {self._name}: it is not fitted, or claims "
                 f"nothing."
             )
         estimator._check_claim()
-        stated: Claim = vars(estimator)[self._name]
+        stated: Claim | partial[Claim] = held[self._name]
+        if isinstance(stated, partial):
+            stated = held[self._name] = stated()
         return stated
 
-    def __set__(self, estimator: FixedClaim, value: Claim) -> None:
+    def __set__(self, estimator: FixedClaim, value: Claim | partial[Claim]) -> None:
         vars(estimator)[self._name] = value
 
     def __delete__(self, estimator: FixedClaim) -> None:

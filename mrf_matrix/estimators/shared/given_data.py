@@ -21,10 +21,11 @@ from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import validated_training
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import seen_columns
+from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, Release, count_cells
 from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
+from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
 from strategies.operators import Operator
 
@@ -188,7 +189,8 @@ def tables_for(plan: Plan, data: PrivateData) -> TableSource:
     ValueError
         If the data are counts that have no answers to what is measured.
     """
-    plan.check_memory()
+    tell(lambda: f"Checking memory (then about {plan.release_seconds:.2g} s of measuring)")
+    check_memory(plan.parts, plan.n_classes)
     tell("Counting the records")
     tables = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
     for part in plan.parts:

@@ -7,24 +7,24 @@ from functools import cached_property
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import seen_columns
+from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.mechanisms import Release, row_variances
-from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
 from mrf_matrix.voting.intervals import WeightVoteIntervals
 from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.voting.vote_draws import vote_terms
 from mrf_matrix.voting.voting import (
+    NOISE_AWARE_VOTINGS,
+    SHRINKAGES,
     NoiseAwareVoting,
     Shrinkage,
-    check_noise_aware_voting,
-    check_shrinkage,
 )
 from strategies import Strategy
 from strategies.operators import Operator
@@ -57,12 +57,6 @@ class ReleasedEnsemble:
     noise: Release | LeafNoise
     strategy: Strategy | None = None
     leaves_measured: bool = False
-
-    @classmethod
-    def of(cls, part: PlanPart, release: Release, leaf_values: Array) -> "ReleasedEnsemble":
-        """Return what a part's release leaves of its ensemble."""
-        one, strategy = part.ensemble, part.strategy
-        return cls(one.features, one.forest, leaf_values, release, strategy, strategy is None)
 
     @cached_property
     def leaves(self) -> NoisyLeaves:
@@ -130,7 +124,8 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
         """Return voting and shrinkage in use."""
         self._check_claim()
-        return check_noise_aware_voting(self.voting), check_shrinkage(self.shrinkage)
+        voting = one_word("voting", self.voting, NOISE_AWARE_VOTINGS)
+        return voting, one_word("shrinkage", self.shrinkage, SHRINKAGES)
 
     def _votes(self, X: Records) -> Array:
         codes = self._codes(X)

@@ -17,8 +17,7 @@ from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import seen_columns
-from mrf_matrix.forests.forest import LearnedStructureError, check_structure_is_public
+from mrf_matrix.forests.forest import LearnedStructureError, check_structure_is_public, seen_columns
 from mrf_matrix.forests.sources.random_trees import RandomTrees
 
 Use = Literal["plan", "release", "study"]

@@ -209,3 +209,11 @@ def budget_of(data: object) -> PureDP | ZCDP:
             text = data[kind.parameter]
             return kind(float("inf") if text == "inf" else fraction_of(text, kind.parameter))
     raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
+
+
+def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:
+    """Return the sum of budgets of one kind: what several measurements cost together."""
+    total = budgets[0]
+    for budget in budgets[1:]:
+        total = total + budget  # type: ignore[operator]
+    return total

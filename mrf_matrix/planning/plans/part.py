@@ -70,17 +70,6 @@ class PlanPart:
         """The ensemble's forest."""
         return self.ensemble.forest
 
-    def check_memory(self, n_classes: int) -> None:
-        """Refuse, before anything is spent, a release or answers that would not fit in memory.
-
-        Raises
-        ------
-        MemoryCapError
-            By public numbers: rows of the strategy and of the workload, and classes.
-        """
-        self.mechanism.check_memory(n_classes)
-        check_allocation("answers to the workload", (self.workload.shape[0], n_classes + PROBES))
-
     def release(
         self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Seed = None
     ) -> Release:
@@ -270,31 +259,26 @@ class KnownSquares:
         return self.workload is workload and self.rounded is rounded
 
 
-def total_budget(budgets: Sequence[Budget]) -> Budget:
-    """Return the sum of budgets of one kind: what several measurements cost together."""
-    total = budgets[0]
-    for budget in budgets[1:]:
-        total = total + budget  # type: ignore[operator]
-    return total
+def check_memory(parts: Sequence[PlanPart], n_classes: int) -> None:
+    """Refuse, before anything is spent, releases and answers that would not fit in memory.
 
-
-def at_budget(parts: Sequence[PlanPart], budget: Budget) -> tuple[PlanPart, ...]:
-    """Return the ensembles at another total budget, of which each keeps its share.
-
-    Raises
-    ------
-    ValueError
-        If it is of another kind than the one that the strategies were selected for.
+    Raises MemoryCapError, by public numbers alone: rows of strategies and workloads, and classes.
     """
-    spent = total_budget([part.mechanism.budget for part in parts])
-    if type(budget) is not type(spent):
-        raise ValueError(
-            f"{budget!r}: expected a budget of the kind of {spent!r}, for which the "
-            f"strategies were selected."
-        )
-    if spent.is_infinite:
-        budgets = budget.split(len(parts))
-    else:
-        budgets = budget.split([part.mechanism.budget.exact for part in parts])
-    pairs: Iterable[tuple[PlanPart, Budget]] = zip(parts, budgets, strict=True)
-    return tuple(part.at(share) for part, share in pairs)
+    for part in parts:
+        part.mechanism.check_memory(n_classes)
+        rows = part.workload.shape[0]
+        check_allocation("answers to the workload", (rows, n_classes + PROBES))
+
+
+def released(
+    parts: Sequence[PlanPart],
+    tables: Iterable[CellCounts | LeafCounts],
+    *,
+    noise: str,
+    noise_state: Seed = None,
+) -> tuple[Release, ...]:
+    """Measure every part's private table, once."""
+    return tuple(
+        part.release(table, noise=noise, noise_state=noise_state)
+        for part, table in zip(parts, tables, strict=True)
+    )
