@@ -1,7 +1,6 @@
 """A forest whose few trees vote by product and know their noise: one release, no tuning."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Self
 
 from mrf_matrix.base.steps import tell
@@ -113,12 +112,11 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
             self.plan_, self.design_ = plan, part.design
             self.forest_, self.measurement_ = part.forest, part
+            report = posterior_report(part, release, self._chosen_for, plan.delta)
             tables, totals = tables_of(part, release, order)
             tell("Fitting the posterior")
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
-            self.privacy_report_ = partial(
-                posterior_report, part, release, self._chosen_for, plan.delta
-            )
+            self.privacy_report_ = report
 
     @property
     def _chosen_for(self) -> str:

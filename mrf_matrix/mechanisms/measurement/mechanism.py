@@ -57,7 +57,8 @@ class Mechanism:
         what it protects is known from its own `calibrated` alone, so it must be just that.
         """
         needed = self.law_for(self.rounded.column_sum, self.squared_factor, self.budget)
-        kept = self.law.guards_as is type(needed) if self.is_proved else self.law == needed
+        kind = self.law.guards_as or type(self.law)
+        kept = kind is type(needed) if self.is_proved else self.law == needed
         if not kept:
             raise ValueError(
                 f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import exp, expm1, log, log1p, pi, sinh, sqrt
+from math import exp, expm1, inf, log, log1p, nextafter, pi, sinh, sqrt
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -14,11 +14,18 @@ from mrf_matrix.base.checks import NoiseProcessError as NoiseProcessError
 from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.noise.law import NoiseLaw, above, checked_scale
+from mrf_matrix.mechanisms.noise.law import NoiseLaw
 
 Sampler = Literal["laplace", "gaussian"]
 DRAWS = 1 << 16
 """Draws of one call: its integers as Python's take 2 MiB, and progress is told in between."""
+
+
+LARGEST_SCALE = Fraction(2**55)
+"""Largest noise scale: a draw 200 scales out still fits in 63 bits."""
+
+SMALLEST_SCALE = Fraction(1, 2**12)
+"""Smallest noise scale: a draw differs from 0 with a probability below exp(-4000)."""
 
 
 class SampledLaw(NoiseLaw):
@@ -239,3 +246,37 @@ class DiscreteGaussian(SampledLaw):
         mass = np.cumsum(self.pmf(support))
         places = np.searchsorted(mass / mass[-1], generator.random(shape), side="right")
         return np.asarray(support[np.minimum(places, 2 * reach)], dtype=np.int64)
+
+
+def above(square: Fraction) -> Fraction:
+    """Return the least double whose square is at least ``square``, as an exact fraction.
+
+    OpenDP takes scales as doubles. Rounding the scale up can only add noise, so privacy holds.
+
+    Raises ValueError if the scale would exceed `LARGEST_SCALE`: the budget is too small for the
+    sensitivity.
+    """
+    if square > LARGEST_SCALE**2:
+        raise ValueError(
+            f"noise of scale above 2**{LARGEST_SCALE.numerator.bit_length() - 1} is needed, too "
+            f"much for 64-bit answers: expected a larger budget or a smaller sensitivity."
+        )
+    if square <= SMALLEST_SCALE**2:
+        return SMALLEST_SCALE
+    scale = sqrt(square)
+    while Fraction(scale) ** 2 < square:
+        scale = nextafter(scale, inf)
+    while Fraction(nextafter(scale, 0.0)) ** 2 >= square:
+        scale = nextafter(scale, 0.0)
+    return Fraction(scale)
+
+
+def checked_scale(scale: Fraction) -> Fraction:
+    """Return a positive scale that a double represents exactly, or refuse."""
+    exact = Fraction(scale)
+    if not SMALLEST_SCALE <= exact <= LARGEST_SCALE or Fraction(float(exact)) != exact:
+        raise ValueError(
+            f"scale={scale}: expected a number from 2**-12 to 2**55 that a double represents "
+            f"exactly."
+        )
+    return exact

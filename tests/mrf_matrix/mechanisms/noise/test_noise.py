@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
-from mrf_matrix.mechanisms.noise.law import LARGEST_SCALE, above
+from mrf_matrix.mechanisms.noise.discrete import LARGEST_SCALE, above
 
 LAWS = [DiscreteLaplace, DiscreteGaussian]
 REJECT = 1e-8
