@@ -11,7 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Literal, cast
 
-import narwhals as nw
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
@@ -51,6 +50,8 @@ def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
 
     Each has errors of its own kind, with words that may quote the file's values.
     """
+    import narwhals as nw
+
     with path.open("rb"):  # a file that is not there or not readable says so itself
         pass
     with parquet_errors(path, library):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, cast
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -174,6 +173,8 @@ def decode_records(
     }
     if native is None:
         return columns
+    import narwhals as nw
+
     lists = {name: values.tolist() for name, values in columns.items()}
     return nw.from_dict(lists, backend=native).to_native()
 

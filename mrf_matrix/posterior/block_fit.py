@@ -23,8 +23,8 @@ from scipy import sparse
 from scipy.special import log_softmax
 
 from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.class_totals import ClassTotals
 from mrf_matrix.posterior.effect_prior import EffectPrior
+from mrf_matrix.posterior.totals import ClassTotals
 
 Array = NDArray[np.float64]
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 
 from mrf_matrix.planning.kinds.words import kinds_named
@@ -118,6 +117,8 @@ class Tuning:
             If no frame library is installed: `rows` needs none.
         """
         from importlib.util import find_spec
+
+        import narwhals as nw
 
         able = [name for name in FRAMES if find_spec(name)]
         if native is None and not able:
