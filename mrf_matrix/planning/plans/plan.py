@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.mechanisms.budgets.claim import as_budget, claimed_budget
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
-from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.part import PlanPart, released
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
 from strategies import Strategy
 
@@ -33,6 +33,12 @@ class Plan(PlannedErrors):
     def voted_by(self, voting: str) -> "Plan":
         """Return the plan with another voting, where what is measured does not depend on it."""
         return replace(self, kind=replace(self.kind, voting=voting))
+
+    def release(
+        self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Seed = None
+    ) -> tuple[Release, ...]:
+        """Measure every ensemble's private table, once; see `released`."""
+        return released(self.parts, tables, noise=noise, noise_state=noise_state)
 
     def answers(self, releases: Sequence[Release]) -> Array:
         """Return the answers from the releases: leaves of all ensembles, or votes added up."""

@@ -20,7 +20,6 @@ from mrf_matrix import (
 )
 from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.mechanisms import BudgetError, CellCounts, PrivacyLedger, PrivateDataError, PureDP
-from mrf_matrix.planning.plans.part import released
 from mrf_matrix.planning.plans.strategy_choice import method_within
 from strategies.operators import RowScaled
 
@@ -204,7 +203,7 @@ def simulated(plan, sizes):
     tables = [
         CellCounts(np.zeros((1, len(size)), int), np.zeros((1, DRAWS), int), size) for size in sizes
     ]
-    releases = released(plan.parts, tables, noise="research", noise_state=np.random.default_rng(0))
+    releases = plan.release(tables, noise="research", noise_state=np.random.default_rng(0))
     return plan.answers(releases)
 
 
