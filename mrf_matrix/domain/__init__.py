@@ -1,7 +1,8 @@
 """The public schema of the records: attributes, their codes, and the domain they span."""
 
 from mrf_matrix.domain.attribute import Attribute
-from mrf_matrix.domain.domain import Domain, required_domain
+from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
+from mrf_matrix.domain.required import required_domain
 
 __all__ = ["Attribute", "Domain", "DomainError", "PrivacyLeakWarning", "required_domain"]

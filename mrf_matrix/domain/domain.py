@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Codes, Values
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.attribute_lists import (
@@ -264,30 +263,3 @@ class Domain:
 
     def _repr_html_(self) -> str:
         return domain_html(self.attributes, self.target, self.size)
-
-
-def required_domain(domain: object) -> Domain:
-    """Return a public domain with classes, or refuse.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or it names no target classes.
-    TypeError
-        If it is something else.
-    """
-    if domain is None:
-        raise ValueError(
-            "domain=None: a private forest needs a public domain (attributes, their codes, the "
-            "classes). Pass domain=Domain([...], target=Attribute(...)), or domain='from_data' "
-            "for non-private work on public records."
-        )
-    if not isinstance(domain, Domain):
-        what = shown(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
-        raise TypeError(f"domain={what}: expected a Domain; only fit takes 'from_data' too.")
-    if domain.target is None:
-        raise ValueError(
-            "domain has no target: the classes are public and must be named. Pass "
-            "Domain(attributes, target=Attribute('class', categories=[...]))."
-        )
-    return domain

@@ -33,12 +33,11 @@ from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
-from mrf_matrix.forests.sources.ensembles import Ensemble, structure_generator
+from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries, structure_generator
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan_of import PublicForests
-from mrf_matrix.planning.plans.queries import public_queries
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
 from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
 

@@ -34,12 +34,11 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.forests.sources.ensembles import structure_generator
+from mrf_matrix.forests.sources.ensembles import query_keys, structure_generator
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.part import check_memory, released
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
-from mrf_matrix.planning.plans.queries import query_keys
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 

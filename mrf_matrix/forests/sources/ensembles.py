@@ -11,12 +11,14 @@ from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
+from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.forest import LearnedStructureError, check_structure_is_public, seen_columns
 from mrf_matrix.forests.sources.random_trees import RandomTrees
 
@@ -245,3 +247,46 @@ def structure_generator(random_state: object) -> np.random.Generator:
         f"random_state={shown(random_state)}: expected None, a whole number that is not negative, "
         f"a RandomState or a Generator."
     )
+
+
+DRAWN_QUERIES = 128
+"""Queries that stand for those to come, where none are given."""
+
+
+def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
+    """Return the codes of public queries, shape (b, d).
+
+    Parameters
+    ----------
+    domain : Domain
+    queries : None, int or ndarray of int, shape (b, d)
+        Codes of queries, or how many to draw uniformly from the domain, always the same.
+    """
+    if queries is None or np.ndim(queries) == 0:
+        count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)
+        generator = np.random.default_rng(0)
+        drawn = [generator.integers(0, size, count) for size in domain.sizes]
+        return np.stack(drawn, axis=1).astype(np.int32)
+    codes = np.asarray(checked_codes(queries, domain.sizes, domain.names), dtype=np.int32)
+    if not len(codes):
+        raise ValueError("queries is empty: expected at least one query, or their number.")
+    return codes
+
+
+def query_keys(ensembles: Sequence[Ensemble], codes: Codes) -> Codes:
+    """Return what tells queries apart: the attributes that some ensemble sees."""
+    seen = sorted(set().union(*(ensemble.features for ensemble in ensembles)))
+    return np.ascontiguousarray(codes[:, seen])
+
+
+def distinct_queries(ensembles: Sequence[Ensemble], codes: Codes) -> tuple[Codes, Longs, Longs]:
+    """Return the queries that differ to some ensemble, as first asked, and how often each is.
+
+    Last comes which of them each of the queries is, shape (b,).
+    """
+    keys = query_keys(ensembles, codes)
+    _, first, which, counts = np.unique(
+        keys, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)
+    return codes[first[order]], counts[order].astype(np.int64), np.argsort(order)[which.ravel()]

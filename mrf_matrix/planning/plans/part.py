@@ -24,9 +24,10 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
+from mrf_matrix.mechanisms.budgets.shares import budget_shares
 from mrf_matrix.mechanisms.measurement.least_squares import PROBES, recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
-from mrf_matrix.planning.plans.queries import RowAim
+from mrf_matrix.planning.plans.measuring import RowAim
 from strategies import Strategy
 from strategies.operators import Operator, check_allocation
 
@@ -282,3 +283,15 @@ def released(
         part.release(table, noise=noise, noise_state=noise_state)
         for part, table in zip(parts, tables, strict=True)
     )
+
+
+def shared_by_rule(
+    parts: tuple[PlanPart, ...], budget: Budget, rule: object
+) -> tuple[PlanPart, ...]:
+    """Return the parts with the budget shared by a rule's name, if it is one but "equal"."""
+    if not isinstance(rule, str) or rule == "equal" or len(parts) == 1:
+        return parts
+    losses = [part.loss for part in parts]
+    shares = budget_shares(losses, budget.norm, rule)  # type: ignore[arg-type]
+    budgets: tuple[Budget, ...] = budget.split(shares)
+    return tuple(part.at(one) for part, one in zip(parts, budgets, strict=True))

@@ -19,14 +19,19 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble, EnsembleDesign, Use
+from mrf_matrix.forests.sources.ensembles import (
+    Ensemble,
+    EnsembleDesign,
+    Use,
+    distinct_queries,
+    public_queries,
+)
 from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring
-from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring, RowAim
+from mrf_matrix.planning.plans.part import PlanPart, shared_by_rule
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.queries import RowAim, distinct_queries, public_queries
 from mrf_matrix.planning.plans.strategy_choice import (
     choose_strategies,
     is_auto,
@@ -110,7 +115,11 @@ class PublicForests:
         aim = measuring.aim(rows)
         if not leaves:
             aim = aim.of_distinct(which, often)
-        parts = measuring.shared(self._parts(measuring, queries, aim, self.choices(batch)))
+        parts = shared_by_rule(
+            self._parts(measuring, queries, aim, self.choices(batch)),
+            measuring.budget,
+            measuring.budget_shares,
+        )
         seconds = perf_counter() - started
         return Plan(
             self.domain, self.kind, parts, queries, often, n_classes, n_records, seconds, aim,

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.planning.plans.queries import leaf_shares, vote_shares_of
 
 Array = NDArray[np.float64]
 
@@ -74,3 +75,16 @@ def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Arr
         else:
             total += part.variances_of(kind.vote_workload(part.ensemble, queries))
     return total
+
+
+def leaf_shares(ensemble: Ensemble) -> NDArray[np.float64]:
+    """Return each leaf's share of the cells: of the records too, if cells are as likely, (o,)."""
+    sums = path_matrix(ensemble.forest).row_sums()
+    size = ensemble.forest.domain.size
+    return np.array([int(value) / size for value in sums])
+
+
+def vote_shares_of(ensemble: Ensemble, queries: Codes) -> NDArray[np.float64]:
+    """Return the share of the records that the leaves of each query add up to, (b,)."""
+    shares = leaf_shares(ensemble)
+    return np.asarray(shares[ensemble.forest.apply(ensemble.view(queries))].sum(axis=1))

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from mrf_matrix.base.shown import shown
 from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms import Mechanism
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
+from mrf_matrix.planning.plans.measuring import RowAim, check_strategy_names
 from mrf_matrix.planning.plans.prices import DECOMPOSED
-from mrf_matrix.planning.plans.queries import RowAim
-from strategies import Strategy, evaluate, families, select
+from strategies import Strategy, evaluate, select
 from strategies.operators import Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
 
@@ -255,23 +254,3 @@ def choose_strategies(
     found: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
     tell("Rounding strategies, and checking that they answer")
     return [chosen(*each) for each in zip(found, given, calibrated, workloads, small, strict=True)]
-
-
-def check_strategy_names(strategy: object) -> None:
-    """Refuse names that are no strategy family's.
-
-    Parameters
-    ----------
-    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
-
-    Raises
-    ------
-    ValueError
-        If there is one.
-    """
-    for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
-        if isinstance(one, str) and one not in ("auto", *families()):
-            raise ValueError(
-                f"strategy={shown(one)}: expected 'auto' or one of {', '.join(families())}, or a "
-                f"strategy matrix."
-            )
