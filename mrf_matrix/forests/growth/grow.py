@@ -64,7 +64,7 @@ def grow_forest(
     codes : ndarray of int, shape (N, d)
     labels : ndarray of int, shape (N,)
     growth : Growth
-        The laws of the forest.
+        The rules of the forest.
     n_trees : int
     centres : sequence of (ndarray or None), optional
         Raw values of the codes, see `Records`.

@@ -50,7 +50,7 @@ class GrownTrees(ABC):
     @property
     @abstractmethod
     def growth(self) -> Growth:
-        """The laws of this forest."""
+        """How this forest grows."""
 
     def grow(
         self,

@@ -1,4 +1,4 @@
-"""The only step that sees both data and noise."""
+"""Where one curator's data and noise meet; parties of a federation each add their own share."""
 
 import numpy as np
 

@@ -262,10 +262,7 @@ def plan_of(
     use : {"plan", "release", "study"}
         Which structures may be taken, see `EnsembleDesign.grow`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is impossible; the message says what to change.
+    Raises ValueError, TypeError if an argument is impossible; the message says what to change.
     """
     measuring.check()
     classes = domain.n_classes if n_classes is None else n_classes

@@ -218,13 +218,9 @@ def sequence_plan(
     records = None if n_records is None else whole_number("n_records", n_records)
     budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records)
     return residual_plan(
-        domain,
-        budget,
-        structure_generator(random_state),
-        n_records=records,
-        neighboring=neighboring,
-        delta=float(delta),
-    )
+        domain, budget, structure_generator(random_state), n_records=records,
+        neighboring=neighboring, delta=float(delta),
+    )  # fmt: skip
 
 
 def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:
