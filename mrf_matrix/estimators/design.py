@@ -91,10 +91,8 @@ def _sequence_settings(plan: ResidualPlan) -> dict[str, Any]:
 def claim_parameters(budget: PureDP | ZCDP, delta: float) -> dict[str, object]:
     """Return the ``epsilon``, ``rho`` and ``delta`` that a budget was made of.
 
-    Raises
-    ------
-    BudgetError
-        If the ε of an (ε, δ) claim has more than six digits, and so is not known any more.
+    Raises BudgetError if the ε of an (ε, δ) claim has more than six digits, and so is not known any
+    more.
     """
     if not delta or budget.is_infinite:
         return {"epsilon": None, budget.parameter: budget.amount}

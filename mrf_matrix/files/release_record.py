@@ -96,12 +96,9 @@ def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
 def release_of(container: Container) -> tuple[Release, object]:
     """Return the release of a file, and its domain as plain values, which are not yet checked.
 
-    Raises
-    ------
-    FieldError
-        If the file claims more privacy than its noise gives.
-    ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError if the file claims more privacy than its noise gives; ValueError, TypeError,
+    KeyError, ArithmeticError if something is missing, of another type, too large, or does not
+    agree.
     """
     data = object_of(container.data, "release.json", KEYS, (READ_OFF_KEY, "shares"))
     if data.get(READ_OFF_KEY, True) is not True:

@@ -105,10 +105,7 @@ def check_every_branch_is_reached(forest: Nodes) -> None:
     node, however fine the codes. Where category subsets are among the splits, codes are followed
     one by one, one byte each, in chunks of whole trees.
 
-    Raises
-    ------
-    ForestError
-        Naming a node with a branch that no cell reaches.
+    Raises ForestError naming a node with a branch that no cell reaches.
     """
     above, edge = nearest_same_attribute(forest)
     if not (above >= 0).any():

@@ -111,10 +111,7 @@ class VoteBook:
         It returns where the block fails before the batch is charged. Afterwards it stays, for
         the records may have been read.
 
-        Raises
-        ------
-        BudgetError
-            If all batches are taken.
+        Raises BudgetError if all batches are taken.
         """
         self.check_open(new)
         number, charged = self.n_started, self.n_charged

@@ -18,15 +18,8 @@ def screened(
 ) -> tuple[tuple[int, ...], bool]:
     """Choose attributes, and tell whether they are enough: all that is learned is what returns.
 
-    Parameters
-    ----------
-    screening : Screening
-        What the choices cost.
-    data : TableSource
-        **Private**: gives counts of the cells of any attributes.
-    n_attributes : int
-    bits : Bits
-        Their randomness.
+    `screening`: what the choices cost; `data`: **Private**: gives counts of the cells of any
+    attributes; `bits`: their randomness.
 
     Returns
     -------

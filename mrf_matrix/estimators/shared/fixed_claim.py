@@ -72,10 +72,7 @@ class ClaimRecord:
     def check(self, estimator: object) -> None:
         """Refuse an estimator of which one of these parameters was changed since.
 
-        Raises
-        ------
-        ValueError
-            It names the parameter.
+        Raises ValueError: it names the parameter.
         """
         for name, kept in self.values.items():
             now = vars(estimator).get(name)
@@ -156,10 +153,7 @@ class ClaimAttribute(Generic[Claim]):
 def check_claim(estimator: object) -> None:
     """Refuse a fitted estimator of which a parameter under its claim was changed since.
 
-    Raises
-    ------
-    ValueError
-        It names the parameter.
+    Raises ValueError: it names the parameter.
     """
     if isinstance(estimator, FixedClaim):
         estimator._check_claim()
@@ -169,15 +163,9 @@ def check_claim(estimator: object) -> None:
 def keeping(estimator: object, earlier: Sequence[str], note: str, **kept: object) -> Iterator[None]:
     """Keep what was just paid for, and nothing of an earlier fit beside it.
 
-    Parameters
-    ----------
-    estimator : object
-    earlier : sequence of str
-        Attributes that follow from an earlier fit: dropped.
-    note : str
-        Where it is and how to go on, added to whatever the block raises.
-    **kept
-        Attributes of the estimator, within the block and after an error.
+    `earlier`: attributes that follow from an earlier fit: dropped; `note`: where it is and how to
+    go on, added to whatever the block raises; `**kept`: attributes of the estimator, within the
+    block and after an error.
     """
     held = vars(estimator)
     for one in earlier:

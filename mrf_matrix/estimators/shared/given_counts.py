@@ -74,12 +74,8 @@ class GivenCounts:
     def of(cls, estimator: DomainParameters, counts: object) -> Self:
         """Check that counts are of the estimator's domain, and hold a record.
 
-        Raises
-        ------
-        TypeError
-            If they are no counts.
-        ValueError
-            If they were counted over another domain, or do not know over which.
+        Raises TypeError if they are no counts; ValueError if they were counted over another domain,
+        or do not know over which.
         """
         if not isinstance(counts, CellCounts | LeafCounts):
             raise TypeError(

@@ -68,10 +68,7 @@ class ReleasedEnsemble:
     def release(self) -> Release:
         """The noisy measurement.
 
-        Raises
-        ------
-        ValueError
-            If it is not at hand, as in a forest from a model file.
+        Raises ValueError if it is not at hand, as in a forest from a model file.
         """
         if not isinstance(self.noise, Release):
             raise ValueError(

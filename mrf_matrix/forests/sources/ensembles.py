@@ -88,19 +88,12 @@ class EnsembleDesign:
     ) -> tuple[Ensemble, ...]:
         """Draw the attributes of every ensemble and grow its forest, without data.
 
-        Parameters
-        ----------
-        domain : Domain
-        structure : Generator
-        use : {"plan", "release", "study"}, default="plan"
-            A plan takes structures grown without data only; a private release also those that
-            were paid for (`budget_spent`); a study without privacy takes any.
+        `use` {"plan", "release", "study"}: a plan takes structures grown without data only; a
+        private release also those that were paid for (`budget_spent`); a study without privacy
+        takes any.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter is out of range, or does not fit another one or the domain, or a forest
-            was learned from records (a `LearnedStructureError`).
+        Raises ValueError, TypeError if a parameter is out of range, or does not fit another one or
+        the domain, or a forest was learned from records (a `LearnedStructureError`).
         """
         count = self.checked_count()
         subsets = self._subsets(domain, count, structure)
@@ -203,10 +196,8 @@ def _check_asks_no_records(source: object) -> None:
 def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ...]:
     """Return the positions of attributes that are given by position or name.
 
-    Raises
-    ------
-    ValueError
-        If they are no list of the domain's attributes; `name` is the argument that is named.
+    Raises ValueError if they are no list of the domain's attributes; `name` is the argument that is
+    named.
     """
     if isinstance(subset, str) or np.ndim(subset) != 1 or not len(subset):
         raise ValueError(
@@ -229,10 +220,7 @@ def _check_fits(forest: Forest, domain: Domain) -> None:
 def structure_generator(random_state: object) -> np.random.Generator:
     """Return the generator of the public structure from any scikit-learn random state.
 
-    Raises
-    ------
-    ValueError
-        If it is none.
+    Raises ValueError if it is none.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -256,11 +244,8 @@ DRAWN_QUERIES = 128
 def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
     """Return the codes of public queries, shape (b, d).
 
-    Parameters
-    ----------
-    domain : Domain
-    queries : None, int or ndarray of int, shape (b, d)
-        Codes of queries, or how many to draw uniformly from the domain, always the same.
+    `queries` (b, d): codes of queries, or how many to draw uniformly from the domain, always the
+    same.
     """
     if queries is None or np.ndim(queries) == 0:
         count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)

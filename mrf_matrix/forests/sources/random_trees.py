@@ -178,10 +178,7 @@ def attribute_choice(attributes: Sequence[str | int] | None) -> tuple[str | int,
 def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) -> Bools:
     """Return which attributes a tree may split: those asked for that have at least two codes.
 
-    Raises
-    ------
-    ValueError
-        If an attribute is unknown, named twice, or none can be split.
+    Raises ValueError if an attribute is unknown, named twice, or none can be split.
     """
     if attributes is None:
         chosen = np.ones(domain.n_attributes, dtype=np.bool_)
@@ -197,10 +194,7 @@ def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) ->
 def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
     """Draw for every row one of its True columns uniformly; -1 where there is none.
 
-    Parameters
-    ----------
-    available : ndarray of bool, shape (nodes, attributes)
-    generator : numpy Generator
+    `available` (nodes, attributes).
 
     Examples
     --------

@@ -97,12 +97,8 @@ def diameter_tail_bound(
 def side_moment(n_leaves: int, n_attributes: int, kept: float) -> float:
     """Return the product over i below k of ``1 - (1 - kept) / (d i)``, see above.
 
-    Parameters
-    ----------
-    n_leaves, n_attributes : int
-        k and d.
-    kept : float
-        What one cut of the side leaves of the moment, in (0, 1).
+    `n_leaves`, `n_attributes`: k and d; `kept`: what one cut of the side leaves of the moment, in
+    (0, 1).
 
     Examples
     --------

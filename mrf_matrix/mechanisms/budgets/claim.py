@@ -112,12 +112,8 @@ def claiming_budgets(
     in this order. ρ-zCDP holds of discrete Gaussian noise as it is drawn (Canonne, Kamath and
     Steinke 2020, Theorem 14); the closed form for the continuous Gaussian understates δ of it.
 
-    Raises
-    ------
-    BudgetError
-        If δ is not between 0 and 1, stands beside ρ, or beside an infinite ε.
-    TypeError
-        If a number is none.
+    Raises BudgetError if δ is not between 0 and 1, stands beside ρ, or beside an infinite ε;
+    TypeError if a number is none.
 
     Examples
     --------

@@ -136,12 +136,7 @@ class ImaginedData:
 def imagined_votes(plan: Plan, imagined: ImaginedData, generator: np.random.Generator) -> Votes:
     """Return the votes of the imagined queries under each voting rule, (laws, queries, k).
 
-    Parameters
-    ----------
-    plan : Plan
-    imagined : ImaginedData
-    generator : Generator
-        Draws research noise and breaks ties.
+    `generator`: draws research noise and breaks ties.
     """
     votes: Votes = {}
     for part in plan.parts:
@@ -221,13 +216,7 @@ def posterior_probabilities(
 
     The largest array is the noisy tables of all laws, leaves x (laws · k).
 
-    Parameters
-    ----------
-    plan : Plan
-        In mode "posterior".
-    imagined : ImaginedData
-    generator : Generator
-        Draws research noise.
+    `plan`: in mode "posterior"; `generator`: draws research noise.
     """
     part, k = only_blocks(plan.parts), imagined.n_classes
     counts = imagined.counts(imagined.codes, plan.domain.sizes)
@@ -246,13 +235,7 @@ def residual_probabilities(
 ) -> Array:
     """Return class probabilities of the imagined queries, shape (laws, queries, 2).
 
-    Parameters
-    ----------
-    plan : ResidualPlan
-    imagined : ImaginedData
-        Of two classes.
-    generator : Generator
-        Draws research noise and choices.
+    `imagined`: of two classes; `generator`: draws research noise and choices.
     """
     queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
     found = []

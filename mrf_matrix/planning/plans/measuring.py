@@ -99,17 +99,10 @@ class RowAim:
         Their errors add up in a total and within a group; where every row is its own group, the
         largest weight counts.
 
-        Parameters
-        ----------
-        which : ndarray of int, shape (q,)
-            The distinct row of each that was given.
-        often : ndarray of int, shape (r,)
-            How often each distinct row was given.
+        `which` (q,): the distinct row of each that was given; `often` (r,): how often each distinct
+        row was given.
 
-        Raises
-        ------
-        ValueError
-            If equal rows are in different groups.
+        Raises ValueError if equal rows are in different groups.
         """
         if (often == 1).all():  # they stand in the order in which they were given
             return self
@@ -189,10 +182,7 @@ class Measuring:
     def check(self) -> None:
         """Refuse what no plan could spend, whatever its forests.
 
-        Raises
-        ------
-        ValueError
-            It names the parameter.
+        Raises ValueError: it names the parameter.
         """
         checked_neighboring(self.neighboring)
         if not isinstance(self.time_limit, str):
@@ -218,10 +208,7 @@ class Measuring:
     def aim(self, rows: int) -> RowAim:
         """Return what is made small of so many answers.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If weights, groups or targets are not one for each.
+        Raises ValueError, TypeError if weights, groups or targets are not one for each.
         """
         if self.target_rms is None:
             return RowAim.of(rows, self.objective, self.weights, self.groups)
@@ -231,10 +218,7 @@ class Measuring:
     def shares(self, count: int) -> tuple[Budget, ...]:
         """Return the budget of each ensemble: equal ones where a rule will share it.
 
-        Raises
-        ------
-        BudgetError
-            If there is not one share for each ensemble, or one is not positive.
+        Raises BudgetError if there is not one share for each ensemble, or one is not positive.
         """
         given = self.budget_shares
         if given is None or (isinstance(given, str) and given in SHARE_RULES):
@@ -250,14 +234,7 @@ class Measuring:
 def check_strategy_names(strategy: object) -> None:
     """Refuse names that are no strategy family's.
 
-    Parameters
-    ----------
-    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
-
-    Raises
-    ------
-    ValueError
-        If there is one.
+    Raises ValueError if there is one.
     """
     for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
         if isinstance(one, str) and one not in ("auto", *families()):

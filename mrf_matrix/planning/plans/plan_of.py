@@ -97,16 +97,8 @@ class PublicForests:
     ) -> Plan:
         """Plan the answers of these forests, without data.
 
-        Parameters
-        ----------
-        measuring : Measuring
-        codes : ndarray of int, shape (b, d)
-            Public queries: those that are asked, or that stand for those to come.
-        n_classes : int
-        n_records : int, optional
-            Public number of records.
-        batch : int, default=0
-            Number of the batch.
+        `codes` (b, d): public queries: those that are asked, or that stand for those to come;
+        `n_records`: public number of records; `batch`: number of the batch.
         """
         started = perf_counter()
         queries, often, which = distinct_queries(self.ensembles, codes)
@@ -196,10 +188,8 @@ class PublicForests:
 def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
     """Return the sum of the squared errors of the weight votes of all cells of an ensemble.
 
-    Raises
-    ------
-    ValueError
-        If the kind has no leaves of which votes are made later, or the cells are too many.
+    Raises ValueError if the kind has no leaves of which votes are made later, or the cells are too
+    many.
     """
     domain = ensemble.forest.domain
     if not (kind.releases_leaves and kind.chooses_strategies):

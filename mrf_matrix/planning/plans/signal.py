@@ -23,20 +23,10 @@ def records_behind(
 ) -> Array:
     """Return the records of each leaf, or of each query's votes, if all cells are as likely.
 
-    Parameters
-    ----------
-    kind : Kind
-    parts : sequence of PlanPart
-    queries : ndarray of int, shape (b, d)
-    n_records : int or None
-        The public number of records.
-    leaves : bool
-        Of leaves; else of the queries' votes.
+    `queries` (b, d); `n_records`: the public number of records; `leaves`: of leaves; else of the
+    queries' votes.
 
-    Raises
-    ------
-    ValueError
-        If the public number of records is not known.
+    Raises ValueError if the public number of records is not known.
     """
     if n_records is None:
         raise ValueError(
@@ -55,10 +45,7 @@ def records_behind(
 def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Array:
     """Return the expected squared error of every query's weight votes in one class, (b,).
 
-    Raises
-    ------
-    ValueError
-        If votes multiply.
+    Raises ValueError if votes multiply.
     """
     if not kind.votes_add:
         raise ValueError(

@@ -95,11 +95,7 @@ def choose_splits(
 ) -> Longs:
     """Choose each node's candidate: its attribute first, then one of that attribute's cuts.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (candidates, nodes)
-    options : ndarray of bool, same shape
-        Public.
+    `scores` (candidates, nodes); `options`: public.
 
     Returns
     -------
