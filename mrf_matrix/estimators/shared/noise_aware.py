@@ -132,18 +132,10 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
     def predict_proba(self, X: Records) -> Array:
         """Return each class's probability, or its share of the votes, by the voting rule.
 
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            In the order of `classes_`. Posterior probabilities under the known noise for
-            "posterior", as in naive Bayes for "product"; for "shares" the leaves' class shares,
-            on average, which are less sure than they may be; for "hard" and "weight" shares of
-            votes, which are no probabilities.
+        Shape (b, k), in the order of `classes_`. Posterior probabilities under the known noise for
+        "posterior", as in naive Bayes for "product"; for "shares" the leaves' class shares, on
+        average, which are less sure than they may be; for "hard" and "weight" shares of votes,
+        which are no probabilities.
         """
         votes = self._votes(X)
         return shares_of_votes(votes, self.voting_and_shrinkage()[0])

@@ -97,18 +97,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
         return np.where(absent, -np.inf, votes)
 
     def predict_proba(self, X: Records) -> Array:
-        """Return the posterior of each class under independence, from the noisy counts.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            Probabilities, in the order of `classes_`.
-        """
+        """Return the posterior of each class under independence, (b, k), from the noisy counts."""
         return posterior_shares(self._votes(X))
 
 
