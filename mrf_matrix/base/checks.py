@@ -8,10 +8,15 @@ from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
 from numbers import Integral, Rational, Real
-from reprlib import repr as short
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mrf_matrix.base.shown import shown
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MOST_BITS = 13_000
+"""Of a numerator or denominator: some 3900 digits. Python writes no number above 4300."""
 
 Word = TypeVar("Word", bound=str)
 
@@ -36,6 +41,28 @@ def check_integer(name: str, value: object, least: int) -> None:
         raise TypeError(f"{name}={shown(value)}: expected an integer of at least {least}.")
     if value < least:
         raise ValueError(f"{name}={value}: expected at least {least}.")
+
+
+def structure_generator(random_state: object) -> "np.random.Generator":
+    """Return the generator of the public structure from any scikit-learn random state.
+
+    Raises ValueError if it is none.
+    """
+    import numpy as np  # not above: help needs no numpy
+
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    try:
+        if random_state is np.random or isinstance(random_state, np.random.RandomState):
+            return np.random.default_rng(random_state.randint(2**31 - 1))
+        if random_state is None or isinstance(random_state, int | np.integer):
+            return np.random.default_rng(random_state)
+    except ValueError:
+        pass  # a negative number: refused below
+    raise ValueError(
+        f"random_state={shown(random_state)}: expected None, a whole number that is not negative, "
+        f"a RandomState or a Generator."
+    )
 
 
 def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
@@ -142,7 +169,8 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
     A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
 
     Raises TypeError if the value is no real number: a string, a bool, a complex number, None, an
-    array; BudgetError if the value is zero, negative, NaN, or infinite where that is not allowed.
+    array; BudgetError if the value is zero, negative, NaN, too long to write, or infinite where
+    that is not allowed.
 
     Examples
     --------
@@ -152,18 +180,21 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
     expected = "a positive number" + (' or float("inf")' if allow_infinite else "")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(
-            f"{name}={short(value)} is of type {type(value).__name__}: expected {expected}, "
+            f"{name}={shown(value)} is of type {type(value).__name__}: expected {expected}, "
             f"for example {name}=1.0."
         )
     if value != value:
         raise BudgetError(f"{name} is NaN: expected {expected}.")
     if value <= 0:
-        raise BudgetError(f"{name}={value}: expected {expected}.")
+        raise BudgetError(f"{name}={shown(value)}: expected {expected}.")
     if not isinstance(value, Rational) and not isfinite(value):
         if not allow_infinite:
             raise BudgetError(f"{name}={value}: expected {expected}, and finite.")
         return float("inf")
-    return as_fraction(value)
+    exact = as_fraction(value)
+    if max(exact.numerator, exact.denominator).bit_length() > MOST_BITS:
+        raise BudgetError(f"{name}={shown(value)}: expected {expected} of at most 3900 digits.")
+    return exact
 
 
 def as_fraction(value: object) -> Fraction:
@@ -203,7 +234,7 @@ def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
     """
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(
-            f"shares={short(shares)}: expected a number of shares or a list of weights."
+            f"shares={shown(shares)}: expected a number of shares or a list of weights."
         )
     if isinstance(shares, Integral):
         if shares < 1:

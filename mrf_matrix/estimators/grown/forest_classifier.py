@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
-from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
@@ -26,7 +26,6 @@ from mrf_matrix.estimators.shared.parameters import (
 from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
 
 Trees = TypeVar("Trees")

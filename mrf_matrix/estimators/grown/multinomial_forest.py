@@ -5,6 +5,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.forest_classifier import source_of
@@ -17,7 +18,6 @@ from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.private.scores import SCORES
-from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.reports.choice_report import ChoiceReport, choice_report
 from strategies.operators import check_allocation

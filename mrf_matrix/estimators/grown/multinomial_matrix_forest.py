@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
-from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
@@ -33,7 +33,7 @@ from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
-from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries, structure_generator
+from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.part import check_memory

@@ -6,6 +6,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
@@ -14,7 +15,6 @@ from mrf_matrix.forests import RandomTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
 from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
-from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.kinds.kind import leaves_in_trees

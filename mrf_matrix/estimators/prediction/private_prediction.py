@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
@@ -34,7 +34,7 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.forests.sources.ensembles import query_keys, structure_generator
+from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.part import check_memory, released
 from mrf_matrix.planning.plans.plan import Plan

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.private.held_records import ALL, Serving, held
@@ -27,7 +27,6 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
-from mrf_matrix.forests.sources.ensembles import structure_generator
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets, squared_factor
 from mrf_matrix.planning.blocks.block_design import choose_blocks

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
@@ -14,7 +14,7 @@ from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.estimators.shared.parameters import GivenForest, RandomState
 from mrf_matrix.estimators.shared.reports import structure_notes
 from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
-from mrf_matrix.forests.sources.ensembles import Ensemble, structure_generator
+from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport

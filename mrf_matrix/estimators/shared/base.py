@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
@@ -32,7 +32,7 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign, structure_generator
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.measuring import Measuring

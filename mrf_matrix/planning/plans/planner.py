@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource
-from mrf_matrix.forests.sources.ensembles import EnsembleDesign, structure_generator
+from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.blocks.block_part import BlockChoice

@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
-from mrf_matrix.forests.sources.ensembles import structure_generator
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.planning.kinds.kind import one_leaf_each
 from mrf_matrix.planning.plans import part
 

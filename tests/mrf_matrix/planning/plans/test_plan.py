@@ -13,9 +13,10 @@ from mrf_matrix import (
     RandomTrees,
     SubsampleAggregateClassifier,
 )
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.forests import MultinomialTrees, PrivateMultinomialTrees
 from mrf_matrix.forests.forest import LearnedStructureError
-from mrf_matrix.forests.sources.ensembles import distinct_queries, structure_generator
+from mrf_matrix.forests.sources.ensembles import distinct_queries
 from mrf_matrix.mechanisms import NEIGHBORING, CellCounts, PureDP, measure
 from mrf_matrix.planning import Plan, plan
 from mrf_matrix.planning.plans.part import PlanPart
