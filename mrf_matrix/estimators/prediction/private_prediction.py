@@ -36,7 +36,7 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
-from mrf_matrix.planning.plans.part import check_memory, released
+from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -228,7 +228,7 @@ class PrivatePredictionClassifier(
                 bill.charge()
                 book.charge(plan.budget)
                 stream = noise_stream(bill.noise, bill.noise_state, number)
-                releases = released(plan.parts, fitted.tables, noise=bill.noise, noise_state=stream)
+                releases = plan.release(fitted.tables, noise=bill.noise, noise_state=stream)
                 read_off = fitted.domain_read_off
                 marked = tuple(replace(one, domain_read_off=read_off) for one in releases)
                 batch = VoteBatch(plan, marked, plan.answers(releases))
