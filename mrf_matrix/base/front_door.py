@@ -44,7 +44,7 @@ def front_door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         return found
 
     def names_here() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home})
+        return sorted(home)  # public names only
 
     return look_up, names_here, sorted(home)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.readable import readable_count
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.nodes import count_children
 
@@ -130,7 +131,7 @@ def check_growth(n_nodes: int, remedy: str) -> None:
     """
     if n_nodes > MOST_NODES:
         raise ValueError(
-            f"the forest would have more than {n_nodes:,} nodes, above the limit of "
+            f"the forest would have more than {readable_count(n_nodes)} nodes, above the limit of "
             f"{MOST_NODES:,}: {remedy}."
         )
 

@@ -6,6 +6,7 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.plotting.accuracy import AccuracyDisplay as AccuracyDisplay
+    from mrf_matrix.plotting.budget import BudgetDisplay as BudgetDisplay
     from mrf_matrix.plotting.cell_sensitivity import (
         CellSensitivityDisplay as CellSensitivityDisplay,
     )
@@ -18,5 +19,6 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.row_errors import RowErrorDisplay as RowErrorDisplay
     from mrf_matrix.plotting.strategy_error import StrategyBoundDisplay as StrategyBoundDisplay
     from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay as StrategyErrorDisplay
+    from mrf_matrix.plotting.strength import StrengthDisplay as StrengthDisplay
 
 __getattr__, __dir__, __all__ = front_door(__name__)

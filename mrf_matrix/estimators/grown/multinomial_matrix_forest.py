@@ -17,6 +17,7 @@ from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_class
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, keeping, release_note
 from mrf_matrix.estimators.shared.given_data import (
     EncodedRecords,
+    check_before_release,
     encode,
     resolve_domain,
     with_provenance,
@@ -34,9 +35,8 @@ from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
 from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
@@ -62,6 +62,9 @@ class MultinomialMatrixForestClassifier(
     ----------
     epsilon : float, int or Fraction
         Pure-DP budget of both stages together.
+    delta : float
+        (ε, δ)-DP is claimed: the structure's choices and Gaussian noise on the leaves share the
+        largest zCDP budget that implies it.
     parts : {"coins", "all"}
         See `TwoStagePlan`.
     structure_share : float
@@ -95,6 +98,7 @@ class MultinomialMatrixForestClassifier(
     privacy_report_ = ClaimAttribute[TwoStageReport]()  # type: ignore[assignment]
 
     epsilon: Amount = 1.0
+    delta: Amount = 0
     parts: str = "coins"
     structure_share: float = 0.3
     n_trees: int = 8
@@ -134,7 +138,9 @@ class MultinomialMatrixForestClassifier(
         kind = kind_of("training", voting=one_word("voting", self.voting, VOTINGS))
         check_structure_score(self.structure_score)
         structure = structure_generator(self.random_state)
-        plan = TwoStagePlan.of(PureDP(self.epsilon), self.parts, self.structure_share)
+        plan = TwoStagePlan.of(
+            claimed_budget(self.epsilon, self.delta), self.parts, self.structure_share
+        )
         measuring = self._measuring(plan.counts)
         measuring.check()
         trees = self._structure(plan)
@@ -154,7 +160,7 @@ class MultinomialMatrixForestClassifier(
             leaves = PublicForests(kind, domain, (whole,), structure).plan(
                 measuring, public_queries(domain, None), n_classes=domain.n_classes
             )
-            check_memory(leaves.parts, leaves.n_classes)
+            check_before_release(leaves)
             (part,) = leaves.parts
             records = EncodedRecords(domain, codes[measured], labels[measured])
             table = kind.table(whole, records, structure)
@@ -163,7 +169,9 @@ class MultinomialMatrixForestClassifier(
             self.leaf_plan_, self.strategy_ = leaves, part.strategy
         with keeping(self, (), release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain or domain)
+            self.privacy_report_ = two_stage_report(
+                plan, trees, release, self.domain or domain, float(self.delta)
+            )
             self.leaf_values_ = part.answers(release)[:, order]
         return self
 
@@ -187,7 +195,7 @@ class MultinomialMatrixForestClassifier(
         return source_of(
             self,
             PrivateMultinomialTrees,
-            epsilon=plan.structure.epsilon,
+            **{"epsilon": None, "delta": 0, plan.structure.parameter: plan.structure.amount},
             score=self.structure_score,
             structure_share=1.0,
         )

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import structure_generator, whole_number
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
 from mrf_matrix.estimators.prediction.private_tables import PrivateTables, counts_of_cells
@@ -20,7 +20,7 @@ from mrf_matrix.estimators.prediction.vote_book import (
     batch_bill,
 )
 from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
-from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.parameters import (
     EnsembleParameters,
     Records,
@@ -36,7 +36,6 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.planning.kinds.kind import Kind, record_coins
-from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -127,7 +126,7 @@ class PrivatePredictionClassifier(
         self.classes_, _ = sorted_classes(domain)
         self.ensembles_ = ensembles
         kept = PrivateTables(tables, self.keep_records_in_pickle)
-        read_off = isinstance(self.domain, str)
+        read_off = is_read_off(self.domain)
         self._fitted = FittedPrediction(forests, measuring, kept, bill, read_off, book)
         return self
 
@@ -174,7 +173,7 @@ class PrivatePredictionClassifier(
         domain = required_domain(self.domain)
         forests, _ = self._forests(kind, domain)
         planned = forests.plan(measuring, domain.encode(X), n_classes=domain.n_classes)
-        check_memory(planned.parts, planned.n_classes)
+        check_before_release(planned)
         return planned
 
     def _planned(self, codes: Codes, fitted: FittedPrediction, number: int) -> Plan | None:
@@ -188,7 +187,7 @@ class PrivatePredictionClassifier(
         planned = forests.plan(
             measuring, codes[unknown], n_classes=forests.domain.n_classes, batch=number
         )
-        check_memory(planned.parts, planned.n_classes)
+        check_before_release(planned)
         return planned
 
     def _votes(self, X: Records) -> Array:

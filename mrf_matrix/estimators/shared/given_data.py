@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, DomainOrPath, is_read_off, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import validated_training
@@ -27,6 +27,7 @@ from mrf_matrix.mechanisms import CellCounts, Release, count_cells
 from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
 from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.planning.plans.verdict import WEIGHING
 from strategies.operators import Operator
 
 
@@ -120,7 +121,7 @@ class GivenRecords:
 
 
 def resolve_domain(
-    estimator: BaseEstimator, domain: Domain | str | None, X: Records, y: ArrayLike | None
+    estimator: BaseEstimator, domain: DomainOrPath, X: Records, y: ArrayLike | None
 ) -> tuple[Domain, Records, ArrayLike]:
     """Return the domain, and X and y ready to be encoded by it.
 
@@ -167,7 +168,7 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def with_provenance(release: Release, domain: Domain | str | None) -> Release:
+def with_provenance(release: Release, domain: DomainOrPath) -> Release:
     """Return a release that says whether its domain was read off the records.
 
     Parameters
@@ -176,7 +177,23 @@ def with_provenance(release: Release, domain: Domain | str | None) -> Release:
     domain : Domain or "from_data"
         As `fit` read it.
     """
-    return replace(release, domain_read_off=isinstance(domain, str))
+    return replace(release, domain_read_off=is_read_off(domain))
+
+
+def check_before_release(plan: Plan) -> None:
+    """Say what a release takes, weigh it where that is asked, refuse what would not fit in memory.
+
+    Raises MemoryCapError, by public numbers alone.
+    """
+
+    def step() -> str:
+        then = f"about {plan.release_seconds:.2g} s, arrays of {plan.array_sizes[0].nbytes:,} bytes"
+        return f"Checking memory (then {then})"
+
+    tell(step)
+    if (weighing := WEIGHING.get()) is not None:
+        weighing.weigh(plan)
+    check_memory(plan.parts, plan.n_classes)
 
 
 def tables_for(plan: Plan, data: PrivateData) -> TableSource:
@@ -189,8 +206,7 @@ def tables_for(plan: Plan, data: PrivateData) -> TableSource:
     ValueError
         If the data are counts that have no answers to what is measured.
     """
-    tell(lambda: f"Checking memory (then about {plan.release_seconds:.2g} s of measuring)")
-    check_memory(plan.parts, plan.n_classes)
+    check_before_release(plan)
     tell("Counting the records")
     tables = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
     for part in plan.parts:

@@ -21,6 +21,7 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
 
@@ -120,7 +121,7 @@ class MatrixForestClassifier(
             )
             for part, release in zip(plan.parts, releases, strict=True)
         )  # fmt: skip
-        self.privacy_report_ = partial(training_report, plan.kind, plan.parts, releases, plan.delta)
+        self.privacy_report_ = partial(_report, plan, releases)
 
     @property
     def forest_(self) -> Forest:
@@ -155,3 +156,9 @@ class MatrixForestClassifier(
                 f"ensembles. Look at each of ensembles_."
             )
         return ensembles[0]
+
+
+def _report(plan: Plan, releases: Sequence[Release]) -> PrivacyReport:
+    """Return the report, with signal and noise in words where the number of records is public."""
+    report = training_report(plan.kind, plan.parts, releases, plan.delta)
+    return report if plan.n_records is None else report.with_note(str(plan.verdict))

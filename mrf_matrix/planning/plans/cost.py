@@ -21,6 +21,7 @@ from mrf_matrix.planning.plans.prices import (
     MET,
     MULTIPLIED,
     NEWTON_CLASS,
+    NEWTON_STEP,
     NEWTON_STEPS,
     SOLVED,
     START,
@@ -54,16 +55,14 @@ def release_seconds(parts: Sequence[PlanPart], n_classes: int, n_records: int | 
         seconds += MET * occupied * packed_bytes(matrix)
         seconds += COMPILED * part.workload.shape[0]
         seconds += algebra_seconds(part, n_classes)
-        seconds += posterior_seconds(part.fit_orders(n_classes), n_classes)
+        seconds += posterior_seconds(part.fitted_tables, n_classes)
     return seconds
 
 
-def posterior_seconds(orders: Sequence[int], n_classes: int) -> float:
-    """Return the seconds of fitting the posterior of a release of blocks, by their orders."""
-    return sum(
-        NEWTON_STEPS * (NEWTON_CLASS * (1 + n_classes) + SOLVED * float(order) ** 3)
-        for order in orders
-    )
+def posterior_seconds(tables: Sequence[tuple[int, int]], n_classes: int) -> float:
+    """Return the seconds of fitting the posterior of blocks of so many cells and terms a class."""
+    each = (NEWTON_CLASS + SOLVED * float(cells + terms) * terms**2 for cells, terms in tables)
+    return NEWTON_STEPS * (NEWTON_STEP * len(tables) + n_classes * sum(each))
 
 
 def column_entries(matrix: Operator) -> float:
@@ -156,8 +155,9 @@ def array_sizes(
         ]
         if leaves:
             found.append(_array(f"leaf values{where}", (forest.n_leaves, n_classes), 8))
-        if order := max(part.fit_orders(n_classes), default=0):
-            found.append(_array("covariance of a block's effects, largest", (order, order), 8))
+        if order := max((terms for _, terms in part.fitted_tables), default=0):
+            shape = (n_classes, order, order)
+            found.append(_array("covariances of a block's effects, largest", shape, 8))
         if n_records is not None:
             cells = min(n_records, forest.domain.size)
             found.append(_array(f"occupied cells{where}, at most", (cells, n_classes), 8))

@@ -17,6 +17,7 @@ from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, released
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
+from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from strategies import Strategy
 
 SHARES = (0.1, 0.2, 0.5)
@@ -99,6 +100,11 @@ class Plan(PlannedErrors):
         )  # fmt: skip
 
     @property
+    def verdict(self) -> Verdict:
+        """Signal and noise in words: whether to deploy it."""
+        return verdict_of(self)
+
+    @property
     def seconds(self) -> float:
         """Seconds that choosing the strategies took, and that the release is expected to take.
 
@@ -145,6 +151,7 @@ class Plan(PlannedErrors):
             "arrays": [size.to_dict() for size in self.array_sizes],
             "ensembles": [part.summary() for part in self.parts],
         }
+        figures["signal_to_noise"] = str(self.verdict)
         if notes := dict.fromkeys(filter(None, (part.ensemble.depth_note for part in self.parts))):
             figures["notes"] = list(notes)
         if self.releases_leaves:

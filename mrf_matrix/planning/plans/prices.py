@@ -33,11 +33,12 @@ COMPARED = 5e-10
 NEWTON_STEPS = 20
 """Steps to the posterior mode of a block: a count. Source: fit."""
 
-NEWTON_CLASS = 1.5e-4
-"""One class in a step. Source: fit."""
+NEWTON_STEP, NEWTON_CLASS = 4e-4, 1e-5
+"""A step, and one class in it, of small tables. Source: fits of posteriors, timed."""
 
-SOLVED = 2e-10
-"""Solving and inverting the equations of a step, per cube of their order. Source: fit."""
+SOLVED = 1e-9
+"""One class in a step, per cube of its terms (solving) and per cell and square of them (summing
+their information). Source: fits of posteriors, timed."""
 
 DECOMPOSED = 4e-10
 """One operation of a portfolio's singular value decompositions: 1e-10 in one of them
