@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.planning.kinds.training import Training
+from mrf_matrix.planning.kinds.kind import Training
 from mrf_matrix.reconstruction.tree_nodes import node_matrix
 from strategies import Strategy, evaluate
 from strategies.methods.descents.shared_weights import SharedWeights
