@@ -21,7 +21,6 @@ from strategies.methods.family import (
     BOTH_OBJECTIVES,
     Family,
     Search,
-    evaluation_seconds,
 )
 from strategies.methods.marginals.algebra import set_cells, workload_energies
 from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
