@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
+FRAMES = ("pandas", "polars", "pyarrow")
 Rows = Sequence[tuple[str, str]]
 Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 """A header, and rows as long as it."""
@@ -40,18 +41,18 @@ def html_table(caption: str, rows: Sequence[Sequence[str]], header: Sequence[str
 
 
 def latex_table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
-    """Return a LaTeX tabular with the rules of booktabs; numbers of columns stand to the right.
+    r"""Return a LaTeX tabular with the rules of booktabs; numbers of columns stand to the right.
 
     Examples
     --------
     >>> print(latex_table([["a_1", 0.5]], ["name", "share in %"]))
-    \\begin{tabular}{lr}
-    \\toprule
-    name & share in \\% \\\\
-    \\midrule
-    a\\_1 & 0.5 \\\\
-    \\bottomrule
-    \\end{tabular}
+    \begin{tabular}{lr}
+    \toprule
+    name & share in \% \\
+    \midrule
+    a\_1 & 0.5 \\
+    \bottomrule
+    \end{tabular}
     """
     width = len(header or next(iter(rows), ()))
     columns = [[row[i] for row in rows] for i in range(width)]
@@ -94,7 +95,7 @@ def frame_of(rows: Sequence[Sequence[object]], header: Sequence[str], native: st
 
     import narwhals as nw
 
-    able = [name for name in ("pandas", "polars", "pyarrow") if find_spec(name)]
+    able = [name for name in FRAMES if find_spec(name)]
     if native is None and not able:
         raise ImportError("no frame library is installed; pip install polars.")
     columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
