@@ -79,7 +79,7 @@ def attribute_from_dict(item: object, where: str) -> Attribute:
             list_of(data[key], f"{where}: {key}", MAX_VALUES)
     try:
         return Attribute(**written_out(data))  # type: ignore[arg-type]  # which checks it all
-    except DomainError as error:
+    except (DomainError, FieldError) as error:
         raise FieldError(f"{where}: {error}") from error
 
 
