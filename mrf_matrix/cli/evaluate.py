@@ -8,7 +8,7 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import budget_options, neighboring_option
+from mrf_matrix.cli.options import budget_options, delta_option, neighboring_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console, note, note_ignored
 
@@ -17,6 +17,7 @@ from mrf_matrix.cli.screen import console, note, note_ignored
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("data")
 @budget_options("Pure-DP budget of the test records.", "zCDP budget instead, with Gaussian noise.")
+@delta_option()
 @neighboring_option()
 @click.option(
     "--ledger",
@@ -56,10 +57,12 @@ def command(
     """
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.files.models import load_model
-    from mrf_matrix.mechanisms import PrivacyLedger, as_budget
+    from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.study import evaluate
+    from mrf_matrix.study.private_evaluation import evaluation_budget
 
-    budget = as_budget(epsilon=settings["epsilon"], rho=settings["rho"])
+    terms = ("epsilon", "delta", "rho", "neighboring")
+    budget = evaluation_budget(**{name: settings[name] for name in terms})
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(model, data, ledger_file))
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)

@@ -14,13 +14,14 @@ COMMANDS = {
     "fit": "Train a private forest on a file of records and write a model file.",
     "predict": "Predict the classes of a file of records from a model file.",
     "evaluate": "Evaluate a model on private test records: noisy counts, figures with intervals.",
+    "report": "Report what a model released, on one page for whoever answers for it.",
     "federate": "Rehearse a release by several parties: noise in shares, sums under masks.",
     "ledger": "Start or show a privacy ledger that several releases share.",
     "datasets": "List the data sets known by name.",
 }
 
 
-ROOMS = {"domain": "domains.commands"}
+ROOMS = {"domain": "domains.commands", "report": "pages.report"}
 """Files of subcommands that are not called as they are."""
 
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, required_domain
@@ -41,6 +42,7 @@ from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
+from mrf_matrix.reports.page import ReportPage
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
@@ -53,6 +55,15 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
     classes_: Values
     domain_: Domain
     privacy_report_ = ClaimAttribute[PrivacyReport]()
+
+    @property
+    def report_(self) -> ReportPage:
+        """All that was released, as a page: shown in a notebook, ``to_html()`` for a file.
+
+        With a ledger, an evaluation or a model file's hash: `mrf_matrix.reports.model_report`.
+        """
+        return reports.model_report(self)
+
     _learned: ClassVar[str] = "classes_"
     """The attribute that a fit sets last."""
 

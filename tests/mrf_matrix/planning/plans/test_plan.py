@@ -54,7 +54,6 @@ ATTRIBUTES_ONLY = {"common_refinement", "kronecker_p_identity", "marginals", "tr
 SELDOM = {
     "ordered_cells": set(),
     "weighted_rows": set(),
-    "joint_tables": set(),
     "kronecker_selections": set(),
     "leaves": {("prediction", "rho")},
     "residual_marginals": {("training", "rho"), ("prediction", "rho")},
