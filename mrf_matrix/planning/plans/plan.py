@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.plans.cost import release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, at_budget
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
-from mrf_matrix.planning.plans.verdict import WEIGHING, Verdict, verdict_of
+from mrf_matrix.planning.plans.signal import WEIGHING
 from strategies import Strategy
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning.plans.verdict import Verdict
 
 SHARES = (0.1, 0.2, 0.5)
 """Leads whose flip probability a summary states, as shares of the records of an answer."""
@@ -48,9 +51,8 @@ class Plan(PlannedErrors):
         seconds = release_seconds(self.parts, self.n_classes, self.n_records)
         largest = self.array_sizes[0].nbytes
         tell(f"Checking memory (then about {seconds:.2g} s, arrays of {largest:,} bytes)")
-        weighing = WEIGHING.get()
-        if weighing is not None:
-            weighing.weigh(self)
+        if (weigh := WEIGHING.get()) is not None:
+            weigh(self)
         for part in self.parts:
             part.check_memory(self.n_classes)
 
@@ -122,8 +124,10 @@ class Plan(PlannedErrors):
         )  # fmt: skip
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> "Verdict":
         """Signal and noise in words: whether to deploy it."""
+        from mrf_matrix.planning.plans.verdict import verdict_of  # few plans are asked
+
         return verdict_of(self)
 
     @property
