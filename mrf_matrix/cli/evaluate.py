@@ -10,7 +10,7 @@ from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import budget_options, delta_option, neighboring_option
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console
+from mrf_matrix.cli.screen import console, note, note_ignored
 
 
 @click.command(name="evaluate")
@@ -69,6 +69,7 @@ def command(
     if ledger is not None:  # refused before the records are so much as read
         ledger.check(budget, f"evaluation of {model.name}", neighboring=settings["neighboring"])
     classifier = load_model(model)
+    note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
     found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
     record = json.dumps(found.to_dict(), indent=2)
@@ -80,7 +81,7 @@ def command(
             console().print(ledger)
     if output is not None:
         keep(record, output)
-        console(stderr=as_json).print(f"Written: {output}", markup=False, soft_wrap=True)
+        note(f"Written: {output}")
 
 
 def keep(record: str, output: Path) -> None:

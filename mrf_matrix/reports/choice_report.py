@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import DomainOrPath, is_read_off
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
@@ -84,7 +84,7 @@ def two_stage_report(
     plan: TwoStagePlan,
     trees: PrivateMultinomialTrees,
     release: Release,
-    domain: Domain | str | None,
+    domain: DomainOrPath,
     delta: float = 0.0,
 ) -> TwoStageReport:
     """Describe a private structure and the release of its leaf counts.
@@ -112,7 +112,7 @@ def two_stage_report(
 
 
 def choice_report(
-    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Domain | str | None
+    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: DomainOrPath
 ) -> ChoiceReport:
     """Describe a forest of private structure and labels.
 
@@ -149,7 +149,7 @@ def claim(
     budget: PureDP | ZCDP,
     neighboring: str,
     noise: str,
-    domain: Domain | str | None,
+    domain: DomainOrPath,
     delta: float = 0.0,
 ) -> str:
     """State the claim of a release of choices, or that there is none.
@@ -158,7 +158,7 @@ def claim(
     """
     if budget.is_infinite:
         return f"{DENIAL}: an infinite budget adds no noise."
-    if isinstance(domain, str):
+    if is_read_off(domain):
         return READ_OFF
     said = budget.claim(delta)
     if noise == "exact":

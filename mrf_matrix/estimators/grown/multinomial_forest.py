@@ -5,6 +5,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.forest_classifier import source_of
@@ -18,7 +19,6 @@ from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.private.scores import SCORES
 from mrf_matrix.mechanisms import BudgetError
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import ChoiceReport, choice_report
 from strategies.operators import check_allocation
 
@@ -140,7 +140,7 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "
-                "domain. Pass domain=Domain([...], target=Attribute(...))."
+                "domain. Pass a Domain or the path of a domain file."
             )
         codes, labels = self._encode_training(X, y)
         check_growth_memory(trees, self.domain_)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import Seed
+from mrf_matrix.base.checks import Seed, structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
@@ -34,7 +34,6 @@ from mrf_matrix.mechanisms.budgets.budget import claimed_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import public_queries
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 

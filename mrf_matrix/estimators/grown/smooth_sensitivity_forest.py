@@ -6,7 +6,9 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import is_read_off
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
@@ -18,7 +20,6 @@ from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
 from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.planning.kinds.coins import leaves_in_trees
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import claim
 from strategies.operators import check_allocation
 
@@ -132,5 +133,5 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
                 f"NOT PRIVATE at the {PureDP(self.epsilon)} it is published with: the "
                 f"exponential mechanism's sensitivity depends on the records."
             )
-        known = self.domain if isinstance(self.domain, str) else self.domain_
+        known = self.domain if is_read_off(self.domain) else self.domain_
         return claim(PureDP(self.epsilon), self.neighboring, self.noise, known)
