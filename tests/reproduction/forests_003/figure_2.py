@@ -54,6 +54,13 @@ THEIRS = {  # the authors' code, run for 3 forests and splits with 5 draws each
         DISJOINT: (0.859, 0.909, 0.912, 0.920),
         EXTRA: (1.00,) * 4,
     },
+    "Heart": {
+        TRAINING: (0.553, 0.697, 0.716, 0.742),
+        PREDICTION: (0.528, 0.696, 0.727, 0.741),
+        LAPLACE: (0.539, 0.613, 0.666, 0.763),
+        DISJOINT: (0.548, 0.569, 0.648, 0.740),
+        EXTRA: (0.829,) * 4,
+    },
 }
 DRAWS_OF_THEIRS = 3
 COLUMNS = tuple(f"ε = {epsilon:g}" for epsilon in EPSILONS)
@@ -73,7 +80,7 @@ def curves(part: str, run: Run) -> list[Figure]:
             POSTERIOR: PosteriorForestClassifier,
             PRIVATE: PrivateForestClassifier,
         }.items():
-            at = accuracies(kind, data, seed, draws=draws, n_records=len(data.labels) * 4 // 5)
+            at = accuracies(kind, data, seed, draws=draws, n_records=len(data.halves(seed)[0]))
             found.setdefault(name, []).append(at)
         for name, score in without_privacy(data, seed, settings).items():
             found.setdefault(name, []).append([score] * len(EPSILONS))
@@ -117,7 +124,7 @@ def ahead(better: str, worse: str, by: float = 0.0):
     """Return the claim that one method's mean over ε is ahead of another's on every set."""
 
     def holds(table: Table) -> bool:
-        names = {row.split(", ")[0] for row in table.rows}
+        names = {row.split(", ")[0] for row in table.rows} - {"Adult"}  # where all say no
         return all(
             table.row(f"{name}, {better}").mean() > table.row(f"{name}, {worse}").mean() + by
             for name in names
@@ -130,16 +137,18 @@ def picture(table: Table):
     """Draw one panel a data set; theirs grey."""
     plt = load_pyplot()
     names = list(dict.fromkeys(row.split(", ")[0] for row in table.rows))
+    columns = min(4, len(names))
+    lines = -(-len(names) // columns)
     figure, axes = plt.subplots(
-        1,
-        len(names),
-        figsize=(3.3 * len(names), 3.4),
+        lines,
+        columns,
+        figsize=(3.3 * columns, 0.4 + 3 * lines),
         layout="constrained",
         sharey=True,
         squeeze=False,
     )
     shown = [*METHODS, POSTERIOR, PRIVATE]
-    for ax, name in zip(axes[0], names, strict=True):
+    for ax, name in zip(axes.flat, names, strict=False):
         for method, colour, marker in zip(shown, COLOURS, MARKERS, strict=False):
             values = table.row(f"{name}, {method}")
             ax.plot(EPSILONS, values, color=colour, marker=marker, markersize=4, label=method)
@@ -156,6 +165,8 @@ def picture(table: Table):
         ax.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
         ax.minorticks_off()
         tidy(ax)
+    for ax in axes.flat[len(names) :]:
+        ax.set_axis_off()
     axes[0, 0].set_ylabel("test accuracy")
     figure.legend(
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
@@ -181,6 +192,9 @@ ITEMS = (
                 (t.row(f"Car, {TRAINING}") - t.row(f"Car, {LAPLACE}"))[2:].min() > 0.2
             ),
             "every curve is within two standard errors of the authors' code": in_their_error,
+            "forests of 40 columns of Adult's 123 stay within a point of the majority": lambda t: (
+                abs(t.row(f"Adult, {TRAINING}") - 0.764).max() < 0.01
+            ),
             "the private forest is ahead of both of the paper's (ours)": lambda t: (
                 ahead(PRIVATE, TRAINING)(t) and ahead(PRIVATE, PREDICTION)(t)
             ),
@@ -192,7 +206,10 @@ ITEMS = (
             for column, value in zip(COLUMNS, values, strict=True)
         },
         why="The figure prints no numbers. In brackets stands the authors' code, run for 3 forests"
-        " and splits with 5 noise draws each. Splits and forests are others here.",
+        " and splits with 5 noise draws each (not on Adult). Splits and forests are others here."
+        " Adult is a9a, its official records to train and to test on: ten random ones of 123 binary"
+        " columns an ensemble carry nothing, and every method of the paper predicts the majority"
+        " (.764); with its 14 attributes (h=3, d̄=4) forests of the same kind learn.",
         beyond="Strategies searched by the portfolio, posterior forests, and the private forest,"
         " which plans all kinds and takes the best expected.",
         picture=picture,
