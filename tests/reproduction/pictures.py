@@ -1,6 +1,7 @@
 """Pictures of the records, as small SVG files."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,7 +22,7 @@ def draw(records: Iterable[Record], folder: Path) -> None:
         picture = BY_NAME[record.item].picture if record.item in BY_NAME else None
         if picture is None or not record.parts:
             continue
-        with mpl.rc_context(PLAIN):
+        with mpl.rc_context(PLAIN), suppress(KeyError):  # of parts that are not measured
             figure = picture(record.table)
             figure.savefig(folder / f"{record.item}.svg", metadata={"Date": None})
-        plt.close(figure)
+        plt.close("all")
