@@ -8,7 +8,7 @@ import matplotlib as mpl
 from catalogue import BY_NAME
 from record import Record
 
-from mrf_matrix.plotting.style import load_pyplot
+from mrf_matrix.plotting.style import GREY, load_pyplot
 
 # Texts stay texts, and neither dates nor random names change a file that says the same.
 PLAIN = {"svg.fonttype": "none", "svg.hashsalt": "reproduction"}
@@ -24,5 +24,6 @@ def draw(records: Iterable[Record], folder: Path) -> None:
             continue
         with mpl.rc_context(PLAIN), suppress(KeyError):  # of parts that are not measured
             figure = picture(record.table)
+            figure.supxlabel(record.words["privacy"], fontsize=7, color=GREY)
             figure.savefig(folder / f"{record.item}.svg", metadata={"Date": None})
         plt.close("all")
