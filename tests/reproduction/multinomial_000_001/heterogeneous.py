@@ -115,8 +115,9 @@ def last_partition_for_each() -> Iterator[None]:
 def with_the_slip(part: str, run: Run) -> list[Figure]:
     """Return HobRaF's accuracy with each partition, and with the last one for each."""
     X, y = numeric_records(part)
-    most = min(int(0.8 * len(y)), 1_000 if run.repeats >= 10 else 300)
-    forest = forest_of("HobRaF", 10 if run.repeats >= 10 else 3)
+    n_records, n_trees = (1_000, 10) if run.repeats >= 10 else (300, 3) if run.full else (200, 2)
+    most = min(int(0.8 * len(y)), n_records)
+    forest = forest_of("HobRaF", n_trees)
     each, last = [], []
     for seed in run.seeds:
         train, test, known, truth = train_test_split(X, y, train_size=most, random_state=seed)
