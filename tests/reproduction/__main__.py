@@ -50,7 +50,7 @@ def main() -> int:
         with parallel_config(n_jobs=given.jobs):
             record = run_item(item, given.full, given.repeats, given.records, given.parts)
         if not given.full:
-            print(tables_of(record))
+            print(record.words["privacy"], tables_of(record), sep="\n")
         failed += [
             f"{item.name}: {claim}" for claim, holds in record.words["claims"].items() if not holds
         ]

@@ -118,7 +118,12 @@ ROWS = (
     shown_by(41, "001", "Table 3: a tree under B₃, B₁, B₂"),
     shown_by(42, "001", "Figure 7: accuracies of single trees"),
     shown_by(43, "000", "Figure 1: selection probabilities"),
-    shown_by(44, "000", "complexity O(t D n log n)"),
+    Row(
+        44,
+        "000",
+        "complexity O(t D n log n)",
+        ("tests/benchmarks/test_multinomial_speed.py",),
+    ),
     shown_by(
         45,
         "002",

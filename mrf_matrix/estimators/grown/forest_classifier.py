@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.compilation import leaf_counts
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, DomainOrPath
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.parameters import (
@@ -29,7 +30,6 @@ from mrf_matrix.estimators.shared.schema import (
 )
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 
 Trees = TypeVar("Trees")
@@ -87,7 +87,7 @@ class TreesClassifier(BaseForestClassifier):
         records.
     """
 
-    domain: Domain | str | None = None
+    domain: DomainOrPath = None
     random_state: RandomState
     forest_: Forest | NumericForest
     _learned = "forest_"
