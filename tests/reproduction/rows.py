@@ -82,7 +82,7 @@ ROWS = (
     shown_by(18, "003", "Figures 3a, 3b, 4"),
     shown_by(19, "003", "Figure 2, six data sets"),
     shown_by(20, "003", "Table 1, seconds"),
-    shown_by(21, "003", "Adult (123 binary columns) and Heart", "datasets/test_files"),
+    shown_by(21, "003", "Adult (123 binary columns) and Heart", "datasets/test_heart_and_adult"),
     shown_by(
         22,
         "000",
