@@ -18,16 +18,16 @@ from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
+from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
-    GivenCounts,
     GivenRecords,
-    GivenStream,
     PrivateData,
     needs_records,
     tables_for,
+    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
-from mrf_matrix.estimators.shared.schema import validated_queries, with_provenance
+from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
@@ -37,9 +37,9 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.planning.kinds.coins import record_coins
-from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.part import released
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
@@ -299,5 +299,5 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
         ]
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        releases = plan.release(tables, noise=self.noise, noise_state=stream)
+        releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
         return plan, tuple(with_provenance(release, self.domain) for release in releases)
