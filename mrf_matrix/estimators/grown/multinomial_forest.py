@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
+from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, check_no_ledger
