@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
+FRAMES = ("pandas", "polars", "pyarrow")
 Rows = Sequence[tuple[str, str]]
 Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 """A header, and rows as long as it."""
@@ -109,7 +110,7 @@ def frame_of(rows: Sequence[Sequence[object]], header: Sequence[str], native: st
 
     import narwhals as nw
 
-    able = [name for name in ("pandas", "polars", "pyarrow") if find_spec(name)]
+    able = [name for name in FRAMES if find_spec(name)]
     if native is None and not able:
         raise ImportError("no frame library is installed; pip install polars.")
     columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}

@@ -34,7 +34,7 @@ from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.verdict import WEIGHING
+from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
@@ -172,8 +172,8 @@ class PrivateForestClassifier(
         forest = self._forest(None, None, None).set_params(domain=plan.domain)
         if isinstance(forest, ResidualForestClassifier):
             steps = forest.plan()
-            if (weighing := WEIGHING.get()) is not None:
-                weighing.weigh(steps)
+            if (weigh := WEIGHING.get()) is not None:
+                weigh(steps)
             return
         whole = plan_of(
             kind_of("posterior"),

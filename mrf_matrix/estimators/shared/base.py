@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from os import PathLike
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,11 +42,13 @@ from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.part import released
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.reports.page import ReportPage
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
 from mrf_matrix.voting.voting import vote_shares
+
+if TYPE_CHECKING:
+    from mrf_matrix.reports.page import ReportPage
 
 
 class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,7 +59,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
     privacy_report_ = ClaimAttribute[PrivacyReport]()
 
     @property
-    def report_(self) -> ReportPage:
+    def report_(self) -> "ReportPage":
         """All that was released, as a page: shown in a notebook, ``to_html()`` for a file.
 
         With a ledger, an evaluation or a model file's hash: `mrf_matrix.reports.model_report`.

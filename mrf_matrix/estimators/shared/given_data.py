@@ -27,7 +27,7 @@ from mrf_matrix.mechanisms import CellCounts, Release, count_cells
 from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
 from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.verdict import WEIGHING
+from mrf_matrix.planning.plans.signal import WEIGHING
 from strategies.operators import Operator
 
 
@@ -179,8 +179,8 @@ def check_before_release(plan: Plan) -> None:
         return f"Checking memory (then {then})"
 
     tell(step)
-    if (weighing := WEIGHING.get()) is not None:
-        weighing.weigh(plan)
+    if (weigh := WEIGHING.get()) is not None:
+        weigh(plan)
     check_memory(plan.parts, plan.n_classes)
 
 

@@ -58,6 +58,10 @@ MOST_CELLS = 2**15
 TELLING_NOISE = 0.5
 """Noise, in records, below which a cell tells a single record from none."""
 
+TELLING_RECORDS = 0.3
+"""Expected records of a cell and class, over their noise, from which one large table of all
+attributes tells as well."""
+
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
 
 
@@ -113,7 +117,10 @@ def choose_blocks(
         blocks = tuple(balanced_blocks(shuffled[:used], sizes, count))
         variance = squared_factor * variances(budget, len(blocks))[0]
         cells = max(prod(sizes[i] for i in block) for block in blocks)
-        if cells > (MOST_CELLS if variance < TELLING_NOISE**2 else FEW_CELLS) and count < used:
+        telling = TELLING_NOISE
+        if count == 1 and used == len(shuffled):
+            telling = max(telling, (n_records or 0) / (n_classes * cells * TELLING_RECORDS))
+        if cells > (MOST_CELLS if variance < telling**2 else FEW_CELLS) and count < used:
             continue
         judged = judge_blocks(
             blocks, sizes, n_classes, budget, n_records, squared_factor=squared_factor

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, released
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
-from mrf_matrix.planning.plans.verdict import Verdict, verdict_of
 from strategies import Strategy
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning.plans.verdict import Verdict
 
 SHARES = (0.1, 0.2, 0.5)
 """Leads whose flip probability a summary states, as shares of the records of an answer."""
@@ -100,8 +102,10 @@ class Plan(PlannedErrors):
         )  # fmt: skip
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> "Verdict":
         """Signal and noise in words: whether to deploy it."""
+        from mrf_matrix.planning.plans.verdict import verdict_of  # few plans are asked
+
         return verdict_of(self)
 
     @property

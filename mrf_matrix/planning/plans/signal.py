@@ -1,6 +1,8 @@
 """What stands behind a plan's answers: public numbers of records, and the noise of votes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.part import PlanPart
 
 Array = NDArray[np.float64]
+
+WEIGHING: ContextVar[Callable[[Any], None] | None] = ContextVar("weighing", default=None)
+"""What weighs the signal of every plan before it is paid for, see `verdict.weighing`."""
 
 
 def records_behind(

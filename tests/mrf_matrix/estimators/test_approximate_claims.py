@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -286,3 +287,20 @@ def test_the_command_line_takes_delta(words, tmp_path):
     assert refused.exit_code != 0
     assert "delta=2.0" in refused.output
     assert not again.exists()
+
+
+def commands(group, context):
+    """Yield every command below a group with its options' names."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, context)
+        else:
+            yield name, {option.name for option in command.params}
+
+
+def test_every_command_with_epsilon_takes_delta():
+    found = dict(commands(main, click.Context(main)))
+    spending = {name for name, options in found.items() if options & {"epsilon", "epsilons"}}
+    assert {"fit", "plan", "tune", "compare", "evaluate", "simulate", "ledger"} <= spending
+    assert all("delta" in found[name] for name in spending)
