@@ -218,7 +218,7 @@ def forests(
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.domain import Domain
     from mrf_matrix.estimators import FederatedForestClassifier
-    from mrf_matrix.estimators.grown.forest_classifier import text_attributes
+    from mrf_matrix.estimators.grown.tree_sources import text_attributes
     from mrf_matrix.study import compare_systems
 
     if by is not None:

@@ -191,10 +191,7 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
 def check_no_ledger(ledger: object, reason: str) -> None:
     """Refuse a ledger where no charge would be true.
 
-    Raises
-    ------
-    ValueError
-        If there is one.
+    Raises ValueError if there is one.
     """
     if ledger is not None:
         raise ValueError(
@@ -205,12 +202,8 @@ def check_no_ledger(ledger: object, reason: str) -> None:
 def check_noise(noise: str, noise_state: Seed, budget: Budget) -> None:
     """Refuse noise that could not be drawn, before the ledger is charged.
 
-    Raises
-    ------
-    ValueError
-        If the noise is unknown, or exact noise is given a seed.
-    NoiseProcessError
-        If exact noise would be drawn in a worker process.
+    Raises ValueError if the noise is unknown, or exact noise is given a seed; NoiseProcessError if
+    exact noise would be drawn in a worker process.
     """
     if noise not in NOISES:
         raise ValueError(f"noise={shown(noise)}: expected 'exact' (release-grade) or 'research'.")

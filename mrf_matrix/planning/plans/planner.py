@@ -164,9 +164,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
     schema, source = _schema(domain, forest)
     budget: PureDP | ZCDP = PureDP(1)  # a sequence has a rule of its own
     if not kind.is_sequence:
-        known = target_rms is None
-        asked = (epsilon, delta, rho)
-        budget = claimed_budget(*asked) if known else _sought(*asked)
+        budget = (claimed_budget if target_rms is None else _sought)(epsilon, delta, rho)
     quorum = _quorum(parties, dropouts, colluders, remove_excess)
     if quorum is not None and kind.is_sequence:
         raise ValueError(
