@@ -13,7 +13,7 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.mechanisms.budgets.budget import as_budget, claimed_budget
+from mrf_matrix.mechanisms.budgets.budget import as_budget, claiming_budgets
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.plans.cost import release_seconds
@@ -105,8 +105,10 @@ class Plan(PlannedErrors):
         the budget that they were planned for.
         """
         given = as_budget(epsilon=epsilon, rho=rho)
-        budget = claimed_budget(epsilon, delta, rho) if delta else given
-        return replace(self, parts=at_budget(self.parts, budget), delta=float(delta))
+        if delta:
+            claiming = claiming_budgets(epsilon, delta, rho)
+            given = next(one for one in claiming if one.norm == self.budget.norm)
+        return replace(self, parts=at_budget(self.parts, given), delta=float(delta))
 
     @property
     def array_sizes(self) -> tuple[ArraySize, ...]:
