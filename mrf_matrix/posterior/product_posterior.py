@@ -22,6 +22,7 @@ from mrf_matrix.posterior.class_totals import ClassTotals, class_totals
 from mrf_matrix.posterior.dependence import trust
 from mrf_matrix.posterior.interactions import Interactions, fit_interactions
 from mrf_matrix.posterior.main_effects import fit_main_effects
+from strategies.operators.base.threads import one_thread
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -148,11 +149,12 @@ def product_posterior(
             f"the totals of the {tables[0].n_classes} classes."
         )
     totals = class_totals(tables, measured_totals)
-    models, fits = fit_main_effects(tables, totals, ordered)
-    interactions = tuple(
-        fit_interactions(model.table, model.expected(fit))
-        for model, fit in zip(models, fits, strict=True)
-    )
+    with one_thread():
+        models, fits = fit_main_effects(tables, totals, ordered)
+        interactions = tuple(
+            fit_interactions(model.table, model.expected(fit))
+            for model, fit in zip(models, fits, strict=True)
+        )
     trusted = trust(models, fits, [beyond.pair_weights for beyond in interactions])
     return ProductPosterior(totals, tuple(models), tuple(fits), interactions, trusted)
 

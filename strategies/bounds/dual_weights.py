@@ -18,9 +18,9 @@ local and central differential privacy (2020), the dual norm.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from scipy import linalg
@@ -72,6 +72,48 @@ class Dual:
         return float(self.ratios.max()) / self.root - 1.0
 
 
+@dataclass(eq=False)
+class Climb(Generic[Proof]):
+    """Multiplicative updates of weights, which can be taken up again where they ended.
+
+    Attributes
+    ----------
+    move : callable
+        From a proof and the update's exponent to the next.
+    last : Dual, or another proof with a root and a gap
+        Where the next update begins.
+    power : float
+        Exponent to begin with. A step that descends is taken again with 1, which never does.
+    """
+
+    move: Callable[[Proof, float], Proof]
+    last: Proof
+    power: float = RELAXED
+    best: Proof = field(init=False)
+    looked_at: int = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        self.best = self.last
+
+    def to(self, tolerance: float, steps: int) -> Proof:
+        """Return the best proof of a number looked at in all, or once its gap is small."""
+        while self.looked_at < steps and self.best.gap > tolerance:
+            self.looked_at += 1
+            moved = self.move(self.last, self.power)
+            if moved.root < self.last.root and self.power > 1.0:
+                self.power = 1.0
+                continue
+            self.last = moved
+            self.best = min(self.best, moved, key=lambda proof: proof.gap)
+        return self.best
+
+
+def uniform_climb(factor: Array) -> Climb[Dual]:
+    """Return the updates of F's weights, which begin alike."""
+    g = factor.shape[1]
+    return Climb(partial(_moved, factor), assess_weights(factor, np.full(g, 1.0 / g)))
+
+
 def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
     """Return the best weights found in a number of updates, or once the gap is small.
 
@@ -84,39 +126,7 @@ def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
     steps : int
         Eigenvalue problems of size r x r to solve at most.
     """
-    g = factor.shape[1]
-    first = assess_weights(factor, np.full(g, 1.0 / g))
-    return climbed(first, partial(_moved, factor), RELAXED, tolerance, steps)
-
-
-def climbed(
-    first: Proof, move: Callable[[Proof, float], Proof], power: float, tolerance: float, steps: int
-) -> Proof:
-    """Return the best proof of a number of multiplicative updates, or once its gap is small.
-
-    Parameters
-    ----------
-    first : Dual, or another proof with a root and a gap
-    move : callable
-        From a proof and the update's exponent to the next.
-    power : float
-        Exponent to begin with. A step that descends is taken again with 1, which never does.
-    tolerance : float
-        Gap at which to stop.
-    steps : int
-        Proofs to look at, the first among them.
-    """
-    best = last = first
-    for _ in range(steps - 1):
-        if best.gap <= tolerance:
-            break
-        moved = move(last, power)
-        if moved.root < last.root and power > 1.0:
-            power = 1.0
-            continue
-        last = moved
-        best = min(best, moved, key=lambda proof: proof.gap)
-    return best
+    return uniform_climb(factor).to(tolerance, steps)
 
 
 def _moved(factor: Array, dual: Dual, power: float) -> Dual:

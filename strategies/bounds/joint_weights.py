@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from strategies.bounds.dual_weights import certified_bound, climbed
+from strategies.bounds.dual_weights import Climb, certified_bound
 from strategies.operators import Array
 from strategies.problem.distinct_rows import DistinctRows
 
@@ -64,17 +64,8 @@ class JointDual:
         return float(self.errors.max() * self.norms.max()) / self.root**2 - 1.0
 
 
-def climb(rows: DistinctRows, tolerance: float, steps: int) -> JointDual:
-    """Return the best weights found in a number of updates, or once the gap is small.
-
-    Parameters
-    ----------
-    rows : DistinctRows
-    tolerance : float
-        Gap at which to stop.
-    steps : int
-        Eigenvalue problems of size r x r to solve at most.
-    """
+def joint_climb(rows: DistinctRows) -> Climb[JointDual]:
+    """Return the updates of both weights, which begin alike."""
 
     def move(last: JointDual, power: float) -> JointDual:
         groups = moved_weights(last.groups, last.errors / last.root, power)
@@ -82,7 +73,7 @@ def climb(rows: DistinctRows, tolerance: float, steps: int) -> JointDual:
 
     g, count = rows.rows.shape[1], rows.n_groups
     first = assess_joint(rows, np.full(count, 1.0 / count), np.full(g, 1.0 / g))
-    return climbed(first, move, RELAXED, tolerance, steps)
+    return Climb(move, first, RELAXED)
 
 
 def moved_weights(weights: Array, ratios: Array, power: float) -> Array:

@@ -11,17 +11,16 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-from scipy import linalg
 
-from strategies.bounds.dual_weights import MARGIN, ascend, certified_bound
+from strategies.bounds.climbs import LARGEST, WORK, total_dual
+from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
+from strategies.bounds.uniform_weights import sampled_gram, uniform_bound
 from strategies.bounds.worst_bound import worst_bound
-from strategies.operators import Array, Gram
-from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.threads import one_thread
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.problem.problem import Problem
@@ -30,16 +29,8 @@ TOLERANCE = 2e-4
 """Gap at which the climb stops: the bound is then within 0.02 % of the best of its kind."""
 CLOSE = 0.02
 """Gap at which a bound over ordered cells is not looked for elsewhere."""
-WORK = 4.0
-"""Seconds of the reference machine that a bound may cost."""
-LARGEST = 2600
-"""Merged cells up to which the weights are climbed; above, they stay uniform."""
 ROUNDING = 1e-11
 """Share taken off a closed form: it is a sum of positive products, each rounded a few times."""
-MOST_CELLS = 3500
-"""Cells that carry weight where there are more."""
-SPEED = 6e10
-"""Operations a second of the reference machine in matrix products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,27 +60,34 @@ class Certificate:
         return self.value
 
 
-def lower_bound(problem: Problem) -> float:
-    """Return a bound that the loss of no strategy can be below; 0 where none is known."""
+def lower_bound(problem: Problem, work: float = WORK) -> float:
+    """Return a bound that the loss of no strategy can be below; 0 where none is known.
+
+    Parameters
+    ----------
+    problem : Problem
+    work : float, default=4.0
+        Seconds of the reference machine for climbs; spectra and closed forms come on top.
+    """
     if not problem.is_total:
-        return worst_bound(problem)
+        return worst_bound(problem, work)
     known = algebra_bound(problem)
     if known is not None:
         return known
     if problem.ordered is not None:
         n = problem.ordered.n
-        dual = climb_ordered(problem.ordered, TOLERANCE, ordered_steps(n, WORK))
+        dual = climb_ordered(problem.ordered, TOLERANCE, ordered_steps(n, work))
         bound = ordered_bound(problem.ordered, dual.weights)
         if dual.gap < CLOSE and bound > (1.0 - CLOSE) * dual.root**2:
             return bound  # the optimum for Gaussian noise: no other bound is above
-        return max(bound, rows_bound(problem))  # cells of too different weight for that route
-    product, merging = product_bound(problem), problem.merging
+        return max(bound, rows_bound(problem, work))  # cells of too different weight for that route
+    product, merging = product_bound(problem, work), problem.merging
     if product > 0 and (merging is None or merging.n_groups > SMALL):
         return max(product, row_maximum_bound(problem))
-    return max(product, row_maximum_bound(problem), rows_bound(problem))
+    return max(product, row_maximum_bound(problem), rows_bound(problem, work))
 
 
-def product_bound(problem: Problem) -> float:
+def product_bound(problem: Problem, work: float = WORK) -> float:
     """Return the sum over Kronecker products of the products of their factors' bounds, else 0.
 
     A product of weights over the factors' cells makes the nuclear norm a product; and the loss on
@@ -98,34 +96,38 @@ def product_bound(problem: Problem) -> float:
     blocks = kronecker_blocks(problem.workload)
     if blocks is None:
         return 0.0
-    known: dict[int, float] = {}
-    for _, block in blocks:
-        for factor in block.factors:
-            if id(factor) not in known:
-                known[id(factor)] = lower_bound(Problem.of(factor, problem.norm))
+    factors = {id(factor): factor for _, block in blocks for factor in block.factors}
+    each = work / len(factors)
+    known = {
+        name: lower_bound(Problem.of(factor, problem.norm), each)
+        for name, factor in factors.items()
+    }
     return sum(
         weight**2 * prod(known[id(factor)] for factor in block.factors) for weight, block in blocks
     )
 
 
-def rows_bound(problem: Problem) -> float:
+def rows_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound from the workload's rows over its merged cells, or from paths behind them."""
     merging = problem.merging
     if merging is not None and merging.n_groups > LARGEST:
         return uniform_bound(sampled_gram(problem))
     factor = problem.factor
     if factor is None:
-        found = implicit_bound(problem.workload)
+        found = implicit_bound(problem.workload, work=work / 2)
         return 0.0 if found is None else found.value
-    return factor_bound(factor)
+    return certified_bound(factor, total_dual(problem, factor, TOLERANCE, work).weights)
 
 
 SMALL = 600
 """Merged cells up to which a product's rows are asked beside its factors."""
 
 
-def closed_bound(problem: Problem) -> float | None:
-    """Return the best bound that costs next to nothing, None where there is none."""
+def closed_bound(problem: Problem, work: float = WORK) -> float | None:
+    """Return the best bound of a closed form, None where there is none.
+
+    It costs next to nothing; only the factors of products are climbed on, within the work.
+    """
     if not problem.is_total:
         tables = table_dual(problem)
         return None if tables is None else tables.bound
@@ -134,7 +136,7 @@ def closed_bound(problem: Problem) -> float | None:
         return known
     if problem.ordered is not None:  # neither rule is ever tight there
         return None
-    return max(product_bound(problem), row_maximum_bound(problem)) or None
+    return max(product_bound(problem, work), row_maximum_bound(problem)) or None
 
 
 def algebra_bound(problem: Problem) -> float | None:
@@ -148,54 +150,3 @@ def algebra_bound(problem: Problem) -> float | None:
         return None
     root = float(np.sqrt(energies.values * energies.ranks).sum())
     return root**2 * (1.0 - ROUNDING)
-
-
-def sampled_gram(problem: Problem) -> Array:
-    """Return the Gram over evenly spaced merged cells, at most `MOST_CELLS` of them.
-
-    Weights on some of the cells only prove a bound too, at the price of a smaller spectrum.
-    """
-    merged, merging = problem.merged_workload, problem.merging
-    if merged is None or merging is None:
-        raise ValueError("workload is too large to enumerate: expected merged cells.")
-    g = merging.n_groups
-    cells = np.unique(np.linspace(0, g - 1, min(g, MOST_CELLS)).astype(np.int64))
-    if isinstance(merged, Gram):
-        return np.asarray(merged.array[np.ix_(cells, cells)])
-    part = merged.columns(cells)
-    return densified(part.T @ part)
-
-
-def uniform_bound(gram: Array) -> float:
-    """Return the bound for uniform weights, rounded down: the SVD bound ``||W||_*² / g``.
-
-    One spectrum of the Gram ``WᵀW`` (g, g), without eigenvectors.
-    """
-    g = len(gram)
-    values = linalg.eigvalsh(gram, check_finite=False)
-    error = 8.0 * g * np.finfo(float).eps * values[-1]
-    root = np.sqrt(np.maximum(values - error, 0.0)).sum()
-    return float(root**2 / g * (1.0 - MARGIN))
-
-
-def factor_bound(factor: Array, work: float = WORK) -> float:
-    """Return the bound for a workload given by a factor F (r, g) of its Gram.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(factor_bound(np.eye(3)), 6)
-    3.0
-    """
-    return certified_bound(factor, ascend(factor, TOLERANCE, steps_within(factor, work)).weights)
-
-
-def steps_within(factor: Array, work: float) -> int:
-    """Return how many updates of the weights a work allowance covers, at least two."""
-    return max(2, int(work / update_seconds(factor)))
-
-
-def update_seconds(factor: Array) -> float:
-    """Return the seconds of one update of the weights on the reference machine."""
-    r, g = factor.shape
-    return float(1e-4 + (4.0 * r**2 * g + 25.0 * r**3) / SPEED)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from scipy import linalg
 
-from strategies.bounds.dual_weights import MARGIN, Dual, climbed, updated_weights
+from strategies.bounds.dual_weights import MARGIN, Climb, Dual, updated_weights
 from strategies.operators import Array
 from strategies.operators.ordered.ordered_gram import OrderedGram
 
@@ -102,7 +102,7 @@ def climb(gram: OrderedGram, start: Array, tolerance: float, steps: int) -> Dual
     def move(last: Dual, power: float) -> Dual:
         return assess_ordered(gram, updated_weights(last, power))
 
-    return climbed(assess_ordered(gram, start), move, RELAXED, tolerance, steps)
+    return Climb(move, assess_ordered(gram, start), RELAXED).to(tolerance, steps)
 
 
 def coarser(gram: OrderedGram) -> OrderedGram:

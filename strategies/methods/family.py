@@ -7,12 +7,31 @@ from typing import Literal
 import numpy as np
 
 from strategies.operators import Norm, Operator
+from strategies.operators.base.recovery import PRODUCTS, factorisation_seconds
 from strategies.problem.objective import OBJECTIVES, Objective
 from strategies.problem.problem import NORMS, Problem
 
 BOTH_NORMS: frozenset[Norm] = frozenset(NORMS)
 BOTH_OBJECTIVES: frozenset[Objective] = frozenset(OBJECTIVES)
 TOTAL_ONLY: frozenset[Objective] = frozenset({"total"})
+
+
+def nothing(problem: Problem) -> float:
+    """Return the price of a search that ends wherever its allowance does."""
+    return 0.0
+
+
+def evaluation_seconds(problem: Problem, rows: int) -> float:
+    """Return the seconds of one evaluation of a strategy of some rows on the reference machine.
+
+    Over the merged cells, or through inner products of rows where they cannot be enumerated.
+    """
+    q = problem.workload.shape[0]
+    if problem.merging is None:
+        return factorisation_seconds(rows) + 2.0 * q * rows * rows / PRODUCTS
+    g = problem.merging.n_groups
+    rank = min(rows, g)
+    return (4.0 * rows * g * rank + 2.0 * min(q, g) * g * rank) / PRODUCTS
 
 
 def no_selection(workload: Operator, work: float) -> Operator:
@@ -68,6 +87,12 @@ class Family:
         Whether it only improves on the starts it is given, and so runs after the others.
     share : float, default=1.0
         Part of a portfolio's work that it gets, relative to the other families' shares.
+    share_for_l2 : float, optional
+        The same for Gaussian noise where it differs.
+    least : callable
+        Seconds of the reference machine that its shortest search for a problem takes, with the
+        evaluation of what it finds, by a count of operations. A portfolio that cannot afford them
+        leaves it out and says so.
     largest_for_l1 : int, optional
         Rank of the workload (rows or merged cells, whichever is less) up to which the automatic
         portfolio tries it for Laplace noise, where it seldom wins above; None for any.
@@ -89,6 +114,8 @@ class Family:
     search: Callable[[Problem, Search], Operator]
     polishes: bool = False
     share: float = 1.0
+    share_for_l2: float | None = None
+    least: Callable[[Problem], float] = nothing
     largest_for_l1: int | None = None
     largest_if_ordered: int | None = None
     largest_far: int | None = None

@@ -5,32 +5,39 @@ dimension of the workload's row space. For "l2" its loss over the lower bound is
 for "l1" it is a start for the families that descend.
 """
 
-from strategies.bounds.dual_weights import ascend, gaussian_strategy
+from strategies.bounds.climbs import (
+    LARGEST,
+    climbable_rows,
+    factor_seconds,
+    joint_dual,
+    joint_update_seconds,
+    moment_seconds,
+    total_dual,
+)
+from strategies.bounds.dual_weights import gaussian_strategy
 from strategies.bounds.joint_weights import joint_strategy
-from strategies.bounds.lower_bound import steps_within
-from strategies.bounds.worst_bound import climbable_rows, joint_dual
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    evaluation_seconds,
+)
 from strategies.operators import Dense, Operator, fits
 from strategies.problem.problem import Problem
 
 TOLERANCE = 1e-6
-LEAST_WORK = 4.0
-"""Seconds of the reference machine that "l2" gets at least: here is the certified optimum."""
-LARGEST = 2600
-"""Merged cells up to which the eigenvalue problems stay within seconds."""
 
 
 def gaussian_optimal(problem: Problem, search: Search) -> Operator:
     """Return the strategy of least loss for "l2", over the merged cells."""
     rows = climbable_rows(problem)
     if rows is not None:
-        return Dense(joint_strategy(rows, joint_dual(problem, rows)))
+        return Dense(joint_strategy(rows, joint_dual(problem, rows, search.work)))
     factor = problem.factor
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
-    work = max(search.work, LEAST_WORK) if problem.norm == "l2" else search.work
-    dual = ascend(factor, TOLERANCE, steps_within(factor, work))
-    return Dense(gaussian_strategy(factor, dual))
+    return Dense(gaussian_strategy(factor, total_dual(problem, factor, TOLERANCE, search.work)))
 
 
 def applies(problem: Problem) -> bool:
@@ -43,6 +50,18 @@ def applies(problem: Problem) -> bool:
     return g <= LARGEST and fits((g, g), 32)
 
 
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of two updates of the weights and of one evaluation."""
+    rows = climbable_rows(problem)
+    if rows is not None:
+        return 3.0 * joint_update_seconds(rows)
+    if problem.merging is None:
+        return 0.0
+    g = problem.merging.n_groups
+    r = min(problem.workload.shape[0], g)
+    return factor_seconds(r, g) + 2.0 * moment_seconds(r, g) + evaluation_seconds(problem, r)
+
+
 FAMILY = Family(
     "gaussian_optimal",
     "merged",
@@ -50,6 +69,8 @@ FAMILY = Family(
     applies,
     gaussian_optimal,
     share=0.5,
+    share_for_l2=8.0,
+    least=least_seconds,
     largest_for_l1=500,
     largest_if_ordered=64,
     objectives=BOTH_OBJECTIVES,

@@ -164,7 +164,7 @@ def kronecker_p_identity(problem: Problem, search: Search) -> Operator:
     plain = {i: np.zeros((1, sizes[i])) for i in loss.paths.varied}
     entries = [loss.entries(i, _cell_inverse(theta)) for i, theta in plain.items()]
     identity = float(loss.values @ np.prod(entries, axis=0)) if entries else np.inf
-    cost = sum(2e-4 + 1e-8 * sizes[i] ** 3 for i in plain) * 60 + 2e-8 * len(loss.values) * 60
+    cost = turn_seconds([sizes[i] for i in plain], len(loss.values))
     best: tuple[float, dict[int, Array]] = (identity * (1 - GAIN), {})
     for turn in range(max(1, min(30, int(search.work / (1e-3 + cost))))):
         if turn == PATIENCE and not best[1]:
@@ -174,6 +174,17 @@ def kronecker_p_identity(problem: Problem, search: Search) -> Operator:
     if not best[1]:
         return Identity(problem.workload.shape[1], sizes)
     return Kronecker([_factor(best[1].get(i), size) for i, size in enumerate(sizes)])
+
+
+def turn_seconds(sizes: list[int], pairs: int) -> float:
+    """Return the seconds of one start on the reference machine."""
+    return sum(4e-4 + 1e-8 * size**3 for size in sizes) * 60 + 1e-7 * pairs * len(sizes)
+
+
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of one start."""
+    sizes = problem.workload.sizes or ()
+    return turn_seconds([size for size in sizes if size > 1], problem.workload.shape[0])
 
 
 def ranks(size: int) -> int:
@@ -203,5 +214,11 @@ def applies(problem: Problem) -> bool:
 
 
 FAMILY = Family(
-    "kronecker_p_identity", "domain", frozenset({"l1"}), applies, kronecker_p_identity, share=0.5
+    "kronecker_p_identity",
+    "domain",
+    frozenset({"l1"}),
+    applies,
+    kronecker_p_identity,
+    share=0.5,
+    least=least_seconds,
 )

@@ -34,11 +34,16 @@ from strategies.operators import (
     error_trace,
     fits,
 )
+from strategies.operators.base.recovery import factorisation_seconds
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.problem.problem import Problem
 
 ROUNDS = 2
 """Turns that every attribute takes where one product serves several blocks."""
+SHARING = 8
+"""Cells of a factor from which its selection takes time worth counting."""
+BRIEF = 0.25
+"""Seconds up to which every factor may take the whole limit: its cheap starts come first."""
 MOST_PARTED = 40
 """Blocks up to which each may get a part of the budget."""
 
@@ -88,16 +93,28 @@ def kronecker_selections(problem: Problem, search: Search) -> Operator:
     if not all(kronecker_blocks(block) for block in problem.workload.blocks):
         return one  # a block of zeros is no problem of its own
     parted, loss = parted_budget(problem.workload, problem.norm, search)
+    if not problem.is_total and rows_seconds(parted) > search.work:
+        return one
     whole = one.sensitivity(problem.norm) ** 2 * error_trace(problem.workload, one)
     return one if whole <= loss else parted
 
 
 def product_of_selections(workload: Kronecker, search: Search) -> Kronecker:
-    """Return the product of the factors' own selections, each as good as alone in the same time."""
+    """Return the product of the factors' own selections, each as good as alone in the same time.
+
+    Where the limit is long, different factors share it.
+    """
     grams = [factor.gram_dense() for factor in workload.factors]
-    parts = Parts(search, search.limit)
+    shared = search.limit / max(1, len(searched_factors(workload)))
+    parts = Parts(search, max(shared, min(search.limit, BRIEF)))
     pairs = zip(grams, workload.factors, strict=True)
     return Kronecker([parts.best(gram, factor) for gram, factor in pairs])
+
+
+def searched_factors(workload: Kronecker) -> list[Operator]:
+    """Return the different factors whose selections take time."""
+    known = {f.gram_dense().tobytes(): f for f in workload.factors if f.shape[1] >= SHARING}
+    return list(known.values())
 
 
 def product_for_all(blocks: list[tuple[float, Kronecker]], search: Search) -> Kronecker:
@@ -133,6 +150,16 @@ def parted_budget(workload: Stack, norm: Norm, search: Search) -> tuple[Partitio
     blocks = [Scaled(float(w), matrix) for w, matrix in zip(weights, found, strict=True)]
     root = np.cbrt(losses).sum() ** 3 if norm == "l1" else np.sqrt(losses).sum() ** 2
     return Partition(blocks), float(root)
+
+
+def rows_seconds(parted: Partition) -> float:
+    """Return the seconds of the errors of single rows, which products have by rules of theirs."""
+    inner = (block.inner if isinstance(block, Scaled) else block for block in parted.blocks)
+    return sum(
+        4.0 * factorisation_seconds(matrix.shape[0])
+        for matrix in inner
+        if not isinstance(matrix, Kronecker | Identity)
+    )
 
 
 def applies(problem: Problem) -> bool:

@@ -9,7 +9,7 @@ once. Leaves that no query visits are left out, and a path in c trees is one row
 import numpy as np
 from scipy import sparse
 
-from strategies.methods.family import Family, Search
+from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.operators import Array, Operator, Product, RowKronecker, RowScaled, Scaled
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
@@ -68,4 +68,12 @@ def applies(problem: Problem) -> bool:
     return paths is not None and paths.shape[0] <= MOST_LEAVES
 
 
-FAMILY = Family("leaves", "domain", frozenset({"l2"}), applies, leaves, share=0.0)
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of one evaluation of all leaves."""
+    paths = combined_paths(problem.workload)
+    return 0.0 if paths is None else evaluation_seconds(problem, paths.shape[0])
+
+
+FAMILY = Family(
+    "leaves", "domain", frozenset({"l2"}), applies, leaves, share=0.0, least=least_seconds
+)

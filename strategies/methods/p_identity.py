@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from strategies.bounds.lower_bound import update_seconds
+from strategies.bounds.climbs import factor_seconds, update_seconds
 from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.p_identity_descent import LEAST_SHARE, Descent, descend
-from strategies.methods.family import Family, Search
+from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import bumps, gaussian_rows, hefty, own_rows, random_rows
 from strategies.operators import Array, Dense, Identity, Operator, fits
 from strategies.problem.problem import Problem
@@ -124,6 +124,14 @@ def applies(problem: Problem) -> bool:
     return 1 < g <= LARGEST and fits((g, g), 64)
 
 
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of the factor and of an evaluation; trials ask for their own."""
+    if problem.merging is None:
+        return 0.0
+    g = problem.merging.n_groups
+    return factor_seconds(min(problem.workload.shape[0], g), g) + evaluation_seconds(problem, g)
+
+
 FAMILY = Family(
     "p_identity",
     "merged",
@@ -131,6 +139,7 @@ FAMILY = Family(
     applies,
     p_identity,
     share=4.0,
+    least=least_seconds,
     largest_if_ordered=128,
     largest_far=MANY_CELLS,
 )

@@ -19,7 +19,7 @@ from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.error_norm import TOTAL, ErrorNorm, descended_rows
 from strategies.methods.descents.free_columns_descent import FILL, descend_columns
 from strategies.methods.descents.p_identity_descent import descend, p_identity_matrix
-from strategies.methods.family import BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import BOTH_OBJECTIVES, Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import bumps, hefty, own_rows
 from strategies.operators import Array, Dense, Identity, Operator, RowSpaceError, fits
 from strategies.operators.base.pseudo_inverse import factorised
@@ -114,13 +114,11 @@ class Polish:
     def run(self, work: float, generator: np.random.Generator) -> Array:
         """Return a matrix where a descent ends, or the start where it would be too short."""
         rounds = self.errors.rounds
-        passes = PASSES if len(rounds) > 1 else 1
-        steps = min(MOST_STEPS * passes, int(work / self.step_cost))
+        steps = min(MOST_STEPS * (PASSES if len(rounds) > 1 else 1), int(work / self.step_cost))
         if steps < FEWEST_STEPS:
             return self.start
         if self.is_regular:
-            share = max(steps // (passes * len(rounds)), FEWEST_STEPS)
-            return self.freed_columns(passes, share, generator)
+            return self.freed_columns(steps, generator)
         ends = []
         for heft in HEFTS:
             rows = hefty(self.start, heft)
@@ -132,17 +130,22 @@ class Polish:
         best = min(ends, key=lambda end: end.loss).rows
         return without_identity(self.factor, best, self.errors)
 
-    def freed_columns(self, passes: int, steps: int, generator: np.random.Generator) -> Array:
+    def freed_columns(self, steps: int, generator: np.random.Generator) -> Array:
         """Return the best end of descents over all entries, one after another on rising norms.
 
-        A pass begins with entries near zero moved away from it.
+        A pass begins with entries near zero moved away from it. Where steps are few there is one
+        pass, over the last of the norms.
         """
         best, lowest = self.start, float("inf")
+        affordable = max(1, steps // FEWEST_STEPS)
+        rounds = self.errors.rounds[-affordable:]
+        passes = min(PASSES, affordable // len(rounds)) if len(rounds) > 1 else 1
+        share = steps // (passes * len(rounds))
         for turn in range(passes):
-            matrix, warmup, fill = best, steps // 3, FILL if turn == 0 else REFILL
-            for errors in self.errors.rounds:
+            matrix, warmup, fill = best, share // 3, FILL if turn == 0 else REFILL
+            for errors in rounds:
                 matrix = descend_columns(
-                    self.factor, matrix, warmup, steps - warmup, generator, errors, fill
+                    self.factor, matrix, warmup, share - warmup, generator, errors, fill
                 )
                 loss = direct_loss(self.factor, matrix, self.errors)
                 if loss < lowest:
@@ -204,6 +207,13 @@ def applies(problem: Problem) -> bool:
     return problem.is_total or problem.distinct_rows is not None
 
 
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of evaluating the starts and what is found."""
+    if problem.merging is None:
+        return 0.0
+    return (MOST_STARTS + 2.0) * evaluation_seconds(problem, problem.merging.n_groups)
+
+
 FAMILY = Family(
     "polished",
     "merged",
@@ -211,6 +221,7 @@ FAMILY = Family(
     applies,
     polished,
     polishes=True,
+    least=least_seconds,
     largest_if_ordered=128,
     objectives=BOTH_OBJECTIVES,
 )

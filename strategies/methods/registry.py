@@ -17,9 +17,10 @@ from strategies.methods import (
     workload_itself,
 )
 from strategies.methods.family import Family
-from strategies.methods.marginals import joint_tables, marginals, residual_marginals
+from strategies.methods.marginals import marginals, residual_marginals
 from strategies.methods.ordered import ordered_cells
 from strategies.methods.worst import weighted_rows
+from strategies.operators import Norm
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
@@ -30,7 +31,6 @@ FAMILIES: tuple[Family, ...] = (
     kronecker_selections.FAMILY,
     gaussian_optimal.FAMILY,
     marginals.FAMILY,
-    joint_tables.FAMILY,
     workload_itself.FAMILY,
     kronecker_p_identity.FAMILY,
     common_refinement.FAMILY,
@@ -103,9 +103,13 @@ def requested_family(method: object) -> Family:
     return known[method]
 
 
-def shares_of(families: Sequence[Family]) -> tuple[float, ...]:
+def shares_of(families: Sequence[Family], norm: Norm = "l1") -> tuple[float, ...]:
     """Return each family's part of the work, in all 1; a family alone gets everything."""
-    total = sum(family.share for family in families)
+    shares = [
+        one.share if norm == "l1" or one.share_for_l2 is None else one.share_for_l2
+        for one in families
+    ]
+    total = sum(shares)
     if not total > 0:
         return (1.0,) * len(families)
-    return tuple(family.share / total for family in families)
+    return tuple(share / total for share in shares)

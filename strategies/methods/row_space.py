@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from strategies.bounds.climbs import factor_seconds, moment_seconds
 from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.row_space_descent import ROUNDS, RowSpace, descend_in_row_space
-from strategies.methods.family import Family, Search
+from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator, fits
 from strategies.problem.problem import Problem
@@ -38,10 +39,11 @@ def row_space(problem: Problem, search: Search) -> Operator:
     if factor is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     space = RowSpace.of(factor, gaussian_rows(factor, search.work / 8))
+    k, g = space.basis.shape
     budget = search.work
     trials: list[tuple[float, int, Array]] = []
     for mix in rotations(len(factor), search.generator):
-        price = TRIAL * len(EARLY) * cost(space, len(mix))
+        price = TRIAL * len(EARLY) * cost(k, g, len(mix))
         if trials and budget - price < RESERVED * search.work:
             continue
         steps = max(1, min(TRIAL, int(budget / price * TRIAL)))
@@ -50,7 +52,7 @@ def row_space(problem: Problem, search: Search) -> Operator:
         budget -= price
     best, lowest = trials[0][2], float("inf")
     for share, (_, _, mix) in zip(SHARES, sorted(trials)[: len(SHARES)], strict=False):
-        price = len(LATE) * cost(space, len(mix))
+        price = len(LATE) * cost(k, g, len(mix))
         steps = min(MOST_STEPS, max(1, int(share * budget / price)))
         found, loss = descend_in_row_space(space, mix, steps, LATE)
         if loss < lowest:
@@ -68,9 +70,8 @@ def rotations(rank: int, generator: np.random.Generator) -> Iterator[Array]:
         yield np.linalg.qr(generator.normal(size=(rows, rank)))[0]
 
 
-def cost(space: RowSpace, m: int) -> float:
-    """Return the seconds of one step with m rows on the reference machine."""
-    k, g = space.basis.shape
+def cost(k: int, g: int, m: int) -> float:
+    """Return the seconds of one step with m rows in a space (k, g) on the reference machine."""
     return step_seconds(4.0 * m * k * g + 6.0 * m * k * k + 3.0 * k**3, m * g // 3 + m * k)
 
 
@@ -83,6 +84,17 @@ def applies(problem: Problem) -> bool:
     return g <= LARGEST and fits((g, g), 32) and rank <= LARGEST_RANK
 
 
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of a step in every round, of the rows to start from, and of the end."""
+    if problem.merging is None:
+        return 0.0
+    g = problem.merging.n_groups
+    r = min(problem.workload.shape[0], g)
+    rounds = len(EARLY) + len(LATE)
+    begin = factor_seconds(r, g) + 2.0 * moment_seconds(r, g)
+    return begin + 2.0 * rounds * cost(r, g, 2 * r) + evaluation_seconds(problem, 2 * r)
+
+
 FAMILY = Family(
     "row_space",
     "merged",
@@ -90,5 +102,6 @@ FAMILY = Family(
     applies,
     row_space,
     share=1.5,
+    least=least_seconds,
     largest_if_ordered=64,
 )

@@ -8,8 +8,8 @@ optimum for Gaussian noise, and a few random rows.
 
 import numpy as np
 
+from strategies.bounds.climbs import steps_within, update_seconds
 from strategies.bounds.dual_weights import ascend, gaussian_strategy
-from strategies.bounds.lower_bound import steps_within
 from strategies.operators import Array
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.problem import Problem
@@ -44,7 +44,8 @@ def bumps(rows: Array, power: float = 2.0) -> Array:
 
 def gaussian_rows(factor: Array, work: float) -> Array:
     """Return rows close to the optimum for Gaussian noise (r, g)."""
-    return gaussian_strategy(factor, ascend(factor, 1e-4, steps_within(factor, work)))
+    steps = steps_within(update_seconds(factor), work)
+    return gaussian_strategy(factor, ascend(factor, 1e-4, steps))
 
 
 def random_rows(generator: np.random.Generator, count: int, cells: int) -> Array:

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from strategies.methods.descents.descent import step_seconds
 from strategies.methods.descents.error_norm import descended_rows
 from strategies.methods.descents.row_weights import SHARPNESS, Candidates, weighted_rows
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    evaluation_seconds,
+)
 from strategies.operators import (
     Array,
     Dense,
@@ -35,6 +41,8 @@ LARGEST = 700
 MOST_NODES = 1200
 """Nodes that become candidates, those most used first."""
 ITERATIONS = 60
+LISTING = 0.02
+"""Seconds of listing the nodes."""
 CELLS = 0.3
 """Weight of the merged cells to start from, relative to the nodes' 1."""
 
@@ -156,6 +164,16 @@ def applies(problem: Problem) -> bool:
     return fits((MOST_NODES, n), 16) and mask_rows(problem.workload) is not None
 
 
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of listing nodes, of a step in every round, and of an evaluation."""
+    if problem.merging is None:
+        return 0.0
+    g, q = problem.merging.n_groups, problem.workload.shape[0]
+    m = min(MOST_NODES, q) + g
+    step = step_seconds(2.0 * m * g * g + g**3 + 2.0 * min(q, g) * g * (g + m), m * g // 4)
+    return LISTING + 2.0 * len(SHARPNESS) * step + evaluation_seconds(problem, m)
+
+
 FAMILY = Family(
     "tree_hierarchy",
     "merged",
@@ -163,6 +181,7 @@ FAMILY = Family(
     applies,
     tree_hierarchy,
     share=0.3,
+    least=least_seconds,
     largest_for_l1=200,
     largest_if_ordered=64,
     objectives=BOTH_OBJECTIVES,

@@ -29,7 +29,6 @@ from strategies.operators.row_scaled import RowScaled
 from strategies.operators.scaled import Scaled
 from strategies.operators.sparse import Sparse
 from strategies.operators.stack import Stack
-from strategies.operators.tables.joint_tables import JointTables
 from strategies.operators.tables.marginals import Marginals
 from strategies.operators.tables.residual_marginals import ResidualMarginals
 from strategies.operators.transposed import Transposed
@@ -41,7 +40,6 @@ __all__ = [
     "Gram",
     "Grouping",
     "Identity",
-    "JointTables",
     "Kronecker",
     "Marginals",
     "MatrixLike",

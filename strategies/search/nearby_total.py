@@ -9,20 +9,23 @@ from dataclasses import replace
 
 import numpy as np
 
+from strategies.bounds.climbs import climbable_rows, joint_dual, joint_update_seconds
 from strategies.bounds.table_bound import table_dual
-from strategies.bounds.worst_bound import climbable_rows, joint_dual
 from strategies.operators import Marginals
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
 
 EVEN = 0.1
 """Part of the weight that all groups share evenly."""
+LEAST_STEPS = 3
+"""Updates of the weights below which they stay even."""
 
 
-def total_near(problem: Problem) -> Problem:
-    """Return the problem of a weighted total error; unweighted beyond enumerable cells.
+def total_near(problem: Problem, work: float) -> Problem:
+    """Return the problem of a weighted total error; unweighted where weights cost too much.
 
-    Tables of marginals are weighted at any size, and for Gaussian noise to the optimum itself.
+    They are climbed within a work allowance in seconds of the reference machine. Tables of
+    marginals are weighted at any size, and for Gaussian noise to the optimum itself.
     """
     dual, tables = table_dual(problem), problem.workload
     if dual is not None and isinstance(tables, Marginals):
@@ -31,9 +34,9 @@ def total_near(problem: Problem) -> Problem:
         scaled = Marginals(tables.domain_sizes, tables.attribute_sets, scales)
         return replace(problem, workload=scaled, aim=Aim())
     rows = climbable_rows(problem)
-    if rows is None:
+    if rows is None or LEAST_STEPS * joint_update_seconds(rows) > work:
         return problem.summed()
-    shares = joint_dual(problem, rows).groups
+    shares = joint_dual(problem, rows, work).groups
     mixed = (1 - EVEN) * shares + EVEN / len(shares)
     weights = mixed[rows.groups][rows.origin]
     if problem.aim.groups is None:  # equal rows share one weight

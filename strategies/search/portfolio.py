@@ -9,8 +9,14 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from strategies.bounds.lower_bound import Certificate, closed_bound
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.bounds.lower_bound import Certificate, closed_bound, lower_bound
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+    evaluation_seconds,
+)
 from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
     Dense,
@@ -37,6 +43,12 @@ PLAIN = ("identity", "workload_itself")
 """Families that no result of "auto" is above."""
 RULED = "kronecker_selections"
 """Runs however late it is: no result is above the product of its factors' own."""
+CREDIT = 0.2
+"""Share of the limit that families may take beyond their parts of the work."""
+CERTIFYING = 0.1
+"""Share of the limit for a bound, or for weights of the rows, that a search begins with."""
+CERTIFIED_BY = ("gaussian_optimal", "ordered_cells")
+"""Families after which a bound for Gaussian noise is known, or costs little more."""
 TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
@@ -55,7 +67,7 @@ OPTIMALITY_GAP = 1e-4
 """Certified distance from optimal at which a search for Gaussian noise ends."""
 WORST_GAP = 6e-4
 """The same for the worst row or group, where a step of the search costs more."""
-LARGEST_CERTIFIED = 4000
+LARGEST_CERTIFIED = 2600
 """Merged cells up to which the bound is worth its price during the search."""
 LARGEST_DENSE = 4000
 """Merged cells up to which a strategy is handled as an explicit matrix."""
@@ -116,25 +128,43 @@ class Portfolio:
             return replace(min(self.found, key=lambda one: one.loss), candidates=tuple(self.tried))
         deadline = time.monotonic() + PATIENCE * self.limit
         steps = tuple(self.steps())
-        truncated = False
+        truncated, purse = False, CREDIT * self.limit
         for step, (family, work) in enumerate(steps):
             if self.found and time.monotonic() > deadline and family.name != RULED:
                 truncated = True
-                break
-            if self.is_far_below(family):
                 continue
+            purse += work
+            if self.is_far_below(family) or not self.affords(family, purse):
+                continue
+            purse -= max(work, self.price(family))
             self.report(Progress(family.name, step, len(steps), self.best_loss))
             self.attempt(family, work)
-            if self.is_optimal():
+            if step + 1 < len(steps) and self.is_optimal():
                 break
         if self.may_stop_early and self.own_loss() < self.best_loss * (1 - TIE):
-            self.attempt(OWN_ROWS, 0.0)
+            self.add_own_rows()
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
             raise MemoryCapError(f"no family could serve the workload: {notes}")
         best = self.smallest_of_the_best()
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
+
+    def price(self, family: Family) -> float:
+        """Return the least seconds of a family's search, the rows' weights for the total apart."""
+        return family.least(self.problem)
+
+    def affords(self, family: Family, purse: float) -> bool:
+        """Tell whether what is left covers a family's shortest search, and note where it does not.
+
+        What comes first is not asked, nor the family that the rule of products stands on.
+        """
+        price = self.price(family)
+        if not self.found or family.name == RULED or price <= purse:
+            return True
+        note = f"takes about {price:.2g} s at least, more than is left of the limit"
+        self.tried.append(Candidate(family.name, float("inf"), 0.0, note))
+        return False
 
     def is_far_below(self, family: Family) -> bool:
         """Tell whether what is known is too good for a family that stays near the Identity."""
@@ -156,6 +186,31 @@ class Portfolio:
             return workload.sensitivity(self.problem.norm) ** 2 * float(rows)
         except MemoryCapError:
             return float("inf")
+
+    def add_own_rows(self) -> None:
+        """Add the workload itself; where an evaluation takes long, by the loss of plain noise.
+
+        Least squares over all rows only lowers it, by as much as rows depend on others.
+        """
+        workload = self.problem.workload
+        if evaluation_seconds(self.problem, workload.shape[0]) <= CREDIT * self.limit:
+            self.attempt(OWN_ROWS, 0.0)
+            return
+        sensitivity, loss = workload.sensitivity(self.problem.norm), self.own_loss()
+        objective, name = self.problem.aim.objective, OWN_ROWS.name
+        plain = Strategy(
+            workload,
+            self.problem.norm,
+            sensitivity,
+            loss,
+            name,
+            self.certificate,
+            (),
+            False,
+            objective,
+        )
+        self.found.append(plain)
+        self.tried.append(Candidate(name, loss, 0.0, "every row by its own answer", workload))
 
     def promises_nothing(self) -> bool:
         """Tell whether a short trial of marginals shows that paths over many cells end there.
@@ -209,7 +264,7 @@ class Portfolio:
     @cached_property
     def closed_bound(self) -> float | None:
         """The best bound that costs next to nothing, None where there is none."""
-        return closed_bound(self.problem)
+        return closed_bound(self.problem, CERTIFYING * self.limit)
 
     @property
     def best_loss(self) -> float:
@@ -221,15 +276,21 @@ class Portfolio:
 
         A bound in closed form serves both norms, a climbed one Gaussian noise.
         """
-        merging = self.problem.merging
         if self.meets_closed_bound(self.best_loss):
             return True
-        if self.problem.norm == "l1" or merging is None or merging.n_groups > LARGEST_CERTIFIED:
-            return False
-        if len(self.tried) < 2:  # the cheapest family has no chance worth a certificate
+        climbed = CERTIFIED_BY if self.problem.is_total else CERTIFIED_BY[:1]
+        if self.problem.norm == "l1" or not any(one.method in climbed for one in self.found):
             return False
         gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
-        return self.best_loss <= self.certificate() * (1 + gap)
+        return self.best_loss <= self.climbed_bound * (1 + gap)
+
+    @cached_property
+    def climbed_bound(self) -> float:
+        """The bound at the weights that the search for Gaussian noise has found."""
+        merging = self.problem.merging
+        if merging is None or merging.n_groups > LARGEST_CERTIFIED:
+            return 0.0
+        return lower_bound(self.problem, CERTIFYING * self.limit)
 
     def steps(self) -> Iterator[tuple[Family, float]]:
         """Yield every search with its share of the work: those from scratch, then the polishers."""
@@ -237,7 +298,7 @@ class Portfolio:
         polishers = tuple(family for family in self.families if family.polishes)
         late = (self.polishing_share if fresh else 1.0) if polishers else 0.0
         for group, part in ((fresh, 1 - late), (polishers, late)):
-            for family, share in zip(group, shares_of(group), strict=True):
+            for family, share in zip(group, shares_of(group, self.problem.norm), strict=True):
                 yield family, self.limit * part * share
 
     @property
@@ -287,7 +348,7 @@ class Portfolio:
     @cached_property
     def surrogate(self) -> Problem:
         """The total error of rows weighted so that the worst count most."""
-        return total_near(self.problem)
+        return total_near(self.problem, CERTIFYING * self.limit)
 
     def best_form(self, family: Family, matrix: Operator) -> tuple[Strategy, str]:
         """Return a family's matrix as a strategy over the domain, merged where that is better."""

@@ -7,7 +7,9 @@ from reprlib import repr as short
 
 import numpy as np
 
+from strategies.bounds.climbs import climbable_rows, joint_update_seconds
 from strategies.methods.family import Family
+from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
 from strategies.methods.registry import requested_families
 from strategies.operators import Kronecker, Norm, memory_cap
@@ -25,6 +27,10 @@ DEFAULT_BEYOND_CELLS = 4.0
 DEFAULT_PER_ORDERED_CELL = 4e-3
 """The same for every ordered cell, where that is more, up to `DEFAULT_ORDERED` seconds."""
 DEFAULT_ORDERED = 28.0
+WORST_UPDATES = 16
+"""Updates of the weights that the default allows for the largest error and Gaussian noise."""
+DEFAULT_WORST = 24.0
+"""Most seconds that they may take it to."""
 
 
 def select(
@@ -63,11 +69,13 @@ def select(
         For "max": a label for every row; errors are summed within a group, and the worst group
         counts.
     time_limit : float, optional
-        Seconds to spend, on the reference machine of two cores; 6 by default, more over
-        thousands of ordered cells, 4 over domains too large to enumerate. It is turned into fixed
-        numbers of iterations: it sets the amount of work, and no clock decides the result. Should
-        the portfolio take ten times as long, it starts no further family and the strategy says
-        ``truncated``.
+        Seconds to spend, on one core of the reference machine; 6 by default, more over
+        thousands of ordered cells, for the largest error with Gaussian noise over more than a
+        thousand cells, and for each further factor of a Kronecker product, 4 over domains too
+        large to enumerate. It is turned into fixed numbers of iterations: it sets the amount of
+        work, and no clock decides the result. A family whose shortest search is dearer than what
+        is left is not tried, and `Strategy.candidates` says so. Should the portfolio take ten
+        times as long, it starts no further family and the strategy says ``truncated``.
     memory_limit : int, optional
         Bytes that one array may take, 2 GiB when not given.
     progress : bool or callable, optional
@@ -107,9 +115,16 @@ def select(
 
 def default_limit(problem: Problem) -> float:
     """Return the seconds of work for a problem when the user names none."""
-    if problem.merging is None:  # a product's factors get what each would get alone
-        product = isinstance(problem.workload, Kronecker)
-        return DEFAULT_TIME_LIMIT if product else DEFAULT_BEYOND_CELLS
+    if isinstance(problem.workload, Kronecker) and problem.aim.groups is None:
+        factors = searched_factors(problem.workload)  # they get what each would get alone
+        alone = [Problem.of(one, problem.norm, problem.aim.objective) for one in factors]
+        return max((len(alone) * default_limit(one) for one in alone), default=DEFAULT_TIME_LIMIT)
+    if problem.merging is None:
+        return DEFAULT_BEYOND_CELLS
+    rows = climbable_rows(problem) if problem.norm == "l2" else None
+    if rows is not None:
+        climb = WORST_UPDATES * joint_update_seconds(rows)
+        return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, climb))
     if problem.ordered is None:
         return DEFAULT_TIME_LIMIT
     n = min(problem.ordered.n, LARGEST_DENSE)

@@ -1,6 +1,14 @@
 """The largest error of a row, or of a group of rows, recomputed from the matrix itself."""
 
-from strategies.operators import Array, Marginals, Operator, Partition, row_errors
+from strategies.operators import (
+    Array,
+    Identity,
+    Kronecker,
+    Marginals,
+    Operator,
+    Partition,
+    row_errors,
+)
 from strategies.operators.dense import Dense
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.table_components import table_components
@@ -35,7 +43,9 @@ def matrix_over_groups(problem: Problem, matrix: Operator) -> Operator | None:
     if merging is None:
         return None
     if merging.is_trivial:
-        return None if isinstance(matrix, ProductTables | Partition) else matrix
+        return (
+            None if isinstance(matrix, ProductTables | Partition | Kronecker | Identity) else matrix
+        )
     if matrix is merging.grouping or (
         isinstance(matrix, Product) and matrix.right is merging.grouping
     ):

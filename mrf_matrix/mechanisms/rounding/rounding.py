@@ -20,7 +20,7 @@ from mrf_matrix.mechanisms.rounding.integer_form import (
     has_full_column_rank,
     integer_form,
 )
-from strategies.operators import JointTables, Kronecker, Operator, ResidualMarginals, Scaled
+from strategies.operators import Kronecker, Operator, ResidualMarginals, Scaled
 
 Norm = Literal["l1", "l2"]
 
@@ -143,8 +143,6 @@ def _bits(matrix: Operator, norm: Norm) -> int:
         return min(FACTORED_BITS, SQUARED_BITS * len(real)) if real else LARGEST_BITS
     if isinstance(matrix, ResidualMarginals):
         return min(FACTORED_BITS, PRECISION_BITS + matrix.largest_scale().bit_length())
-    if isinstance(matrix, JointTables):
-        return max(_bits(block, norm) for block in matrix.blocks)
     if norm == "l1":
         return PRECISION_BITS
     return min(SQUARED_BITS, (61 - matrix.shape[0].bit_length()) // 2)

@@ -18,14 +18,16 @@ ENUMERATED = 16
 """Attributes up to which every subset is a candidate."""
 
 MOST_SEEDS = 200
-MOST_TRIPLES = 1e9
-"""Pairs of a seed and a set, each compared with every set, in one round of unions."""
+TRIPLES_A_SECOND = 1.5e8
+"""Pairs of a seed and a set, each compared with every set, in the rounds of unions."""
 
 BYTES_A_CELL = 128
 """What a cell of a marginal may take in all, from release to reconstruction."""
 
 
-def candidate_sets(energies: Energies, limit: int = 3000, rounds: int = 3) -> Bools:
+def candidate_sets(
+    energies: Energies, limit: int = 3000, rounds: int = 3, work: float = 2.0
+) -> Bools:
     """Return attribute sets that together contain every component of a workload.
 
     Parameters
@@ -35,6 +37,8 @@ def candidate_sets(energies: Energies, limit: int = 3000, rounds: int = 3) -> Bo
         Most generated sets, where there are more attributes than `ENUMERATED`.
     rounds : int, default=3
         How often the best unions found so far are joined again.
+    work : float, default=2.0
+        Seconds of the reference machine for that.
 
     Returns
     -------
@@ -47,7 +51,7 @@ def candidate_sets(energies: Energies, limit: int = 3000, rounds: int = 3) -> Bo
         small = set_cells(every, energies.sizes) <= largest_table()
         return distinct(np.concatenate([energies.maximal, every[small]]))
     base = energies.maximal
-    pool = distinct(np.concatenate([base, _unions(base, energies, limit // 2, rounds)]))
+    pool = distinct(np.concatenate([base, _unions(base, energies, limit // 2, rounds, work)]))
     below = energies.sets[np.argsort(-energies.values)][: max(limit - len(pool), 0)]
     return distinct(np.concatenate([pool, below, np.zeros((1, d), dtype=bool)]))
 
@@ -62,11 +66,11 @@ def distinct(sets: Bools) -> Bools:
     return sets[unique_rows(sets)[0]]
 
 
-def _unions(base: Bools, energies: Energies, limit: int, rounds: int) -> Bools:
+def _unions(base: Bools, energies: Energies, limit: int, rounds: int, work: float) -> Bools:
     """Return the best unions of maximal sets, joined greedily round after round."""
     found = base
     for _ in range(rounds):
-        count = min(MOST_SEEDS, max(1, int(MOST_TRIPLES / len(base) ** 2)))
+        count = min(MOST_SEEDS, max(1, int(TRIPLES_A_SECOND * work / len(base) ** 2)))
         seeds = found[np.argsort(-worth(found, base, energies))][:count]
         near = seeds.astype(np.float32) @ base.T.astype(np.float32) > 0
         pairs = np.argwhere(near)

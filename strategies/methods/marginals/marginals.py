@@ -16,7 +16,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
+from strategies.methods.family import (
+    BOTH_NORMS,
+    BOTH_OBJECTIVES,
+    Family,
+    Search,
+)
 from strategies.methods.marginals.algebra import set_cells, workload_energies
 from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
 from strategies.methods.marginals.group_designs import group_designs
@@ -24,12 +29,19 @@ from strategies.methods.marginals.optimiser import Weighted, optimise
 from strategies.methods.marginals.worst import RowEnergies, optimise_worst, row_energies
 from strategies.operators import Array, Marginals, Operator, fits
 from strategies.operators.base.arrays import Bools
+from strategies.operators.base.recovery import PRODUCTS
 from strategies.operators.masks.components import MAX_FIXED, mask_rows
 from strategies.operators.masks.energies import Energies
 from strategies.problem.problem import Problem
 
 MANY_COMPONENTS = 2000
 """Components beyond which fewer candidate sets are generated, to keep every step cheap."""
+MOST_CANDIDATES = 3000
+FEWEST_CANDIDATES = 100
+PAIRS_A_SECOND = 1e7
+"""Components times candidate sets that a second of work allows."""
+COMPONENT_SECONDS = 5e-5
+"""Seconds of the shortest search for each component."""
 
 
 def marginals(problem: Problem, search: Search) -> Operator:
@@ -50,8 +62,7 @@ def marginals(problem: Problem, search: Search) -> Operator:
             f"workload {problem.workload!r} shows no attributes: expected rows of masks, or an "
             f"operator with sizes. Give the workload as RowKronecker, or use another family."
         )
-    few = len(energies.values) <= MANY_COMPONENTS
-    candidates = candidate_sets(energies, limit=3000 if few else 1000)
+    candidates = candidate_sets(energies, most_candidates(energies, search), work=search.work)
     designs = group_designs(energies) if problem.norm == "l1" else []
     candidates = distinct(np.concatenate([candidates, *designs]))
     starts = known_starts(search.starts, energies, candidates, designs)
@@ -61,11 +72,38 @@ def marginals(problem: Problem, search: Search) -> Operator:
 
 def worst_marginals(rows: RowEnergies, problem: Problem, search: Search) -> Operator:
     """Return the best weighted marginals found for the worst row or group of a workload."""
-    few = len(rows.energies.values) <= MANY_COMPONENTS
-    candidates = candidate_sets(rows.energies, limit=3000 if few else 1000)
+    limit = most_candidates(rows.energies, search)
+    candidates = candidate_sets(rows.energies, limit, work=search.work)
     starts = known_starts(search.starts, rows.energies, candidates)
     found = optimise_worst(rows, candidates, problem.norm, search.generator, search.work, starts)
     return as_marginals(found, rows.energies.sizes)
+
+
+def most_candidates(energies: Energies, search: Search) -> int:
+    """Return how many candidate sets are generated, fewer where every step is dear."""
+    count = len(energies.values)
+    most = MOST_CANDIDATES if count <= MANY_COMPONENTS else MOST_CANDIDATES // 3
+    return max(FEWEST_CANDIDATES, min(most, int(search.work * PAIRS_A_SECOND / count)))
+
+
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of listing and comparing sets, and of the errors of rows."""
+    known = problem.energies
+    listed = 0.0 if known is None else COMPONENT_SECONDS * len(known.values)
+    return listed + rows_seconds(problem)
+
+
+def rows_seconds(problem: Problem) -> float:
+    """Return the seconds of errors of single rows by tables: rules serve rows of masks and totals.
+
+    The others are solved for over the merged cells.
+    """
+    workload = problem.workload
+    if problem.is_total or isinstance(workload, Marginals) or mask_rows(workload) is not None:
+        return 0.0
+    q, n = map(float, workload.shape)
+    g = n if problem.merging is None else float(problem.merging.n_groups)
+    return 2.0 * (2.0 * g + q) * g * g / PRODUCTS
 
 
 def as_marginals(found: Weighted, sizes: tuple[int, ...]) -> Marginals:
@@ -121,4 +159,12 @@ def applies(problem: Problem) -> bool:
     return bool((fixed @ logs).max(initial=0.0) <= np.log2(largest_table()))
 
 
-FAMILY = Family("marginals", "domain", BOTH_NORMS, applies, marginals, objectives=BOTH_OBJECTIVES)
+FAMILY = Family(
+    "marginals",
+    "domain",
+    BOTH_NORMS,
+    applies,
+    marginals,
+    least=least_seconds,
+    objectives=BOTH_OBJECTIVES,
+)

@@ -20,7 +20,7 @@ import numpy as np
 from strategies.methods.family import BOTH_NORMS, Family, Search
 from strategies.methods.marginals.algebra import set_cells, workload_energies
 from strategies.methods.marginals.candidates import largest_table
-from strategies.methods.marginals.marginals import applies
+from strategies.methods.marginals.marginals import applies, rows_seconds
 from strategies.operators import Array, Norm, Operator, ResidualMarginals
 from strategies.operators.masks.energies import Energies, products_over
 from strategies.operators.tables.residual_marginals import difference_norm, residual_scales
@@ -79,5 +79,11 @@ def is_served(problem: Problem) -> bool:
 
 
 FAMILY = Family(
-    "residual_marginals", "domain", BOTH_NORMS, is_served, residual_marginals, share=0.0
+    "residual_marginals",
+    "domain",
+    BOTH_NORMS,
+    is_served,
+    residual_marginals,
+    share=0.0,
+    least=rows_seconds,
 )

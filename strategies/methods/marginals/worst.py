@@ -23,6 +23,7 @@ from strategies.problem.problem import Problem
 
 MOST_STARTS = 20
 ITERATIONS = 120
+FEWEST_STEPS = 4
 DIGITS = 12
 """Digits to which energies of rows are compared: rounding tells equal ones apart."""
 
@@ -46,14 +47,14 @@ class RowEnergies:
 def row_energies(problem: Problem) -> RowEnergies | None:
     """Return the distinct energies of the rows or groups of a problem; None without masks."""
     workload, groups = problem.workload, problem.aim.groups
-    rows = mask_rows(workload)
-    if rows is not None:
-        parts, sizes = components(rows), rows.sizes
-    elif isinstance(workload, Marginals) and groups is None:
+    if isinstance(workload, Marginals) and groups is None:
         sizes = workload.domain_sizes
         parts = table_components(sizes, workload.attribute_sets, workload.weights)
     else:
-        return None
+        rows = mask_rows(workload)
+        if rows is None:
+            return None
+        parts, sizes = components(rows), rows.sizes
     form = parts.energies
     if groups is not None:
         ones = (np.ones(len(groups)), (groups, np.arange(len(groups))))
@@ -94,12 +95,14 @@ def optimise_worst(
     count = len(candidates)
     power = 1 if norm == "l1" else 2
     given = [np.full(count, 1.0 / count), *(start**power for start in starts)]
+    each = evaluation_seconds(cover, rows.table, count)
+    steps = max(FEWEST_STEPS, min(ITERATIONS, int(work / (len(POWERS) * each))))
     best, lowest = given[0], largest_error(given[0], cover, rows.table, norm)
     for turn in range(1 if norm == "l2" else MOST_STARTS + len(given)):
         if turn > 0 and meter.spent:
             break
         start = given[turn] if turn < len(given) else generator.exponential(size=count) ** 2
-        found = descend_worst(start, cover, rows.table, norm, meter)
+        found = descend_worst(start, cover, rows.table, norm, meter, steps)
         value = largest_error(found, cover, rows.table, norm)
         if value < lowest:
             best, lowest = found, value
@@ -107,7 +110,14 @@ def optimise_worst(
     return Weighted(candidates, best if norm == "l1" else np.sqrt(best), lowest)
 
 
-def descend_worst(start: Array, cover: Cover, table: Array, norm: Norm, meter: Meter) -> Array:
+def evaluation_seconds(cover: Cover, table: Array, count: int) -> float:
+    """Return the seconds of the largest error and its slope at `count` weights."""
+    return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 2e-9 * table.size
+
+
+def descend_worst(
+    start: Array, cover: Cover, table: Array, norm: Norm, meter: Meter, steps: int
+) -> Array:
     """Descend on rising norms from weights θ ("l1") or θ² ("l2"), the best of the rounds."""
     weights, best = start / start.sum(), start
     lowest = largest_error(start, cover, table, norm)
@@ -120,10 +130,9 @@ def descend_worst(start: Array, cover: Cover, table: Array, norm: Norm, meter: M
             jac=True,
             method="L-BFGS-B",
             bounds=[(0.0, None)] * len(weights),
-            options={"maxiter": ITERATIONS, "ftol": 1e-10, "gtol": 1e-12},
+            options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-10, "gtol": 1e-12},
         )
-        meter.charge(cover, int(result.nfev), len(weights))
-        meter.used += 2e-9 * table.size * int(result.nfev)
+        meter.used += evaluation_seconds(cover, table, len(weights)) * int(result.nfev)
         weights = result.x / result.x.sum()
         value = largest_error(weights, cover, table, norm)
         if value < lowest:

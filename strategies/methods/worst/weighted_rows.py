@@ -14,7 +14,7 @@ from strategies.methods.descents.row_weights import (
     descended_weights,
     matrix_loss,
 )
-from strategies.methods.family import BOTH_NORMS, Family, Search
+from strategies.methods.family import BOTH_NORMS, Family, Search, evaluation_seconds
 from strategies.operators import Array, Dense, Operator
 from strategies.problem.problem import Problem
 
@@ -36,8 +36,7 @@ def own_weighted_rows(problem: Problem, search: Search) -> Operator:
     several = rows[(rows != 0).sum(axis=1) > 1]
     scaled = several / np.abs(several).max(axis=1, keepdims=True)
     candidates = Candidates(np.concatenate([scaled, np.eye(g)]), rows, problem.norm, errors)
-    m, k = len(candidates.rows), len(rows)
-    price = step_seconds(2.0 * m * g * g + g**3 + 2.0 * k * g * (g + m), m * g // 4)
+    price = cost(len(candidates.rows), len(rows), g)
     count = int(search.work / (price * len(SHARPNESS) * TRIAL))
     trials = [
         descended_weights(candidates, start, TRIAL)
@@ -47,6 +46,11 @@ def own_weighted_rows(problem: Problem, search: Search) -> Operator:
     steps = min(ITERATIONS, int(0.5 * search.work / (price * len(SHARPNESS))))
     last = descended_weights(candidates, best.weights, steps) if steps > 0 else best
     return Dense(min((best, last), key=lambda one: matrix_loss(candidates, one.matrix)).matrix)
+
+
+def cost(m: int, k: int, g: int) -> float:
+    """Return the seconds of one step with m candidates for k rows over g cells."""
+    return step_seconds(2.0 * m * g * g + g**3 + 2.0 * k * g * (g + m), m * g // 4)
 
 
 def starts(rows: Array, generator: np.random.Generator, count: int) -> list[Array]:
@@ -64,6 +68,15 @@ def applies(problem: Problem) -> bool:
     return rows is not None and len(rows.rows) <= MOST_ROWS
 
 
+def least_seconds(problem: Problem) -> float:
+    """Return the seconds of the shortest trial."""
+    rows = problem.distinct_rows
+    if rows is None:
+        return 0.0
+    k, g = rows.rows.shape
+    return TRIAL * len(SHARPNESS) * cost(k + g, k, g) + evaluation_seconds(problem, k + g)
+
+
 FAMILY = Family(
     "weighted_rows",
     "merged",
@@ -71,4 +84,5 @@ FAMILY = Family(
     applies,
     own_weighted_rows,
     objectives=frozenset({"max"}),
+    least=least_seconds,
 )

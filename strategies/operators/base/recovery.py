@@ -25,8 +25,17 @@ from strategies.operators.base.qr import least_squares, triangular
 IMPLICIT_TOLERANCE = 1e-5
 """Relative distance to the row space that row Grams can tell from rounding."""
 
-MOST_ROWS = 6000
-"""Rows whose inner products are factorised at most: 17 s of one core for each strategy tried."""
+PRODUCTS = 4e10
+"""Operations a second of the reference machine in matrix products."""
+
+FACTORED = 8e-11
+"""Seconds of the reference machine to factorise inner products of rows, for each of their cube."""
+
+LONGEST = 300.0
+"""Seconds that a factorisation of inner products of rows may take."""
+
+BEARABLE = 20.0
+"""The same where another way to the answers is known."""
 
 MOST_BITS = 500
 """Bits of the number of cells over which inner products of rows are taken."""
@@ -194,15 +203,21 @@ def _row_basis(matrix: Operator) -> _RowBasis:
     return _BASES.setdefault(matrix, _RowBasis(lengths, pivots[:rank], lower[:rank], measured))
 
 
+def factorisation_seconds(rows: int) -> float:
+    """Return the seconds that the inner products of some rows take to be factorised."""
+    return FACTORED * float(rows) ** 3
+
+
 def check_rows(matrix: Operator) -> None:
-    """Refuse more rows than searches that factorise them again and again could end with."""
+    """Refuse more rows than can be factorised in a bearable time."""
     rows = matrix.shape[0]
-    if rows > MOST_ROWS:
+    seconds = factorisation_seconds(rows)
+    if seconds > LONGEST:
         raise MemoryCapError(
             f"{rows} rows over a domain that cannot be enumerated: factorising their inner "
-            f"products takes time with the cube of their number. Expected at most {MOST_ROWS} rows "
-            f"(fewer or shallower trees), or a strategy with a rule of its own: Marginals, "
-            f"Kronecker."
+            f"products takes about {seconds:.0f} s. Expected at most "
+            f"{int(np.cbrt(LONGEST / FACTORED))} rows (fewer or shallower trees), or a strategy "
+            f"with a rule of its own: the workload itself, Marginals, Kronecker."
         )
 
 

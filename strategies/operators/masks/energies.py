@@ -77,11 +77,24 @@ def structure_energies(workload: Operator) -> Energies | None:
 
 
 def is_maximal(sets: Bools) -> Bools:
-    """Tell which of some distinct sets lie in no other."""
+    """Tell which of some distinct sets lie in no other.
+
+    Where subsets of sets are sets too, one attribute less is all there is to look for; the others
+    are compared with all larger ones.
+    """
+    known = {row.tobytes(): number for number, row in enumerate(np.packbits(sets, axis=1))}
+    result = np.ones(len(sets), dtype=bool)
+    for i in range(sets.shape[1]):
+        smaller = sets[sets[:, i]]
+        smaller[:, i] = False
+        found = [known.get(row.tobytes()) for row in np.packbits(smaller, axis=1)]
+        result[[number for number in found if number is not None]] = False
     count = sets.sum(axis=1)
-    inside = sets.astype(np.float32) @ sets.T.astype(np.float32)
-    strictly = (inside == count[:, None]) & (count > count[:, None])
-    return np.asarray(~strictly.any(axis=1))
+    for size in np.unique(count)[:-1]:
+        left, larger = np.flatnonzero(result & (count == size)), sets[count > size]
+        inside = sets[left].astype(np.float32) @ larger.T.astype(np.float32)
+        result[left] = inside.max(axis=1) < size
+    return result
 
 
 def positive_energies(

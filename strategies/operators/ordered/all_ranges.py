@@ -68,6 +68,17 @@ class AllRanges(OrderedSums):
             last = first + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
             yield ((places >= first[:, None]) & (places <= last[:, None])).astype(np.float64)
 
+    def squared_differences(self, prefixes: Array) -> Array:
+        """Return ``||x_j - x_(i-1)||²`` for every range i to j, given x of prefix sums (n, r)."""
+        check_allocation("squared differences", (self.n, self.n + 1))
+        lengths = np.einsum("ij,ij->i", prefixes, prefixes)
+        inner = prefixes @ prefixes.T
+        whole = [lengths]
+        for first in range(1, self.n):
+            both = lengths[first:] + lengths[first - 1]
+            whole.append(both - 2.0 * inner[first - 1, first:])
+        return np.concatenate(whole)
+
     def to_dense(self) -> Array:
         """Return the matrix as an ndarray, refused above the memory cap."""
         check_allocation("dense AllRanges", self.shape)

@@ -1,10 +1,12 @@
 """Every cell measured once with its own weight, and p sums of cells beside."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy
 from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import Array, Numbers, Real
@@ -19,6 +21,10 @@ from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 
 BAND = 2**22
 """Entries of the workload that are solved with at once."""
+FEWEST_SPARSE = 300
+"""Rows beside the cells from which their systems may be kept sparse."""
+SPARSE = 0.03
+"""Share of nonzeros up to which they are."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,16 +110,9 @@ class PIdentity(Operator):
         """``B = C diag(1/d)``."""
         return sparse.csr_array(self.rows @ _diagonal(1.0 / self.diagonal))
 
-    @cached_property
-    def _factor(self) -> tuple[Array, bool]:
-        """The Cholesky factor of ``S = I + B Bᵀ``, at least as well conditioned as A."""
-        p = self.rows.shape[0]
-        check_allocation("systems of PIdentity", (p, p))
-        return linalg.cho_factor(np.eye(p) + densified(self._bent @ self._bent.T), lower=True)
-
     def _without_rows(self, right: Array) -> Array:
         """Return ``S⁻¹ B @ right``."""
-        return np.asarray(linalg.cho_solve(self._factor, self._bent @ right))
+        return solver_of(self)(self._bent @ right)
 
     def least_squares(self, answers: Numbers) -> Array:
         """Return ``A⁺ @ answers``."""
@@ -128,17 +127,25 @@ class PIdentity(Operator):
         """Return ``W A⁺ @ answers``: every workload is determined."""
         return workload.matmat(self.least_squares(answers))
 
+    def coordinates(self, rows: Array) -> Array:
+        """Return ``w A⁺`` of explicit rows w, shape (b, n), as (b, n + p)."""
+        scaled = rows / self.diagonal
+        beside = self._without_rows(scaled.T).T
+        return np.concatenate([scaled - beside @ self._bent, beside], axis=1)
+
     def errors_of(self, rows: Array) -> Array:
         """Return ``||w A⁺||²`` of explicit rows w, shape (b, n): sums of squares only."""
-        scaled = rows / self.diagonal
-        beside = np.asarray(linalg.cho_solve(self._factor, self._bent @ scaled.T)).T
-        cells = scaled - beside @ self._bent
-        return np.asarray(
-            np.einsum("ij,ij->i", cells, cells) + np.einsum("ij,ij->i", beside, beside)
-        )
+        found = self.coordinates(rows)
+        return np.asarray(np.einsum("ij,ij->i", found, found))
 
     def row_errors(self, workload: Operator) -> Array:
-        """Return ``||(W A⁺)_r||²`` of every row, a band of rows at a time."""
+        """Return ``||(W A⁺)_r||²`` of every row, a band of rows at a time.
+
+        A range is the difference of two prefix sums, and so are its coordinates.
+        """
+        if isinstance(workload, AllRanges):
+            check_allocation("coordinates of prefix sums", (workload.n, sum(self.shape)))
+            return workload.squared_differences(self.coordinates(np.tri(workload.n)))
         return np.concatenate([self.errors_of(band) for band in row_bands(workload)])
 
     def error_trace(self, workload: Operator) -> float:
@@ -155,14 +162,44 @@ class PIdentity(Operator):
         return float(sum(self.errors_of(band).sum() for band in bands))
 
 
+_SOLVERS: "WeakKeyDictionary[PIdentity, Callable[[Array], Array]]" = WeakKeyDictionary()
+
+
+def solver_of(matrix: PIdentity) -> Callable[[Array], Array]:
+    """Return what solves with ``S = I + B Bᵀ``, factored once for as long as the matrix lives.
+
+    S is at least as well conditioned as A. Rows that are nested, or meet few others, have a factor
+    with as few entries.
+    """
+    if matrix not in _SOLVERS:
+        bent = matrix._bent
+        _SOLVERS[matrix] = system_solver(
+            sparse.csc_array(sparse.eye_array(bent.shape[0]) + bent @ bent.T)
+        )
+    return _SOLVERS[matrix]
+
+
+def system_solver(system: sparse.csc_array) -> Callable[[Array], Array]:
+    """Factor a positive definite system (p, p), with few entries or dense."""
+    p = system.shape[0]
+    if p >= FEWEST_SPARSE and system.nnz <= SPARSE * p * p:
+        factor = scipy.sparse.linalg.splu(
+            system,
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        return lambda right: np.asarray(factor.solve(right))
+    check_allocation("systems of PIdentity", (p, p))
+    lower = linalg.cho_factor(densified(system), lower=True)
+    return lambda right: np.asarray(linalg.cho_solve(lower, right))
+
+
 structure_energies.register(PIdentity, line_energies)
 
 
 def row_bands(workload: Operator) -> Iterator[Array]:
     """Yield the rows of a workload in dense bands."""
-    if isinstance(workload, AllRanges):
-        yield from workload.row_bands(BAND)
-        return
     step = max(1, BAND // workload.shape[1])
     form = workload.compact()
     for start in range(0, workload.shape[0], step):

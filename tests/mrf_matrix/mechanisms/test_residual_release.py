@@ -8,8 +8,8 @@ import pytest
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct
 from mrf_matrix.mechanisms.measurement.mechanism import calibrate
 from mrf_matrix.mechanisms.measurement.reconstruct import row_variances
-from strategies import evaluate, select
-from strategies.operators import JointTables, Marginals, ResidualMarginals
+from strategies import select
+from strategies.operators import Marginals, ResidualMarginals
 
 SIZES = (3, 2, 5)
 WORKLOAD = Marginals(SIZES, [(0, 1), (1, 2), (2,)], [1.0, 1.0, 1.0])
@@ -43,24 +43,6 @@ def test_integers_sensitivity_and_errors(budget: PureDP | ZCDP) -> None:
     variances = row_variances(release, WORKLOAD)
     unit = 2.0 if budget.norm == "l1" else 1.0
     assert variances.sum() == pytest.approx(unit * strategy.loss, rel=1e-5)
-
-
-@pytest.mark.parametrize("budget", [PureDP(float("inf")), PureDP(1)])
-def test_marginals_and_residuals_together_are_released(budget: PureDP) -> None:
-    tables = [Marginals(SIZES, [(0, 1), (1, 2)], [0.3, 0.4])]
-    matrix = JointTables([*tables, ResidualMarginals(SIZES, [(), (2,)], [0.1, 0.05])])
-    strategy = evaluate(WORKLOAD, matrix)
-    mechanism = calibrate(strategy, budget, workload=WORKLOAD)
-    dense = mechanism.rounded.matrix.to_dense()
-    assert np.array_equal(dense, np.rint(dense))
-    assert mechanism.rounded.column_sum == np.abs(dense).sum(axis=0).max()
-    release = measure(mechanism, COUNTS, noise="research", random_state=0)
-    if np.isinf(float(budget.epsilon)):
-        answers = reconstruct(release, WORKLOAD).ravel()
-        assert np.allclose(answers, WORKLOAD.to_dense() @ TABLE.ravel(), atol=1e-6)
-    else:
-        variances = row_variances(release, WORKLOAD)
-        assert variances.sum() == pytest.approx(2.0 * strategy.loss, rel=1e-5)
 
 
 def test_noise_is_as_expected() -> None:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from strategies.bounds.joint_weights import climb, joint_strategy
+from strategies.bounds.joint_weights import joint_climb, joint_strategy
 from strategies.bounds.lower_bound import closed_bound, product_bound
 from strategies.bounds.ordered_dual import root_diagonal
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
-from strategies.bounds.worst_bound import entry_bound, total_bound, worst_bound
+from strategies.bounds.worst_bound import largest_entries, total_bound, worst_bound
 from strategies.operators import Dense, Identity, Kronecker, Marginals
 from strategies.problem.distinct_rows import distinct_rows
 from strategies.problem.objective import Aim
@@ -45,7 +45,7 @@ def test_beyond_enumeration_the_best_of_three_bounds_counts(weight: float) -> No
     tables = Marginals((10,) * 12, [(0,), (1, 2)], [1.0, weight])
     problem = Problem.of(tables, "l1", "max")
     assert problem.merging is None
-    entries, share = entry_bound(tables, problem.aim), total_bound(problem) / tables.shape[0]
+    entries, share = largest_entries(tables, problem.aim), total_bound(problem) / tables.shape[0]
     assert entries == max(1.0, weight) ** 2
     dual = table_dual(problem)
     assert dual is not None
@@ -57,7 +57,7 @@ def test_a_joint_strategy_has_norm_one() -> None:
     problem = Problem.of(WORKLOAD, "l2", "max")
     rows = distinct_rows(problem.workload, problem.aim)
     assert rows is not None
-    matrix = joint_strategy(rows, climb(rows, 1e-3, 30))
+    matrix = joint_strategy(rows, joint_climb(rows).to(1e-3, 30))
     assert np.linalg.norm(matrix, axis=0).max() == pytest.approx(1.0)
 
 

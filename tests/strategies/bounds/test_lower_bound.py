@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
 from strategies.bounds import lower_bound as lower_bound_module
+from strategies.bounds.climbs import steps_within, update_seconds
 from strategies.bounds.dual_weights import (
     ascend,
     assess_weights,
@@ -15,9 +16,10 @@ from strategies.bounds.dual_weights import (
     gaussian_strategy,
     updated_weights,
 )
-from strategies.bounds.lower_bound import factor_bound, lower_bound, steps_within, uniform_bound
+from strategies.bounds.lower_bound import lower_bound, rows_bound
 from strategies.bounds.ordered_dual import interpolated_weights
-from strategies.bounds.worst_bound import entry_bound
+from strategies.bounds.uniform_weights import uniform_bound
+from strategies.bounds.worst_bound import largest_entries
 from strategies.operators import Gram, RowKronecker, RowScaled
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
@@ -82,7 +84,7 @@ def test_weights_on_a_line_stay_on_it_between_cells() -> None:
 def test_the_largest_entries_bound_the_worst_error(groups: list[int] | None) -> None:
     scaled = RowScaled(np.array([3.0, 2.0, 2.5]), RowKronecker.from_masks([np.eye(3, dtype=bool)]))
     aim = Aim.of(scaled, "max", groups)
-    assert entry_bound(scaled, aim) == pytest.approx(9.0 if groups is None else 4 + 6.25)
+    assert largest_entries(scaled, aim) == pytest.approx(9.0 if groups is None else 4 + 6.25)
 
 
 @settings(max_examples=150, deadline=None)
@@ -160,10 +162,17 @@ def test_plain_updates_climb_and_the_gap_closes() -> None:
 
 
 def test_few_steps_still_prove_something() -> None:
-    factor = factor_of_rows(np.tri(30))
-    short, long = factor_bound(factor, work=1e-9), factor_bound(factor)
-    assert 0 < short <= long
-    assert steps_within(factor, 1e-9) == 2
+    workload = np.tri(30)[:29]
+    short, long = rows_bound(Problem.of(workload), 1e-9), rows_bound(Problem.of(workload))
+    assert 0 < short < long
+    assert steps_within(update_seconds(workload), 1e-9) == 2
+
+
+def test_a_climb_is_taken_up_where_it_ended() -> None:
+    problem = Problem.of(np.vstack([np.tri(12), np.arange(12) % 2]))
+    short, long = rows_bound(problem, 1e-9), rows_bound(problem)
+    assert short < long
+    assert long == rows_bound(problem, 1e-9) == rows_bound(Problem.of(problem.workload))
 
 
 def test_gram_and_rows_agree() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from strategies import evaluate, examples, select
+from strategies.bounds.climbs import climbable_rows, joint_dual
 from strategies.bounds.table_bound import table_dual
-from strategies.bounds.worst_bound import climbable_rows, joint_dual
 from strategies.operators import Marginals
 from strategies.problem.problem import Problem
 
@@ -35,7 +35,7 @@ def test_the_dense_routes_agree(name: str) -> None:
     rows, dual = climbable_rows(problem), table_dual(Problem.of(workload, "l2", "max"))
     assert rows is not None
     assert dual is not None
-    assert joint_dual(problem, rows).root ** 2 == pytest.approx(dual.bound, rel=1e-3)
+    assert joint_dual(problem, rows, 4.0).root ** 2 == pytest.approx(dual.bound, rel=1e-3)
 
 
 def test_groups_of_the_user_have_no_tables() -> None:

@@ -47,9 +47,6 @@ OPERATORS: dict[str, Operator] = {
     "tree": TREE,
     "marginals": MARGINALS,
     "residual marginals": ops.ResidualMarginals(SIZES, [(0,), (1, 2), ()], [0.5, 2, 1.25]),
-    "joint tables": ops.JointTables(
-        [ops.Marginals(SIZES, [(0,)], [1]), ops.ResidualMarginals(SIZES, [(1, 2)], [2])]
-    ),
     "kronecker": ops.Kronecker([ops.Dense(REAL), ops.Identity(3), GROUPS]),
     "stack": ops.Stack([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS, MARGINALS]),
     "partition": ops.Partition([ops.Scaled(0.3, ops.Identity(24, SIZES)), PATHS]),

@@ -121,20 +121,6 @@ CASES: dict[str, Callable[[], Case]] = {
         ops.ResidualMarginals(SIZES, [(), (0,), (1, 2)], [0.5, 2.0, 1.0]),
         residual_marginals(SIZES, {(): 0.5, (0,): 2.0, (1, 2): 1.0}),
     ),
-    "joint tables": lambda: Case(
-        ops.JointTables(
-            [
-                ops.Marginals(SIZES, [(0,), (1, 2)], [0.5, 2.0]),
-                ops.ResidualMarginals(SIZES, [(), (0, 2)], [0.5, 1.0]),
-            ]
-        ),
-        np.vstack(
-            [
-                marginals(SIZES, {(0,): 0.5, (1, 2): 2.0}),
-                residual_marginals(SIZES, {(): 0.5, (0, 2): 1.0}),
-            ]
-        ),
-    ),
     "stack": lambda: Case(
         ops.Stack([ops.Dense(TALL), ops.Sparse(sparse.csr_array(HOLES))]), np.vstack([TALL, HOLES])
     ),

@@ -5,13 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy
-from numpy.testing import assert_allclose
 
 from strategies import evaluate, examples, select
-from strategies.methods.family import Search
-from strategies.methods.marginals.joint_tables import FAMILY
-from strategies.operators import JointTables, Marginals, ResidualMarginals
-from strategies.problem.problem import Problem
+from strategies.operators import Marginals
 
 
 def hdmm_marginals(sizes: tuple[int, ...], sets: list[tuple[int, ...]], starts: int) -> float:
@@ -64,44 +60,3 @@ def test_the_oracle_knows_the_loss_of_the_tables_alone() -> None:
         evaluate(np.eye(3), np.vstack([s * np.eye(3), np.full((1, 3), 1 - s)])).loss for s in shares
     ]
     assert hdmm_marginals((3,), [(0,)], 3) == pytest.approx(min(losses), rel=1e-2)
-
-
-def test_both_kinds_together_are_better_than_either() -> None:
-    """Six tables of ten of 20 binary attributes, and what each set adds."""
-    workload, sizes = examples.marginals((2,) * 20, 2), (2,) * 20
-    groups = [set(range(i, 20, 4)) for i in range(4)]
-    sets = [tuple(sorted(a | b)) for a, b in combinations(groups, 2)]
-    start = Marginals(sizes, sets, [1.0] * 6)
-    both = evaluate(workload, FAMILY.search(Problem.of(workload, "l1"), Search((start,), work=0.3)))
-    assert isinstance(both.matrix, JointTables)
-    alone = select(workload, "l1", "residual_marginals").loss
-    assert both.loss < 0.98 * min(alone, evaluate(workload, start).loss)
-    assert both.lower_bound <= both.loss
-
-
-def test_the_loss_is_that_of_the_dense_matrix() -> None:
-    workload = examples.marginals((2, 3, 2, 2), 2)
-    start = Marginals((2, 3, 2, 2), [(0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2)], [1.0] * 6)
-    problem = Problem.of(workload, "l1")
-    matrix = FAMILY.search(problem, Search((start,), work=0.2))
-    found, dense = evaluate(workload, matrix), evaluate(workload.to_dense(), matrix.to_dense())
-    assert found.loss == pytest.approx(dense.loss, rel=1e-9)
-    assert found.loss < evaluate(workload, start).loss
-
-
-def test_answers_of_both_kinds_agree_without_noise() -> None:
-    sizes = (3, 2, 4)
-    matrix = JointTables(
-        [Marginals(sizes, [(0, 1)], [2]), ResidualMarginals(sizes, [(2,), (1, 2)], [1, 1])]
-    )
-    workload = Marginals(sizes, [(0, 1), (1, 2)], [1.0, 1.0])
-    counts = np.arange(24.0) ** 1.5
-    answers = matrix.estimate(workload, matrix.to_dense() @ counts)
-    assert_allclose(answers, workload.to_dense() @ counts)
-
-
-def test_other_structures_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected marginals and residual marginals"):
-        JointTables([Marginals((2, 2), [(0,)], [1]), examples.prefix_sums(4)])
-    with pytest.raises(ValueError, match="same attributes"):
-        JointTables([Marginals((2, 3), [(0,)], [1]), Marginals((3, 2), [(0,)], [1])])

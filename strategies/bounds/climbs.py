@@ -1,0 +1,86 @@
+"""Weights climbed once for a problem: what its searches and its certificate share.
+
+Work allowances are in seconds of the reference machine. A climb is taken up again where it ended
+once more work is allowed.
+"""
+
+from weakref import WeakKeyDictionary
+
+from strategies.bounds.dual_weights import Climb, Dual, uniform_climb
+from strategies.bounds.joint_weights import JointDual, joint_climb
+from strategies.operators import Array
+from strategies.problem.distinct_rows import DistinctRows
+from strategies.problem.problem import Problem
+
+WORK = 4.0
+"""Seconds that a bound may cost."""
+LARGEST = 2600
+"""Merged cells, or rows, up to which weights are climbed."""
+MOST_STEPS = 400
+JOINT_GAP = 1e-4
+"""Gap at which a joint climb stops."""
+COARSE_GAP = 5e-4
+"""The same where one step takes longer than `COSTLY` seconds."""
+COSTLY = 0.1
+SPEED = 6e10
+"""Operations a second of the reference machine in matrix products."""
+
+_TOTAL: "WeakKeyDictionary[Problem, Climb[Dual]]" = WeakKeyDictionary()
+_JOINT: "WeakKeyDictionary[Problem, Climb[JointDual]]" = WeakKeyDictionary()
+
+
+def total_dual(problem: Problem, factor: Array, tolerance: float, work: float) -> Dual:
+    """Return the weights of the cells for the total error, F the factor of the problem's Gram."""
+    climb = _TOTAL.get(problem)
+    if climb is None:
+        climb = _TOTAL[problem] = uniform_climb(factor)
+    return climb.to(tolerance, steps_within(update_seconds(factor), work))
+
+
+def joint_dual(problem: Problem, rows: DistinctRows, work: float) -> JointDual:
+    """Return the weights of a problem's groups of rows and cells for the worst error."""
+    climb = _JOINT.get(problem)
+    if climb is None:
+        climb = _JOINT[problem] = joint_climb(rows)
+    seconds = joint_update_seconds(rows, len(rows.factor))
+    tolerance = JOINT_GAP if seconds < COSTLY else COARSE_GAP
+    return climb.to(tolerance, min(MOST_STEPS, steps_within(seconds, work)))
+
+
+def climbable_rows(problem: Problem) -> DistinctRows | None:
+    """Return the rows of a problem whose joint weights can be climbed, else None."""
+    merging = problem.merging
+    if problem.is_total or merging is None or merging.n_groups > LARGEST:
+        return None
+    rows = problem.distinct_rows
+    return rows if rows is not None and len(rows.rows) <= 4 * LARGEST else None
+
+
+def steps_within(seconds: float, work: float) -> int:
+    """Return how many updates of some seconds a work allowance covers, at least two."""
+    return max(2, int(work / seconds))
+
+
+def update_seconds(factor: Array) -> float:
+    """Return the seconds of one update of the cells' weights on the reference machine."""
+    return moment_seconds(*factor.shape)
+
+
+def moment_seconds(r: int, g: int) -> float:
+    """Return the seconds of one spectrum of ``F diag(y) Fᵀ`` for F of shape (r, g)."""
+    return float(1e-4 + (4.0 * r**2 * g + 25.0 * r**3) / SPEED)
+
+
+def factor_seconds(r: int, g: int) -> float:
+    """Return the seconds of a factor (r, g) of a workload's Gram on the reference machine."""
+    return float((10.0 * r**2 * g + 25.0 * r**3) / SPEED)
+
+
+def joint_update_seconds(rows: DistinctRows, rank: int | None = None) -> float:
+    """Return the seconds of one update of both weights on the reference machine.
+
+    For a rank of the rows, the largest possible by default: their factor takes as long again.
+    """
+    k, g = rows.rows.shape
+    r = min(k, g) if rank is None else rank
+    return float(1e-4 + r * r * (6.0 * (g + k) + 25.0 * r) / SPEED)
