@@ -4,8 +4,8 @@ Run with ``python tests/benchmarks/test_private.py [--splits N] [SET ...]``: pri
 docs/private.md in Markdown, test accuracy at every ε with research noise, number of records public.
 ``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
 of screening and of what is considered are worth; ``--gates`` prints leads over the posterior forest
-by N ε / d (residuals) and N ε (screening). Two classes: `binary_sets`; several: `rival_held_out` and
-others.
+by N ε / d (residuals) and N ε (screening). Two classes: `binary_sets`; several:
+`rival_held_out` and others.
 """
 
 import argparse

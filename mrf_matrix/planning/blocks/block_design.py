@@ -96,27 +96,13 @@ def choose_blocks(
 ) -> BlockDesign:
     """Return the design of the largest value; which attributes go together is random.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Attribute sizes of the public domain.
-    n_classes : int
-        Number of classes k.
-    budget : PureDP or ZCDP
-    n_records : int or None
-        Public number of records; None judges designs by each of `UNKNOWN_RECORDS` alike.
-    random_state : Generator
-        Shuffles the attributes: public.
-    squared_factor : float, default=1
-        Square of the neighbouring relation's factor.
-    n_blocks : int, optional
-        Use all attributes in so many blocks instead of choosing.
+    `sizes`: attribute sizes of the public domain; `n_classes`: number of classes k; `n_records`:
+    public number of records; None judges designs by each of `UNKNOWN_RECORDS` alike;
+    `random_state`: shuffles the attributes: public; `squared_factor`: square of the neighbouring
+    relation's factor; `n_blocks`: use all attributes in so many blocks instead of choosing.
 
-    Raises
-    ------
-    ValueError
-        If no attribute has two codes, there are more blocks than attributes, or no design stays
-        within `MOST_CELLS` cells a block.
+    Raises ValueError if no attribute has two codes, there are more blocks than attributes, or no
+    design stays within `MOST_CELLS` cells a block.
     """
     shuffled = [int(i) for i in random_state.permutation(len(sizes)) if sizes[i] > 1]
     if not shuffled:
@@ -175,11 +161,6 @@ def variances(budget: PureDP | ZCDP, n_blocks: int) -> tuple[float, float]:
 
     With s the totals' share: ``2 t² / ((1 - s) ε)²`` and ``2 / (s ε)²`` under pure DP,
     ``t / (2 (1 - s) ρ)`` and ``1 / (2 s ρ)`` under zCDP.
-
-    Parameters
-    ----------
-    budget : PureDP or ZCDP
-    n_blocks : int
     """
     if budget.is_infinite:
         return 0.0, 0.0
@@ -190,13 +171,7 @@ def variances(budget: PureDP | ZCDP, n_blocks: int) -> tuple[float, float]:
 
 
 def row_weights(budget: PureDP | ZCDP, n_blocks: int) -> tuple[int, int]:
-    """Return the integer weights of a block's leaves and of the class totals.
-
-    Parameters
-    ----------
-    budget : PureDP or ZCDP
-    n_blocks : int
-    """
+    """Return the integer weights of a block's leaves and of the class totals."""
     odds = n_blocks * TOTALS_SHARE / (1 - TOTALS_SHARE)
     return WEIGHT, max(1, round(WEIGHT * (odds if isinstance(budget, PureDP) else sqrt(odds))))
 
