@@ -15,9 +15,8 @@ With :math:`U_c = A_c^{-1} B_c`, blocks of its inverse are :math:`S^{-1}`, :math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mrf_matrix.base.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,6 +76,8 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
     @property
     def _budget(self) -> PureDP | ZCDP:
         """Of the noise law that serves the claim best."""
+        if not self.delta:
+            return super()._budget
         claim = self.epsilon, self.delta, self.rho
         return blocks_budget(claim, self.domain, None, None, self.neighboring)
 

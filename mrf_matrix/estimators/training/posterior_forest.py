@@ -104,6 +104,8 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
     @property
     def _budget(self) -> PureDP | ZCDP:
         """Of the noise law that serves the claim best."""
+        if not self.delta:
+            return super()._budget
         claim, choice = (
             (self.epsilon, self.delta, self.rho),
             BlockChoice(self.n_blocks, self.blocks),

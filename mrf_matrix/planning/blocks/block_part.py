@@ -30,7 +30,7 @@ from strategies.operators import Operator, RowScaled, check_allocation
 
 Array = NDArray[np.float64]
 
-COVARIANCES = 8
+COVARIANCES = 12
 """Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
 
 EQUAL = (1, 1)
