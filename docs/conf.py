@@ -1,11 +1,14 @@
 """Sphinx configuration. Build: sphinx-build -W --keep-going -b html docs docs/_build/html"""
 
+import os
 import shutil
+import sys
 from importlib import import_module
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_extensions"))
 
 
 def re_exported(package: str, home: str) -> dict[str, list[str]]:
@@ -22,17 +25,19 @@ version = release = installed_version("mrf-matrix")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "myst_nb",
 ]
-exclude_patterns = ["_build", "jupyter_execute"]
+exclude_patterns = ["_build", "_extensions", "jupyter_execute"]
+html_math_renderer = "mathml"
 templates_path = ["_templates"]
-myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
 
 # Building the site executes the notebooks, each of which ends by asserting its claim: a claim that
 # no longer holds fails the build. A notebook that has not changed comes from the cache.
+os.environ.pop("MPLBACKEND", None)  # a notebook shows pictures by its own
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
@@ -48,11 +53,12 @@ numpydoc_show_class_members = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mrf_matrix"
-html_static_path = ["_static"] if (HERE / "_static").is_dir() else []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
 }

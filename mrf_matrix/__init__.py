@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
     from mrf_matrix.mechanisms.counts.counting import merge_counts as merge_counts
+    from mrf_matrix.mechanisms.ledger.default import BudgetWarning as BudgetWarning
+    from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
@@ -132,6 +134,7 @@ __getattr__, __dir__, __all__ = front_door(
         "forests.sources.sklearn_import": ("from_sklearn",),
         "mechanisms.budgets.budget": ("PureDP", "ZCDP"),
         "mechanisms.counts.counting": ("merge_counts",),
+        "mechanisms.ledger.default": ("BudgetWarning", "privacy_ledger"),
         "mechanisms.ledger.ledger": ("PrivacyLedger",),
         "mechanisms.measurement.measure": ("measure",),
         "mechanisms.measurement.reconstruct": ("reconstruct",),

@@ -3,12 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Rows = Sequence[tuple[str, str]]
+Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
+"""A header, and rows as long as it."""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -37,7 +39,94 @@ def html_table(caption: str, rows: Sequence[Sequence[str]], header: Sequence[str
     )
 
 
-class RowDisplay:
+def latex_table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
+    r"""Return a LaTeX tabular with the rules of booktabs; numbers of columns stand to the right.
+
+    Examples
+    --------
+    >>> print(latex_table([["a_1", 0.5]], ["name", "share in %"]))
+    \begin{tabular}{lr}
+    \toprule
+    name & share in \% \\
+    \midrule
+    a\_1 & 0.5 \\
+    \bottomrule
+    \end{tabular}
+    """
+    width = len(header or next(iter(rows), ()))
+    columns = [[row[i] for row in rows] for i in range(width)]
+    align = "".join("r" if all(map(is_number, column)) else "l" for column in columns)
+    lines = [" & ".join(map(latex_text, row)) + r" \\" for row in rows]
+    head = [" & ".join(map(latex_text, header)) + r" \\", r"\midrule"] if header else []
+    begin = [rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
+    return "\n".join([*begin, *head, *lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def is_number(value: object) -> bool:
+    """Whether a cell is a number, or empty."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def latex_text(value: object) -> str:
+    """Return a cell for LaTeX: numbers of four digits, text escaped, nothing for None."""
+    if value is None:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "".join(SPECIAL.get(one, one) for one in text)
+
+
+SPECIAL = {one: rf"\{one}" for one in "&%$#_{}"} | {
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
+    "ε": r"$\varepsilon$", "δ": r"$\delta$", "ρ": r"$\rho$", "±": r"$\pm$", "‖": r"\|",
+}  # fmt: skip
+"""Characters that LaTeX reads otherwise, or that its fonts lack."""
+
+
+def frame_of(rows: Sequence[Sequence[object]], header: Sequence[str], native: str | None) -> Any:
+    """Return rows as a frame of the named library, or of the first installed one.
+
+    Raises
+    ------
+    ImportError
+        If no frame library is installed.
+    """
+    from importlib.util import find_spec
+
+    import narwhals as nw
+
+    able = [name for name in ("pandas", "polars", "pyarrow") if find_spec(name)]
+    if native is None and not able:
+        raise ImportError("no frame library is installed; pip install polars.")
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
+    return nw.from_dict(columns, backend=native or able[0]).to_native()  # type: ignore[arg-type]
+
+
+class Tabular:
+    """A table that goes into a paper or a frame."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> Cells:
+        """The header, and a row each."""
+
+    def to_latex(self) -> str:
+        """Return the table as a LaTeX tabular, with the rules of the package booktabs."""
+        header, rows = self.cells
+        return latex_table(rows, header)
+
+    def to_frame(self, native: str | None = None) -> Any:
+        """Return the table as a frame of "pandas", "polars" or "pyarrow", or of the first there is.
+
+        Raises
+        ------
+        ImportError
+            If no frame library is installed.
+        """
+        header, rows = self.cells
+        return frame_of(rows, header, native)
+
+
+class RowDisplay(Tabular):
     """Shows a statement and rows at a prompt, in print, in a notebook and on a terminal."""
 
     statement: str
@@ -46,6 +135,11 @@ class RowDisplay:
     @abstractmethod
     def rows(self) -> Rows:
         """Names and values."""
+
+    @property
+    def cells(self) -> Cells:
+        """Names and values."""
+        return ("name", "value"), self.rows
 
     def __str__(self) -> str:
         return "\n".join([self.statement, *(f"  {line}" for line in aligned(self.rows))])

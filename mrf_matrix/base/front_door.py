@@ -35,6 +35,6 @@ def front_door(
         return found
 
     def names_here() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home})
+        return sorted(home)  # public names only
 
     return look_up, names_here, sorted(home)

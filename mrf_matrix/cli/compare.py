@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.screen import console, progress_bar, write_results
+from mrf_matrix.cli.screen import console, note_ignored, progress_bar, write_results
 
 if TYPE_CHECKING:
     from mrf_matrix.study import Comparison
@@ -97,7 +97,8 @@ def command(
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.study import compare
 
-    data = load_dataset(dataset) if domain_file is None else load_dataset(dataset, domain_file)
+    data = load_dataset(dataset, domain_file, extra="ignore")
+    note_ignored(dataset, data.domain)
     with progress_bar(quiet=as_json) as progress:
         study = compare(data, progress=progress, **settings)
     record = json.dumps(study.to_dict(), indent=2)

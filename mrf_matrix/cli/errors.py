@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from mrf_matrix.cli.screen import NO_COLOR, VOLUME
+
 OURS = tuple(str(Path(__file__).parents[2] / name) for name in ("mrf_matrix", "strategies"))
 """Where code lives whose messages show no private value."""
 
@@ -32,15 +34,23 @@ def user_errors(call: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(call)
-    def guarded(*args: Any, debug: bool, **kwargs: Any) -> Any:
+    def guarded(*args: Any, debug: bool, volume: str, no_color: bool, **kwargs: Any) -> Any:
+        click.get_current_context().meta.update({VOLUME: volume, NO_COLOR: no_color})
         with one_line(debug):
             return call(*args, **kwargs)
 
-    return click.option(
-        "--debug",
-        is_flag=True,
-        help="Show an error's traceback and the values at fault, which may be private.",
-    )(guarded)
+    for option in (
+        click.option(
+            "--debug",
+            is_flag=True,
+            help="Show an error's traceback and the values at fault, which may be private.",
+        ),
+        click.option("--no-color", is_flag=True, help="Print no colours, as NO_COLOR=1 does."),
+        click.option("-q", "--quiet", "volume", flag_value="quiet", help="No notes, no progress."),
+        click.option("-v", "--verbose", "volume", flag_value="verbose", help="Every step, timed."),
+    ):
+        guarded = option(guarded)
+    return guarded
 
 
 @contextmanager
@@ -65,7 +75,7 @@ def line_of(error: Exception) -> str | None:
     if isinstance(error, OSError):
         return str(error)
     if isinstance(error, SPOKEN) and is_ours(error):
-        return " ".join(str(error).split())
+        return spoken(" ".join(str(error).split()))
     if isinstance(error, MemoryError):
         return "Out of memory: give fewer trees, less depth, a smaller domain or fewer records."
     if isinstance(error, OverflowError):
@@ -76,6 +86,32 @@ def line_of(error: Exception) -> str | None:
     if isinstance(error, SPOKEN):
         return f"The input cannot be used ({kind}). --debug shows where, and why."
     return None
+
+
+IN_PYTHON = {
+    "The values at fault are in the error's attribute values, which no message shows.": (
+        "--debug shows them."
+    ),
+    "named in the error's attribute values": "which --debug shows",
+    "is in the error's attribute values": "--debug shows",
+    "stand in the error's attribute values": "--debug shows",
+    "outside='open'": '"outside": "open"',
+    "unknown='other'": '"unknown": "other"',
+    "missing='category'": '"missing": "category"',
+    "set_params(ledger=PrivacyLedger.open(path))": "--ledger FILE",
+    "PrivacyLedger.open(path, epsilon=1)": "mrf-matrix ledger FILE --epsilon 1",
+    "n_records=N": "--n-records N",
+    "objective='error'": "--objective error",
+    "domain='from_data'": "domain='from_data' in Python",
+}
+"""Python's words in errors, and what the command line says for them."""
+
+
+def spoken(line: str) -> str:
+    """Return an error in the words of options and domain files."""
+    for python, words in IN_PYTHON.items():
+        line = line.replace(python, words)
+    return line
 
 
 def is_ours(error: BaseException) -> bool:

@@ -8,15 +8,16 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import budget_options, neighboring_option
+from mrf_matrix.cli.options import budget_options, delta_option, neighboring_option
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console
+from mrf_matrix.cli.screen import console, note, note_ignored
 
 
 @click.command(name="evaluate")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("data")
 @budget_options("Pure-DP budget of the test records.", "zCDP budget instead, with Gaussian noise.")
+@delta_option()
 @neighboring_option()
 @click.option(
     "--ledger",
@@ -56,16 +57,19 @@ def command(
     """
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.files.models import load_model
-    from mrf_matrix.mechanisms import PrivacyLedger, as_budget
+    from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.study import evaluate
+    from mrf_matrix.study.private_evaluation import evaluation_budget
 
-    budget = as_budget(epsilon=settings["epsilon"], rho=settings["rho"])
+    terms = ("epsilon", "delta", "rho", "neighboring")
+    budget = evaluation_budget(**{name: settings[name] for name in terms})
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(model, data, ledger_file))
     ledger = None if ledger_file is None else PrivacyLedger.open(ledger_file)
     if ledger is not None:  # refused before the records are so much as read
         ledger.check(budget, f"evaluation of {model.name}", neighboring=settings["neighboring"])
     classifier = load_model(model)
+    note_ignored(data, classifier.domain_)
     records = load_dataset(data, classifier.domain_, extra="ignore")
     found = evaluate(classifier, records.X, records.y, ledger=ledger, **settings)
     record = json.dumps(found.to_dict(), indent=2)
@@ -77,7 +81,7 @@ def command(
             console().print(ledger)
     if output is not None:
         keep(record, output)
-        console(stderr=as_json).print(f"Written: {output}", markup=False, soft_wrap=True)
+        note(f"Written: {output}")
 
 
 def keep(record: str, output: Path) -> None:

@@ -11,6 +11,7 @@ from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import domain_of, refuse_given
 from mrf_matrix.cli.options import (
     budget_options,
+    delta_option,
     mode_option,
     n_trees_option,
     neighboring_option,
@@ -58,6 +59,7 @@ def command() -> None:
 @party_options()
 @mode_option("What is released.", ("training", "posterior", "naive_bayes"))
 @budget_options()
+@delta_option()
 @n_trees_option()
 @click.option("--max-depth", default=3, show_default=True, help="Depth of a tree.")
 @splits_option()
@@ -163,8 +165,9 @@ def network_of(parties: int, settings: dict[str, Any]) -> "Network":
 def report_of(made: "FederatedPlan", found: "Federation") -> dict[str, Any]:
     """Return what is public of a run: no count, and nothing of one party."""
     (design,) = made.designs
+    said = made.budget.claim(made.delta)
     return {
-        "claim": found.release.statement,
+        "claim": found.release.statement.replace(repr(made.budget), said),
         "strategy": made.parts[0].method,
         "loss_of_coarse_integers": round(design.ratio, 4),
         "contributors": len(found.contributors),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.paid_release import check_output, keep_release
-from mrf_matrix.cli.screen import console, progress_bar
+from mrf_matrix.cli.screen import advise, console, note_ignored, progress_bar
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -83,7 +84,7 @@ OF_POSTERIOR = ("n_blocks",)
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
-    help="Public number of records: auto and posterior weigh noise against it.",
+    help="Public number of records, against which noise is weighed.",
 )
 @click.option(
     "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
@@ -131,6 +132,12 @@ OF_POSTERIOR = ("n_blocks",)
     help="Model file to write, for example model.mrf.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a model that is there already.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse, before anything is spent, a fit whose noise leaves nothing of --n-records.",
+)
+@click.option("--purpose", help="What the release is for, said in the ledger.")
 @click.option("--json", "as_json", is_flag=True, help="Print the privacy report as JSON.")
 @user_errors
 def command(
@@ -140,6 +147,8 @@ def command(
     ledger_file: Path | None,
     output: Path,
     overwrite: bool,
+    strict: bool,
+    purpose: str | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -155,6 +164,8 @@ def command(
     """
     from mrf_matrix.mechanisms import PrivacyLedger
     from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
+    from mrf_matrix.mechanisms.ledger.listening import describing
+    from mrf_matrix.planning.plans.verdict import weighing
 
     settings["method"] = method_of(settings["method"])
     check_options(settings["method"])
@@ -171,16 +182,27 @@ def command(
     if ledger is not None and (len(budgets) == 1 or settings["method"] != "auto"):
         # refused before the records are so much as read; auto compares laws, and checks then
         ledger.check(budgets[-1], f"fit of {output.name}", neighboring=model.neighboring)
-    fit_from(model, data, domain, quiet=as_json)
+    words = {"data": Path(data).name} | ({} if purpose is None else {"purpose": purpose})
+    with weighing(settings["n_records"], strict=strict) as verdicts, describing(**words) as charges:
+        fit_from(model, data, domain, quiet=as_json)
     keep_release(model, output, ledger_file)
+    if ledger is not None:
+        ledger.describe(charges[-1].number, model=sha256(output.read_bytes()).hexdigest())
+    weighed = str(verdicts[0]) if verdicts else None
     if as_json:
-        written = {"model": str(output), "report": model.privacy_report_.to_dict()}
+        written = {
+            "model": str(output),
+            "report": model.privacy_report_.to_dict(),
+            "signal_to_noise": weighed,
+        }
         click.echo(json.dumps(written | {"ledger": ledger and ledger.to_dict()}, indent=2))
         return
     screen = console()
     screen.print(model.privacy_report_)
     if ledger is not None:
         screen.print(ledger)
+    if weighed is not None:
+        screen.print(f"Signal and noise: {weighed}.")
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 
@@ -191,7 +213,9 @@ def fit_from(model: Any, data: str, domain: "Domain | None", *, quiet: bool) -> 
     with progress_bar(quiet=quiet) as report, listening(report):
         if domain is not None and (Path(data).is_dir() or is_data_file(data)):
             counted = partial(report, "Records counted")
-            model.set_params(domain=domain).fit_stream(data, progress=counted)
+            note_ignored(data, domain)
+            advise(domain, model.n_records)
+            model.set_params(domain=domain).fit_stream(data, extra="ignore", progress=counted)
         else:
             from mrf_matrix.datasets import load_dataset  # builds every set it knows
 
@@ -257,7 +281,7 @@ def check_options(method: str) -> None:
     strange = {
         "auto": OF_MATRIX + OF_POSTERIOR,
         "posterior": OF_MATRIX,
-        "matrix": (*OF_POSTERIOR, "n_records"),
+        "matrix": OF_POSTERIOR,
     }
     refuse_given(strange[method], f"--method {method}")
 

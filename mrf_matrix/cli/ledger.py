@@ -6,6 +6,8 @@ import click
 
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import NEIGHBORING, budget_options
+from mrf_matrix.cli.pages.report import show
+from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console
 
 
@@ -19,6 +21,12 @@ from mrf_matrix.cli.screen import console
 )
 @click.option("--delta", type=float, help="Also show what was spent as (ε, δ), for this δ.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page: one file that loads nothing, and prints.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a page that is there already.")
 @user_errors
 def command(
     file: Path,
@@ -27,6 +35,8 @@ def command(
     neighboring: str | None,
     delta: float | None,
     as_json: bool,
+    html: Path | None,
+    overwrite: bool,
 ) -> None:
     """Show the ledger in FILE, or start one there with --epsilon or --rho.
 
@@ -34,13 +44,19 @@ def command(
     read.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
+    from mrf_matrix.reports import ledger_report
 
+    if html is not None:
+        check_output(html, overwrite=overwrite, reads=(file,))
     if not file.exists() and epsilon is None and rho is None:
         raise click.ClickException(f"{file} does not exist: start it with --epsilon or --rho.")
     ledger = PrivacyLedger.open(file, epsilon=epsilon, rho=rho, neighboring=neighboring)
     spent = None if delta is None else ledger.spent_epsilon(delta)
     if as_json:
         click.echo(ledger.to_json())
+        return
+    if html is not None:
+        show(ledger_report(ledger), html)
         return
     console().print(ledger)
     if spent is not None:

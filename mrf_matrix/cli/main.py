@@ -7,16 +7,22 @@ import click
 from mrf_matrix.base import escaped
 
 COMMANDS = {
+    "domain": "Write, check and show the public domain: which records can exist at all.",
     "compare": "Compare noise allocations on a data set, beside forests without privacy.",
     "plan": "Plan a release from its public domain: expected error, sizes, flips; reads no data.",
     "tune": "Choose depth, trees, splits, strategy and voting without data.",
     "fit": "Train a private forest on a file of records and write a model file.",
     "predict": "Predict the classes of a file of records from a model file.",
     "evaluate": "Evaluate a model on private test records: noisy counts, figures with intervals.",
+    "report": "Report what a model released, on one page for whoever answers for it.",
     "federate": "Rehearse a release by several parties: noise in shares, sums under masks.",
     "ledger": "Start or show a privacy ledger that several releases share.",
     "datasets": "List the data sets known by name.",
 }
+
+
+ROOMS = {"domain": "domains.commands", "report": "pages.report"}
+"""Files of subcommands that are not called as they are."""
 
 
 class LazyGroup(click.Group):
@@ -30,7 +36,8 @@ class LazyGroup(click.Group):
         """Import a subcommand by its name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"mrf_matrix.cli.{cmd_name}").command
+        home = ROOMS.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"mrf_matrix.cli.{home}").command
         return command
 
     def invoke(self, ctx: click.Context) -> object:

@@ -30,7 +30,9 @@ def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list
 
 def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
     """Parse words separated by commas."""
-    return None if value is None else [word.strip() for word in value.split(",")]
+    if value is None:
+        return None
+    return [word.strip() for word in value.split(",") if word.strip()]
 
 
 def exact_number(

@@ -24,7 +24,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.plan_tables import plan_table, size_table, step_table
-from mrf_matrix.cli.screen import console, write_results
+from mrf_matrix.cli.screen import advise, console, write_results
 from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
@@ -118,6 +118,7 @@ ALLOCATIONS = (
 )
 @random_state_option()
 @time_limit_option(8.0)
+@click.option("--strict", is_flag=True, help="End with an error where noise leaves nothing.")
 @result_options("DOMAIN")
 @user_errors
 def command(
@@ -125,6 +126,7 @@ def command(
     output: Path | None,
     as_json: bool,
     no_pictures: bool,
+    strict: bool,
     **settings: Any,
 ) -> None:
     """Plan a release over DOMAIN: a domain file (JSON), or a data set's name.
@@ -132,15 +134,19 @@ def command(
     No record is read, not even of a data set given by name: only its public domain.
     """
     from mrf_matrix.planning import plan
+    from mrf_matrix.planning.plans.verdict import verdict_of
     from mrf_matrix.residual import ResidualPlan
 
     schema, label = public_domain(domain)
     settings["n_blocks"] = settings["n_blocks"] or "auto"
     settings["n_records"] = settings["n_records"] or public_records(domain)
+    advise(schema, settings["n_records"])
     made = plan(schema, settings.pop("mode"), **settings)
     steps = isinstance(made, ResidualPlan)
     own = made.to_dict() if isinstance(made, ResidualPlan) else made.to_dict(bound=True)
     figures = {"domain": label, **own}
+    weighed = verdict_of(made)
+    figures["signal_to_noise"] = str(weighed)
     record = json.dumps(figures, indent=2)
     if as_json:
         click.echo(record)
@@ -152,6 +158,8 @@ def command(
     folder = output or Path("results") / label
     drawing = None if no_pictures or isinstance(made, ResidualPlan) else partial(pictures, made)
     write_results(record, folder / "plan.json", drawing, as_json=as_json)
+    if strict and (weighed.records is None or weighed.is_hopeless):
+        raise click.ClickException(f"--strict: {weighed}.")
 
 
 def pictures(made: "Plan") -> dict[str, Any]:

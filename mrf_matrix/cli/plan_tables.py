@@ -27,6 +27,12 @@ def plan_table(figures: Mapping[str, Any]) -> Table:
     made = table(f"Plan for {figures['domain']}, before any data", "figure", "value", words=2)
     for name, value in _lines(figures):
         made.add_row(name, value)
+    return wrapped(made)
+
+
+def wrapped(made: Table) -> Table:
+    """Return a table whose values are broken over lines, so that the names of rows stay whole."""
+    made.columns[1].no_wrap, made.columns[1].overflow = False, "fold"
     return made
 
 
@@ -71,6 +77,7 @@ def _lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
             (f"flips, {margin}", f"{value:.3f}")
             for margin, value in figures["mean_flip_probability"].items()
         ]
+    lines.append(("in words", figures["signal_to_noise"]))
     lines += party_lines(figures.get("parties", {}))
     lines += [("note", note) for note in figures.get("notes", ())]
     lines.append(("time expected", f"{figures['seconds']:.3g} s with the strategy search"))
@@ -113,7 +120,8 @@ def step_table(figures: Mapping[str, Any]) -> Table:
     for step in figures["steps"]:
         rms = "chosen" if step["rms"] is None else f"{step['rms']:.4g} records"
         made.add_row(step["measured"], step["budget"], f"{step['sensitivity']:.4g}", rms)
-    return made
+    made.caption = f"{figures['signal_to_noise']}."
+    return wrapped(made)
 
 
 def search_table(tuning: "Tuning", label: str) -> Table:

@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -12,9 +12,9 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import VOTINGS
+from mrf_matrix.cli.options import VOTINGS, comma_words
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console
+from mrf_matrix.cli.screen import note, note_ignored
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file to write, whole or not at all [default: standard output].",
+    help="CSV, TSV or Parquet file to write, whole or not at all [default: standard output].",
+)
+@click.option(
+    "--keep",
+    callback=comma_words,
+    default="",
+    metavar="NAMES",
+    help="Columns of DATA to copy before the predictions, separated by commas: patient_id.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an --output that is there already.")
 @click.option(
@@ -53,14 +60,15 @@ def command(
     output: Path | None,
     overwrite: bool,
     proba: bool,
+    keep: list[str],
     voting: str | None,
     abstain: float | None,
 ) -> None:
     """Predict the classes of DATA with MODEL, a file from `mrf-matrix fit`.
 
-    DATA is a CSV or Parquet file with the columns of the model's domain, in any order; others are
-    ignored. Prediction costs no budget. A model file from anyone is safe to read; its privacy
-    report is its writer's word.
+    DATA is a CSV, TSV or Parquet file with the columns of the model's domain, in any order; others
+    are ignored. Predictions stand in its order, one a record. Prediction costs no budget. A model
+    file from anyone is safe to read; its privacy report is its writer's word.
     """
     from mrf_matrix.files.models import load_model
 
@@ -74,27 +82,60 @@ def command(
                 f"Leave it out."
             )
         forest.set_params(voting=voting)
+    target = forest.domain_.required_target().name
+    kept = kept_columns(data, keep, target)
+    note_ignored(data, forest.domain_)
     records = columns_of(data, forest.domain_)
     labels = (
         forest.predict(records).tolist()
         if abstain is None
         else labels_or_blanks(forest, records, abstain)
     )
-    shares = forest.predict_proba(records) if proba else None
-    target = forest.domain_.required_target().name
-    header = [target]
-    if shares is not None:
-        header += [f"{target}={label}" for label in forest.classes_.tolist()]
-    with open_output(output) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        for number, label in enumerate(labels):
-            writer.writerow([label, *([] if shares is None else shares[number].tolist())])
+    written: dict[str, Sequence[object]] = {**kept, target: labels}
+    if proba:
+        shares = forest.predict_proba(records)
+        for number, label in enumerate(forest.classes_.tolist()):
+            written[f"{target}={label}"] = shares[:, number].tolist()
+    if len({len(values) for values in written.values()}) > 1:
+        raise click.ClickException(f"{data} changed while it was read. Predict it again.")
+    write_columns(written, output)
     if output is not None:
         empty = f", {labels.count('')} of them empty" if abstain is not None else ""
-        console().print(
-            f"Written: {output}, {len(labels)} predictions{empty}", markup=False, soft_wrap=True
+        note(f"Written: {output}, {len(labels)} predictions{empty}")
+
+
+def kept_columns(data: str, keep: Sequence[str], target: str) -> dict[str, Sequence[object]]:
+    """Return columns of a file as they stand there, in its order."""
+    from mrf_matrix.datasets.files import given_columns, header_of, is_data_file
+
+    if not keep:
+        return {}
+    if not is_data_file(data):
+        raise click.ClickException(f"--keep: {data} is no file. Leave it out.")
+    absent = set(keep) - set(header_of(Path(data)))
+    if absent:
+        raise click.ClickException(f"--keep {', '.join(sorted(absent))}: no column of {data}.")
+    if target in keep:
+        raise click.ClickException(
+            f"--keep {target}: predictions have that name. Rename the column in {data}."
         )
+    return given_columns(Path(data), keep)
+
+
+def write_columns(columns: Mapping[str, Sequence[object]], output: Path | None) -> None:
+    """Write columns as CSV, TSV or Parquet, by the file's ending; as CSV to standard output."""
+    from mrf_matrix.datasets.files import PARQUET_ENDINGS, delimiter_of, parquet_bytes
+
+    if output is not None and output.name.lower().endswith(PARQUET_ENDINGS):
+        content = parquet_bytes(columns)
+        with whole_file(output) as whole:
+            whole.write(content)
+        return
+    delimiter = "," if output is None else delimiter_of(output)
+    with open_output(output) as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def labels_or_blanks(forest: Any, records: Any, level: float) -> list[Any]:

@@ -4,15 +4,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
+import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.table import Table
 
 from mrf_matrix.base import escaped, whole_file
+
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
 
 Report = Callable[[str, int, int | None], None]
 """What moves a progress bar: what is done, how much of it, and how much there is if that is known.
@@ -22,9 +34,50 @@ Pictures = Callable[[], Mapping[str, Any]]
 """Makes the displays by their file names; raises ImportError without matplotlib."""
 
 
+VOLUME, NO_COLOR = "mrf_matrix.volume", "mrf_matrix.no_color"
+"""Where a command keeps its options --quiet, --verbose and --no-color."""
+
+
+def said(option: str) -> Any:
+    """Return what a command was told of `VOLUME` or `NO_COLOR`; None outside of commands."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(option)
+
+
+def note(line: str) -> None:
+    """Print what is no result to standard error, unless --quiet."""
+    if said(VOLUME) != "quiet":
+        console(stderr=True).print(line, markup=False, soft_wrap=True)
+
+
+def advise(domain: "Domain", n_records: int | None = None, noise: float | None = None) -> None:
+    """Print advice on wide columns to standard error."""
+    from mrf_matrix.domain.writing.advice import wide_columns
+
+    for line in wide_columns(domain, n_records, noise):
+        note(f"Note: {line}")
+
+
+def note_ignored(data: str, domain: "Domain") -> None:
+    """Name the columns of a file that its domain has no use for, an identifier say.
+
+    Where the file lacks a column of the domain nothing is said: it may have no header, and its
+    first line be a record.
+    """
+    from mrf_matrix.datasets.files import header_of, is_data_file
+
+    if said(VOLUME) == "quiet" or not is_data_file(data) or not Path(data).is_file():
+        return
+    known = [*domain.names, *([domain.target.name] if domain.target else [])]
+    header = header_of(Path(data))
+    ignored = [name for name in header if name not in known]
+    if ignored and set(domain.names) <= set(header):
+        note(f"Ignored columns: {', '.join(ignored)}.")
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console on standard output, or on standard error for what is not a result."""
-    made = Console(stderr=stderr, highlight=False)
+    made = Console(stderr=stderr, highlight=False, no_color=said(NO_COLOR) or None)
     made.push_render_hook(Escapes())
     return made
 
@@ -69,6 +122,10 @@ def table(title: str, *columns: str, words: int = 1) -> Table:
 def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
     """Show a progress bar on standard error; give the callable that moves it."""
     screen = console(stderr=True)
+    if said(VOLUME) == "verbose":
+        yield timed_steps()
+        return
+    quiet = quiet or said(VOLUME) == "quiet"
     if quiet or not screen.is_terminal:  # in a log a bar would leave an empty line
         yield lambda what, done, total: None
         return
@@ -77,6 +134,7 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=screen,
         transient=True,
     )
@@ -87,6 +145,19 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
             bar.update(task, description=what, completed=done, total=total)
 
         yield report
+
+
+def timed_steps() -> Report:
+    """Return what prints every step with the seconds since the start, to standard error."""
+    start, told = monotonic(), ""
+
+    def report(what: str, done: int, total: int | None) -> None:
+        nonlocal told
+        if what != told:
+            note(f"{monotonic() - start:7.1f} s  {what}")
+            told = what
+
+    return report
 
 
 def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json: bool) -> None:
@@ -107,9 +178,11 @@ def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json
     with whole_file(file) as whole:
         whole.write(f"{record}\n".encode())
     files = [file, *([] if pictures is None else draw(pictures, file.parent))]
-    console(stderr=as_json).print(
-        "Written: " + ", ".join(map(str, files)), markup=False, soft_wrap=True
-    )
+    written = "Written: " + ", ".join(map(str, files))
+    if as_json:
+        note(written)
+    elif said(VOLUME) != "quiet":
+        console().print(written, markup=False, soft_wrap=True)
 
 
 def draw(pictures: Pictures, folder: Path) -> list[Path]:

@@ -196,7 +196,8 @@ def pictures(found: "Tuning") -> dict[str, Any]:
     """Return the Pareto front, by its file name."""
     from mrf_matrix.plotting import ParetoDisplay
 
-    return {"designs.png": ParetoDisplay.from_tuning(found)}
+    several = len(found.trials) > 1  # one design is no picture
+    return {"designs.png": ParetoDisplay.from_tuning(found)} if several else {}
 
 
 def fit_line(found: "Tuning", domain: str) -> str | None:

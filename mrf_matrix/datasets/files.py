@@ -3,9 +3,10 @@
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from io import BytesIO
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -18,7 +19,9 @@ from mrf_matrix.base.arrays import Values
 from mrf_matrix.datasets.text import concatenated_parts, guessed_column, typed_column
 from mrf_matrix.domain import Domain, DomainError
 
-CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz"), (".parquet", ".pq")
+TAB_ENDINGS = (".tsv", ".tsv.gz")
+CSV_ENDINGS, PARQUET_ENDINGS = (".csv", ".csv.gz", *TAB_ENDINGS), (".parquet", ".pq")
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 CHUNK = 20_000  # records of text in memory at a time
 Columns = dict[str, Values]
 FrameLibrary = Literal["polars", "pyarrow"]
@@ -26,7 +29,12 @@ PARQUET_LIBRARIES: tuple[FrameLibrary, ...] = ("polars", "pyarrow")
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a name means a file rather than a data set."""
+    """Whether a name means a file rather than a data set; spreadsheets are refused."""
+    if name.lower().endswith(SPREADSHEETS):
+        raise DomainError(
+            f"{name} is a spreadsheet, which is not read. Save its sheet as CSV (UTF-8), and give "
+            "that file: one header line, one record a line."
+        )
     return name.lower().endswith((*CSV_ENDINGS, *PARQUET_ENDINGS))
 
 
@@ -56,6 +64,28 @@ def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
     with parquet_errors(path, library):
         frame = nw.read_parquet(str(path), backend=library)
         return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def given_columns(path: Path, names: Sequence[str]) -> dict[str, Sequence[object]]:
+    """Return columns as they stand in a file: text of CSV, values of Parquet."""
+    if path.name.lower().endswith(PARQUET_ENDINGS):
+        found = read_parquet(path)
+        return {name: found[name].tolist() for name in names}
+    kept: dict[str, list[object]] = {name: [] for name in names}
+    for columns in csv_chunks(path):
+        for name in names:
+            kept[name].extend(columns[name])
+    return {**kept}
+
+
+def parquet_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
+    """Return columns as a Parquet file, by the first installed library that can write one."""
+    for library in PARQUET_LIBRARIES:
+        if find_spec(library):
+            written = BytesIO()
+            nw.from_dict(dict(columns), backend=library).write_parquet(written)
+            return written.getvalue()
+    raise DomainError("writing Parquet needs polars or pyarrow; pip install polars.")
 
 
 @contextmanager
@@ -105,10 +135,30 @@ def opened(path: Path) -> IO[str]:
     return cast(IO[str], opener(path, "rt", encoding="utf-8-sig", newline=""))
 
 
+def delimiter_of(path: Path) -> str:
+    """Return what parts the fields of a file: tabs in TSV, commas in CSV."""
+    return "\t" if path.name.lower().endswith(TAB_ENDINGS) else ","
+
+
+def header_of(path: Path) -> list[str]:
+    """Return the column names of a CSV, TSV or Parquet file; no record is read."""
+    if path.name.lower().endswith(PARQUET_ENDINGS):
+        for library in PARQUET_LIBRARIES:
+            if find_spec(library):
+                with parquet_errors(path, library):
+                    return nw.scan_parquet(str(path), backend=library).collect_schema().names()
+        raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")
+    with csv_errors(path), opened(path) as file:
+        rows = csv.reader(file, delimiter=delimiter_of(path), skipinitialspace=True, strict=True)
+        header = [name.strip() for name in next(rows, [])]
+    check_header(header, path)
+    return header
+
+
 def csv_chunks(path: Path) -> Iterator[dict[str, Sequence[str]]]:
     """Yield the columns of some records at a time; at least once."""
     with csv_errors(path), opened(path) as file:
-        rows = csv.reader(file, skipinitialspace=True, strict=True)
+        rows = csv.reader(file, delimiter=delimiter_of(path), skipinitialspace=True, strict=True)
         header = [name.strip() for name in next(rows, [])]
         check_header(header, path)
         first = True

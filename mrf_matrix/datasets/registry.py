@@ -1,5 +1,8 @@
 """Data sets by name."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
@@ -72,20 +75,43 @@ def load_dataset(
     >>> load_dataset("car")
     Dataset('car': 1728 records, 6 attributes, 4 classes, 1,728 cells)
     """
-    text = fspath(name) if isinstance(name, str | PathLike) else name
-    if text is None or isinstance(text, bool | int | float | bytes):
-        raise DomainError(f"name={name!r}; expected a name, a path, 'openml:NAME', or a frame.")
+    text = checked_source(name)
     if not isinstance(text, str):
         known = resolve_domain(domain, "records")
         return table_of(text).fit(known, target, extra, drop_missing)
-    if text not in BUILT_IN and not text.startswith(PREFIX) and not is_data_file(text):
-        raise DomainError(unknown_name(text))
     if text in BUILT_IN and domain is None:
         if target is not None:
             raise DomainError(f"target={target!r}; {text} comes with its own. Give a domain too.")
         return BUILT_IN[text].load()
     known = resolve_domain(domain, text)
     return read_table(text, known).fit(known, target, extra, drop_missing)
+
+
+def checked_source(name: object) -> object:
+    """Return a name or a path that can be read as text, and records as they are."""
+    text = fspath(name) if isinstance(name, str | PathLike) else name
+    if text is None or isinstance(text, bool | int | float | bytes):
+        raise DomainError(f"name={name!r}; expected a name, a path, 'openml:NAME', or a frame.")
+    is_text = isinstance(text, str) and not text.startswith(PREFIX) and not is_data_file(text)
+    if is_text and text not in BUILT_IN:
+        raise DomainError(unknown_name(str(text)))
+    return text
+
+
+def source_table(name: object, target: str, aliases: Sequence[str] = ()) -> Table:
+    """Return all columns that a name, a path or a frame stands for, before any domain.
+
+    A dash or dot in their names becomes ``_``; the first of the `aliases` that is there becomes
+    `target`.
+    """
+    text = checked_source(name)
+    table = read_table(text, None) if isinstance(text, str) else table_of(text)
+    columns = {re.sub(r"[-.]", "_", one): values for one, values in table.columns.items()}
+    found = next((one for one in (target, *aliases) if one in columns), None)
+    if found is None:
+        raise DomainError(f"{table.label} has no column {target!r}.", values=list(columns))
+    named = {one: values for one, values in columns.items() if one != found}
+    return replace(table, columns=named | {target: columns[found]}, target=target)
 
 
 def read_table(text: str, domain: Domain | None) -> Table:

@@ -81,8 +81,8 @@ def resolve_domain(domain: "Domain | str | PathLike[str] | None", what: str) -> 
         return domain
     if domain is None:
         raise DomainError(
-            f"{what} needs a public domain: give domain=Domain([...], target=...) or the path of a "
-            "domain file in JSON. It is never taken from the records silently; for non-private "
+            f"{what} needs a public domain: give a domain file in JSON (`mrf-matrix domain new` "
+            "writes one) or a Domain. It is never taken from the records silently; for non-private "
             "work there is domain='from_data'."
         )
     if domain == "from_data":

@@ -48,8 +48,10 @@ def typed_value(attribute: Attribute, text: str, where: str) -> Any:
     text = text.strip()
     if isinstance(attribute.categories, tuple) and text in attribute.categories:
         return text
-    if text in MISSING_MARKS:
+    if text in MISSING_MARKS or text in map(str, attribute.missing_values):
         return None
+    if attribute.is_date or attribute.groups is not None:
+        return text
     if attribute.is_numeric:
         try:
             return float(text)

@@ -3,6 +3,15 @@
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
-from mrf_matrix.domain.required import required_domain
+from mrf_matrix.domain.required import DomainOrPath, as_domain, is_read_off, required_domain
 
-__all__ = ["Attribute", "Domain", "DomainError", "PrivacyLeakWarning", "required_domain"]
+__all__ = [
+    "Attribute",
+    "Domain",
+    "DomainError",
+    "DomainOrPath",
+    "PrivacyLeakWarning",
+    "as_domain",
+    "is_read_off",
+    "required_domain",
+]

@@ -1,8 +1,9 @@
 """One attribute of the public domain: what values it may take, and their codes."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 from typing import Literal, cast
 
@@ -12,8 +13,11 @@ from mrf_matrix.domain.attribute_checks import (
     check_one_kind,
     checked_categories,
     checked_edges,
+    checked_missing_values,
     checked_size,
 )
+from mrf_matrix.domain.code_groups import Groups, checked_groups
+from mrf_matrix.domain.dates import day_of
 from mrf_matrix.domain.errors import DomainError, name_few, name_some
 
 OTHER, MISSING = "(other)", "(missing)"
@@ -24,7 +28,7 @@ MAX_SIZE = 2**31 - 1  # codes are int32
 class Attribute:
     """A public attribute: a name and finitely many codes, numbered from 0.
 
-    Give exactly one of ``size``, ``categories`` and ``edges``.
+    Give exactly one of ``size``, ``categories``, ``edges`` and ``groups``.
 
     Parameters
     ----------
@@ -35,15 +39,19 @@ class Attribute:
     categories : sequence of str, int, float or bool, optional
         Code ``i`` stands for ``categories[i]``. Numbers match by value (``1`` and ``1.0`` are
         the same), strings and booleans only match strings and booleans.
-    edges : sequence of float, optional
+    edges : sequence of float, or of dates, optional
         Strictly increasing bin edges, outer edges included: ``k + 1`` edges make ``k`` bins
-        ``[e_i, e_{i+1})``, of which the last is closed.
+        ``[e_i, e_{i+1})``, of which the last is closed. Dates may be ISO texts.
+    groups : mapping of str to list of str, optional
+        Groups of codes by their first characters: ``{"diabetes": ["E10-E14"], "heart": ["I2"]}``.
     unknown : {"error", "other"}
         ``"other"`` gives values that are not listed one further code.
     outside : {"error", "open"}
         ``"open"`` adds the bins ``(-inf, e_0)`` (code 0) and ``[e_k, inf)`` (the last code).
     missing : {"error", "category"}
         ``"category"`` gives None, NaN and null one further code, always the last.
+    missing_values : sequence of str, int or float, optional
+        Values that stand for a missing one, 999 or "unknown" say: they get its code.
 
     Raises
     ------
@@ -59,14 +67,18 @@ class Attribute:
     ('[25, 40)', '[40, 60]')
     >>> Attribute("age", edges=[25, 40, 60], outside="open", missing="category").labels
     ('(-inf, 25)', '[25, 40)', '[40, 60)', '[60, inf)', '(missing)')
+    >>> Attribute("admitted", edges=["2019-01-01", "2020-01-01", "2021-01-01"]).labels
+    ('[2019-01-01, 2020-01-01)', '[2020-01-01, 2021-01-01]')
     """
 
     name: str
     categories: Sequence[Scalar] | None
-    edges: tuple[int | float, ...] | None
+    edges: tuple[int | float | date, ...] | None
     unknown: Literal["error", "other"]
     outside: Literal["error", "open"]
     missing: Literal["error", "category"]
+    groups: Groups | None
+    missing_values: tuple[Scalar, ...]
 
     def __init__(
         self,
@@ -75,12 +87,17 @@ class Attribute:
         categories: Iterable[object] | None = None,
         edges: Iterable[object] | None = None,
         *,
+        groups: Mapping[str, Sequence[str]] | Sequence[object] | None = None,
+        missing_values: Iterable[object] = (),
         unknown: Literal["error", "other"] = "error",
         outside: Literal["error", "open"] = "error",
         missing: Literal["error", "category"] = "error",
     ) -> None:
         check_name(name)
-        check_one_kind(name, size=size, categories=categories, edges=edges)
+        grouped = None if groups is None else checked_groups(name, groups)
+        if grouped is not None and categories == tuple(label for label, _ in grouped):
+            categories = None  # as `dataclasses.replace` gives both
+        check_one_kind(name, size=size, categories=categories, edges=edges, groups=groups)
         for option, got, allowed in (
             ("unknown", unknown, ("error", "other")),
             ("outside", outside, ("error", "open")),
@@ -108,7 +125,11 @@ class Attribute:
             "unknown": unknown,
             "outside": outside,
             "missing": missing,
+            "groups": grouped,
+            "missing_values": checked_missing_values(name, missing_values, missing),
         }
+        if grouped is not None:
+            categories = [label for label, _ in grouped]
         if categories is not None:
             values["categories"] = checked_categories(name, categories)
         for field, value in values.items():
@@ -116,14 +137,30 @@ class Attribute:
         check_code_count(self)
 
     @property
-    def is_numeric(self) -> bool:
+    def is_binned(self) -> bool:
         """Whether values are binned by edges."""
         return self.edges is not None
 
     @property
+    def is_date(self) -> bool:
+        """Whether the edges are dates."""
+        return self.edges is not None and isinstance(self.edges[0], date)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether values are numbers that are binned by edges."""
+        return self.is_binned and not self.is_date
+
+    @property
+    def numeric_edges(self) -> tuple[float, ...]:
+        """Edges as numbers; of dates the days since 1970."""
+        edges = self.edges or ()
+        return tuple(map(day_of, edges)) if self.is_date else cast(tuple[float, ...], edges)
+
+    @property
     def is_ordered(self) -> bool:
         """Whether every code's neighbours are next in value: bins, or increasing numbers."""
-        if self.size != self.n_known:
+        if self.size != self.n_known or self.groups is not None:
             return False
         values = self.categories
         if values is None or isinstance(values, range):
@@ -156,10 +193,10 @@ class Attribute:
 
     @property
     def bins(self) -> tuple[tuple[float, float], ...]:
-        """Lower and upper end of every bin; empty for categories."""
+        """Lower and upper end of every bin, of dates in days; empty for categories."""
         if self.edges is None:
             return ()
-        ends: tuple[float, ...] = self.edges
+        ends = self.numeric_edges
         if self.outside == "open":
             ends = (-math.inf, *ends, math.inf)
         return tuple(pairwise(ends))
@@ -171,7 +208,8 @@ class Attribute:
         if self.edges is None:
             known = cast(Sequence[Scalar], self.categories)
         else:
-            known = interval_texts(self.bins)
+            texts = [str(edge) if self.is_date else repr(edge) for edge in self.edges]
+            known = interval_texts(texts, is_open=self.outside == "open")
         extra = (OTHER,) * (self.unknown == "other") + (MISSING,) * (self.missing == "category")
         return (*known, *extra) if extra else known
 
@@ -179,10 +217,12 @@ class Attribute:
         """Write the attribute as the call that makes it, long lists shortened."""
         if isinstance(self.categories, range) and self.categories.start == 0:
             what = f"size={len(self.categories)}"
+        elif self.groups is not None:
+            what = f"groups={{{name_some(label for label, _ in self.groups)}}}"
         elif self.edges is None:
             what = f"categories=[{name_some(cast(Sequence[Scalar], self.categories))}]"
         else:
-            what = f"edges=[{name_some(self.edges)}]"
+            what = f"edges=[{name_some(map(str, self.edges) if self.is_date else self.edges)}]"
         options = [("unknown", self.unknown), ("outside", self.outside), ("missing", self.missing)]
         told = "".join(f", {key}={value!r}" for key, value in options if value != "error")
         return f"Attribute({self.name!r}, {what}{told})"
@@ -206,11 +246,10 @@ def check_code_count(attribute: Attribute) -> None:
             )
 
 
-def interval_texts(bins: Sequence[tuple[float, float]]) -> tuple[str, ...]:
-    """Write bins as ``[low, high)``; the last is closed unless it is unbounded."""
-    texts = []
-    for i, (low, high) in enumerate(bins):
-        closed = i == len(bins) - 1 and high != math.inf
-        left = "(" if low == -math.inf else "["
-        texts.append(f"{left}{low!r}, {high!r}{']' if closed else ')'}")
-    return tuple(texts)
+def interval_texts(edges: Sequence[str], *, is_open: bool) -> tuple[str, ...]:
+    """Write bins between edges as ``[low, high)``; the last is closed unless it is unbounded."""
+    ends = ["-inf", *edges, "inf"] if is_open else list(edges)
+    texts = [f"[{low}, {high})" for low, high in pairwise(ends)]
+    if is_open:
+        return (f"({texts[0][1:]}", *texts[1:])
+    return (*texts[:-1], f"{texts[-1][:-1]}]")

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import date
 from itertools import pairwise
 from numbers import Integral, Real
 
@@ -32,8 +33,8 @@ def check_one_kind(name: str, **kinds: object) -> None:
     given = [kind for kind, value in kinds.items() if value is not None]
     if len(given) != 1:
         raise DomainError(
-            f"Attribute {name!r}: got {' and '.join(given) or 'none'} of size, categories, edges; "
-            "expected exactly one."
+            f"Attribute {name!r}: got {' and '.join(given) or 'none'} of size, categories, edges, "
+            "groups; expected exactly one."
         )
 
 
@@ -93,11 +94,30 @@ def plain(name: str, value: object) -> Scalar:
     )
 
 
-def checked_edges(name: str, edges: Iterable[object], is_open: bool) -> tuple[int | float, ...]:
-    """Return edges as Python numbers; refuse too few, non-finite or unordered ones."""
+def checked_missing_values(name: str, values: Iterable[object], missing: str) -> tuple[Scalar, ...]:
+    """Return values that stand for missing ones; refuse them where missing values have no code."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise DomainError(f"Attribute {name!r}: missing_values expects a list, such as [999].")
+    listed = tuple(plain(name, value) for value in values)
+    if listed and missing == "error":
+        raise DomainError(
+            f"Attribute {name!r}: missing_values need a code; add missing='category'."
+        )
+    return listed
+
+
+def checked_edges(
+    name: str, edges: Iterable[object], is_open: bool
+) -> tuple[int | float, ...] | tuple[date, ...]:
+    """Return edges as Python numbers or dates; refuse too few, non-finite or unordered ones."""
     if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
         raise DomainError(f"Attribute {name!r}: edges={edges!r}; expected a list of numbers.")
-    values = [checked_edge(name, edge) for edge in edges]
+    listed = list(edges)
+    values: list[int | float] | list[date]
+    if any(map(is_date, listed)):
+        values = [checked_date(name, edge) for edge in listed]
+    else:
+        values = [checked_edge(name, edge) for edge in listed]
     least = 1 if is_open else 2
     if len(values) < least:
         raise DomainError(
@@ -105,19 +125,39 @@ def checked_edges(name: str, edges: Iterable[object], is_open: bool) -> tuple[in
             "(outer edges included)."
         )
     for low, high in pairwise(values):
-        if not float(low) < float(high):
+        increasing = low < high if isinstance(low, date) else float(low) < float(high)  # type: ignore[operator, arg-type]
+        if not increasing:
             raise DomainError(
-                f"Attribute {name!r}: edges {low!r}, {high!r} are not increasing; expected each "
+                f"Attribute {name!r}: edges {low!s}, {high!s} are not increasing; expected each "
                 "edge to be larger than the one before it."
             )
-    return tuple(values)
+    return tuple(values)  # type: ignore[return-value]
+
+
+def is_date(edge: object) -> bool:
+    """Whether an edge is a date without a time of day, or the ISO text of one."""
+    if not isinstance(edge, str):
+        return type(edge) is date
+    try:
+        return bool(date.fromisoformat(edge))
+    except ValueError:
+        return False
+
+
+def checked_date(name: str, edge: object) -> date:
+    """Return one edge as a date."""
+    if is_date(edge):
+        return date.fromisoformat(str(edge))
+    raise DomainError(
+        f"Attribute {name!r}: edge {edge!r}; expected a date such as '2020-01-31', as the others."
+    )
 
 
 def checked_edge(name: str, edge: object) -> int | float:
     """Return one edge as a Python number."""
     if isinstance(edge, bool) or not isinstance(edge, Real) or not math.isfinite(edge):
         raise DomainError(
-            f"Attribute {name!r}: edge {edge!r}; expected a finite number. For open-ended outer "
-            "bins give outside='open'."
+            f"Attribute {name!r}: edge {edge!r}; expected a finite number, or dates alone. For "
+            "open-ended outer bins give outside='open'."
         )
     return int(edge) if isinstance(edge, Integral) else float(edge)

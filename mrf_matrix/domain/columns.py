@@ -82,6 +82,9 @@ def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
             return Column(name, factors[0], factors[1], source=type_name(dtype))
     if dtype.is_decimal():
         series = series.cast(nw.Float64)
+    if dtype.is_temporal():
+        values = series.to_numpy()  # pandas' and polars' times, which objects of them are not
+        return Column(name, np.asarray(values), source=type_name(dtype))
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         return Column(name, np.asarray(series.to_numpy(), dtype=object), source=type_name(dtype))
     if not series.null_count():

@@ -131,8 +131,8 @@ class Domain:
         """Return the target; refuse a domain without one."""
         if self.target is None:
             raise DomainError(
-                "The domain has no target; give one with "
-                "dataclasses.replace(domain, target=Attribute(name, categories=[...]))."
+                "The domain has no target: no classes. Give it one, an attribute with the classes "
+                "as categories; in a domain file under the key target."
             )
         return self.target
 

@@ -1,7 +1,8 @@
 """From records to codes and back, every attribute by its own rule."""
 
 from collections.abc import Sequence
-from math import inf
+from dataclasses import replace
+from math import inf, nan
 from typing import Any, cast
 
 import narwhals as nw
@@ -13,6 +14,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar
 from mrf_matrix.domain.columns import Column, as_any_column, read_columns
+from mrf_matrix.domain.dates import dates_of_days, day_of, days_of_times
 from mrf_matrix.domain.errors import SEE_VALUES, DomainError, name_some
 from mrf_matrix.domain.matching import ABSENT, UNLISTED, find_categories, is_missing
 
@@ -58,8 +60,9 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
     Raises DomainError if a value is missing, unknown or outside and the attribute has no code for
     it.
     """
+    column = without_marks(attribute, column)
     codes = (
-        find_bins(attribute, column) if attribute.is_numeric else find_categories(attribute, column)
+        find_bins(attribute, column) if attribute.is_binned else find_categories(attribute, column)
     )
     if column.missing is not None:
         codes[column.missing] = ABSENT
@@ -80,6 +83,21 @@ def encode_column(attribute: Attribute, column: Column) -> Codes:
     return codes
 
 
+def without_marks(attribute: Attribute, column: Column) -> Column:
+    """Return a column in which the declared marks of missing values are missing."""
+    if not attribute.missing_values:
+        return column
+    marks = Attribute(attribute.name, categories=attribute.missing_values)
+    marked = find_categories(marks, column) >= 0
+    if column.levels is not None:
+        return replace(column, values=np.where(marked, -1, column.values))
+    if column.values.dtype == object:
+        kept = column.values.copy()
+        kept[marked] = None
+        return replace(column, values=kept)
+    return replace(column, missing=marked if column.missing is None else marked | column.missing)
+
+
 def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> DomainError:
     """Return the error of values that have no code: what was expected, and what to do."""
     picked = column.values[unlisted].tolist()
@@ -89,11 +107,17 @@ def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> Do
     if attribute.edges is not None:
         low, high = attribute.edges[0], attribute.edges[-1]
         return DomainError(
-            f"{where} outside [{low!r}, {high!r}]. Widen the public edges, clip the values, or "
+            f"{where} outside [{low!s}, {high!s}]. Widen the public edges, clip the values, or "
             f"declare outside='open'. {SEE_VALUES}",
             values=picked,
         )
     expected = name_some(cast(Sequence[Scalar], attribute.categories))
+    if attribute.groups is not None:
+        return DomainError(
+            f"{where} that are in none of the groups of codes {expected}. Add their prefixes, or "
+            f"declare unknown='other'. {SEE_VALUES}",
+            values=picked,
+        )
     return DomainError(
         f"{where} that are not in the categories {expected}. Strings, numbers and booleans differ: "
         f"convert the column, add the category, or declare unknown='other'. {SEE_VALUES}",
@@ -103,8 +127,8 @@ def unlisted_values(attribute: Attribute, column: Column, unlisted: Bools) -> Do
 
 def find_bins(attribute: Attribute, column: Column) -> Codes:
     """Find the bin of every value by counting the edges at or below it."""
-    values = numbers(attribute, column)
-    edges = np.asarray(attribute.edges, dtype=np.float64)
+    values = (days if attribute.is_date else numbers)(attribute, column)
+    edges = np.asarray(attribute.numeric_edges, dtype=np.float64)
     inner = edges if attribute.outside == "open" else edges[1:-1]
     if len(inner) <= FEW_EDGES:
         below = np.zeros(len(values), dtype=np.int8)
@@ -118,6 +142,32 @@ def find_bins(attribute: Attribute, column: Column) -> Codes:
     if values.dtype.kind == "f":
         codes[np.isnan(values)] = ABSENT
     return codes
+
+
+def days(attribute: Attribute, column: Column) -> Values:
+    """Return dates as days since 1970, missing ones as NaN; refuse what is no date."""
+    if column.levels is None and column.values.dtype.kind == "M":
+        return days_of_times(column.values)
+    held = column.values.tolist() if column.levels is None else list(column.levels)
+    found = [nan if is_missing(value) else day_or_none(value) for value in held]
+    if None in found:
+        wrong = [value for value, day in zip(held, found, strict=True) if day is None]
+        raise DomainError(
+            f"Column {shown(attribute.name)} ({column.source}) holds values where dates are "
+            f"expected (edges {name_some(map(str, attribute.edges or ()))}) that are none. Write "
+            f"them as 2020-01-31. {SEE_VALUES}",
+            values=wrong,
+        )
+    array = np.array(found, dtype=np.float64)
+    return array if column.levels is None else np.append(array, nan)[column.values]
+
+
+def day_or_none(value: object) -> float | None:
+    """Return a value's days since 1970, None if it is no date."""
+    try:
+        return day_of(value)
+    except ValueError:
+        return None
 
 
 def numbers(attribute: Attribute, column: Column) -> Values:
@@ -209,9 +259,9 @@ def decode_column(attribute: Attribute, codes: Values, numeric: str) -> Values:
     """Return what the codes of one attribute stand for, shape (N,)."""
     if numeric not in ("interval", "midpoint"):
         raise DomainError(f"numeric={numeric!r}; expected 'interval' or 'midpoint'.")
-    if attribute.is_numeric and numeric == "midpoint":
+    if attribute.is_binned and numeric == "midpoint":
         middles = np.append(midpoints(attribute), np.nan)  # the appended one is the missing code
-        return np.asarray(middles[codes])
+        return np.asarray((dates_of_days(middles) if attribute.is_date else middles)[codes])
     if isinstance(attribute.categories, range) and attribute.size == attribute.n_known:
         integers: Longs = codes.astype(np.int64) + attribute.categories.start
         return integers
@@ -223,7 +273,7 @@ def decode_column(attribute: Attribute, codes: Values, numeric: str) -> Values:
 
 def midpoints(attribute: Attribute) -> Array:
     """Return a number inside every bin: its middle; an open bin counts as wide as its neighbour."""
-    edges = np.asarray(attribute.edges, dtype=np.float64)
+    edges = np.asarray(attribute.numeric_edges, dtype=np.float64)
     bins = np.array(attribute.bins)
     widths = np.diff(edges) if len(edges) > 1 else np.ones(1)
     low = np.where(bins[:, 0] == -inf, edges[0] - widths[0], bins[:, 0])

@@ -9,6 +9,7 @@ from mrf_matrix.base.arrays import Codes, Values, Words
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.attribute_checks import Scalar, match_key
+from mrf_matrix.domain.code_groups import GroupOfCode, Groups
 from mrf_matrix.domain.columns import Column
 from mrf_matrix.domain.errors import DomainError, name_some
 
@@ -31,6 +32,8 @@ def is_missing(value: object) -> bool:
 def find_categories(attribute: Attribute, column: Column) -> Codes:
     """Look every value up among the categories by the cheapest exact route."""
     categories = cast(Sequence[Scalar], attribute.categories)
+    if attribute.groups is not None:
+        return find_groups(attribute.groups, column)
     if column.levels is not None:
         found = match_objects(categories, column.levels)
         return np.append(found, np.int32(ABSENT))[column.values]  # position -1 is the appended one
@@ -48,6 +51,17 @@ def find_categories(attribute: Attribute, column: Column) -> Codes:
             f"Column {shown(attribute.name)} holds values that are not scalars. Expected "
             f"{name_some(categories)}."
         ) from None
+
+
+def find_groups(groups: Groups, column: Column) -> Codes:
+    """Look every distinct value's group up by its first characters."""
+    group_of = GroupOfCode(groups)
+    values = column.values.tolist() if column.levels is None else list(column.levels)
+    known = {
+        value: ABSENT if is_missing(value) else group_of(value) for value in dict.fromkeys(values)
+    }
+    codes = np.fromiter(map(known.__getitem__, values), np.int32, len(values))
+    return codes if column.levels is None else np.append(codes, np.int32(ABSENT))[column.values]
 
 
 class CodeTable(dict[object, int]):

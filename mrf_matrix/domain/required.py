@@ -1,7 +1,27 @@
 """The domain that a private release cannot do without."""
 
+from os import PathLike
+
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.domain import Domain
+
+DomainOrPath = Domain | str | PathLike[str] | None
+"""A domain, the path of its file, or "from_data"."""
+
+
+def is_read_off(domain: object) -> bool:
+    """Whether a domain as it was given, `"from_data"`, is taken from the records."""
+    return isinstance(domain, str) and not domain.endswith(".json")
+
+
+def as_domain(domain: object) -> object:
+    """Return the domain of a domain file where a path is given; anything else as it is.
+
+    A text is a path if it ends in ``.json``.
+    """
+    if isinstance(domain, PathLike) or (isinstance(domain, str) and domain.endswith(".json")):
+        return Domain.load(domain)
+    return domain
 
 
 def required_domain(domain: object) -> Domain:
@@ -17,15 +37,19 @@ def required_domain(domain: object) -> Domain:
     if domain is None:
         raise ValueError(
             "domain=None: a private forest needs a public domain (attributes, their codes, the "
-            "classes). Pass domain=Domain([...], target=Attribute(...)), or domain='from_data' "
-            "for non-private work on public records."
+            "classes). Pass a Domain or the path of a domain file, or 'from_data' for non-private "
+            "work on public records."
         )
+    domain = as_domain(domain)
     if not isinstance(domain, Domain):
         what = shown(domain) if isinstance(domain, str) else f"of type {type(domain).__name__}"
-        raise TypeError(f"domain={what}: expected a Domain; only fit takes 'from_data' too.")
+        raise TypeError(
+            f"domain={what}: expected a Domain or the path of a domain file (.json); only fit "
+            "takes 'from_data' too."
+        )
     if domain.target is None:
         raise ValueError(
-            "domain has no target: the classes are public and must be named. Pass "
-            "Domain(attributes, target=Attribute('class', categories=[...]))."
+            "domain has no target: the classes are public and must be named. Give its target an "
+            "attribute with the classes as categories."
         )
     return domain

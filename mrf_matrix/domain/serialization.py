@@ -9,6 +9,7 @@ from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import FieldError, JsonObject, check_version, list_of, object_of, parsed
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
+from mrf_matrix.domain.writing.shorthand import SHORTHAND, written_out
 
 FORMAT = "mrf_matrix.domain"
 SCHEMA_VERSION = 1
@@ -18,9 +19,10 @@ MAX_VALUES = 1_000_000
 
 AttributesAndTarget = tuple[list[Attribute], Attribute | None]
 
-DOMAIN_KEYS = {"format", "schema_version", "attributes", "target"}
+DOMAIN_KEYS = {"$schema", "format", "schema_version", "attributes", "target"}
 OPTIONS = ("unknown", "outside", "missing")
-ATTRIBUTE_KEYS = {"name", "size", "categories", "edges", *OPTIONS}
+KINDS = ("size", "categories", "edges", "groups")
+ATTRIBUTE_KEYS = {"name", *KINDS, *OPTIONS, "missing_values", *SHORTHAND}
 
 
 def domain_to_dict(attributes: Sequence[Attribute], target: Attribute | None) -> JsonObject:
@@ -37,12 +39,16 @@ def attribute_to_dict(attribute: Attribute) -> JsonObject:
     """Return an attribute as JSON-ready data, options left out where they are the default."""
     data: JsonObject = {"name": attribute.name}
     if attribute.edges is not None:
-        data["edges"] = list(attribute.edges)
+        data["edges"] = [str(edge) if attribute.is_date else edge for edge in attribute.edges]
+    elif attribute.groups is not None:
+        data["groups"] = {label: list(prefixes) for label, prefixes in attribute.groups}
     elif isinstance(attribute.categories, range) and attribute.categories.start == 0:
         data["size"] = len(attribute.categories)
     else:
         data["categories"] = list(attribute.categories or ())
     options = {option: getattr(attribute, option) for option in OPTIONS}
+    if attribute.missing_values:
+        data["missing_values"] = list(attribute.missing_values)
     return data | {option: value for option, value in options.items() if value != "error"}
 
 
@@ -68,11 +74,11 @@ def domain_from_dict(data: object, where: str = "domain") -> AttributesAndTarget
 def attribute_from_dict(item: object, where: str) -> Attribute:
     """Return the attribute that :func:`attribute_to_dict` wrote."""
     data = object_of(item, where, ("name",), ATTRIBUTE_KEYS)
-    for key in ("categories", "edges"):
+    for key in ("categories", "edges", "missing_values"):
         if data.get(key) is not None:
             list_of(data[key], f"{where}: {key}", MAX_VALUES)
     try:
-        return Attribute(**data)  # type: ignore[arg-type]  # which checks all that it is given
+        return Attribute(**written_out(data))  # type: ignore[arg-type]  # which checks it all
     except DomainError as error:
         raise FieldError(f"{where}: {error}") from error
 

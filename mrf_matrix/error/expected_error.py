@@ -7,6 +7,7 @@ integers that will be measured, and v the exact variance of the discrete noise.
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import overload
 
 import numpy as np
 
@@ -105,6 +106,33 @@ class ExpectedError(OfMechanism):
         )
 
 
+@overload
+def expected_error(
+    strategy: object,
+    workload: object = None,
+    *,
+    epsilon: list[float] | tuple[float, ...] | Array,
+    delta: float | Fraction = 0,
+    neighboring: str = "add_remove",
+    n_classes: int = 1,
+    law: type[NoiseLaw] | None = None,
+) -> tuple[ExpectedError, ...]: ...
+
+
+@overload
+def expected_error(
+    strategy: object,
+    workload: object = None,
+    *,
+    epsilon: float | Fraction | str | None = None,
+    delta: float | Fraction = 0,
+    rho: object = None,
+    neighboring: str = "add_remove",
+    n_classes: int = 1,
+    law: type[NoiseLaw] | None = None,
+) -> ExpectedError: ...
+
+
 def expected_error(
     strategy: object,
     workload: object = None,
@@ -115,7 +143,7 @@ def expected_error(
     neighboring: str = "add_remove",
     n_classes: int = 1,
     law: type[NoiseLaw] | None = None,
-) -> ExpectedError:
+) -> ExpectedError | tuple[ExpectedError, ...]:
     """Return the expected squared error of answering a workload through a strategy.
 
     Parameters
@@ -126,7 +154,8 @@ def expected_error(
         What would be asked. Without it, the total comes from the strategy's own loss. Then, and
         for a `Gram`, single rows have no figures.
     epsilon, rho : positive number
-        Exactly one: pure DP (discrete Laplace noise) or zCDP (discrete Gaussian noise).
+        Exactly one: pure DP (discrete Laplace noise) or zCDP (discrete Gaussian noise). A list of
+        ``epsilon`` gives a tuple, an error for each, with the linear algebra of one.
     delta : float, default=0
         Of an (ε, δ) claim: Gaussian noise under the largest zCDP budget that implies it.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
@@ -150,7 +179,18 @@ def expected_error(
 add_remove neighbours, discrete Laplace noise of scale 1)
     >>> error.worst_row
     3
+    >>> [round(one.rms_per_row, 3) for one in expected_error(np.eye(4), np.tri(4), epsilon=[1, 2])]
+    [2.146, 0.951]
     """
+    if isinstance(epsilon, list | tuple | np.ndarray):
+        given = np.asarray(epsilon).tolist() if isinstance(epsilon, np.ndarray) else list(epsilon)
+        if not given:
+            raise ValueError("epsilon is empty: expected at least one budget.")
+        first = expected_error(
+            strategy, workload, epsilon=given[0], delta=delta, rho=rho, neighboring=neighboring,
+            n_classes=n_classes, law=law,
+        )  # fmt: skip
+        return (first, *(first.at(epsilon=one, delta=delta) for one in given[1:]))
     budget = _budget(epsilon, delta, rho)
     classes = whole_number("n_classes", n_classes)
     mechanism = calibrate(strategy, budget, neighboring=neighboring, workload=workload, law=law)

@@ -62,7 +62,7 @@ def smallest_release_budget(
         raise ValueError(f"norm={norm!r}: expected 'l1' (epsilon) or 'l2' (rho).")
     kind = PureDP if norm == "l1" else ZCDP
     name = kind.parameter
-    error = expected_error(strategy, workload, neighboring=neighboring, **{name: 1})  # type: ignore[arg-type]
+    error = expected_error(strategy, workload, neighboring=neighboring, **{name: 1})  # type: ignore[call-overload]
     limits = checked_targets(targets, len(error.row_rms))
 
     def holds(amount: Fraction) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.readable import readable_count
 from mrf_matrix.forests.branches import LEAF_PATTERN
 from mrf_matrix.forests.checks import count_children
 from mrf_matrix.forests.forest import Forest
@@ -24,7 +25,7 @@ def check_growth(n_nodes: int, remedy: str) -> None:
     """
     if n_nodes > MOST_NODES:
         raise ValueError(
-            f"the forest would have more than {n_nodes:,} nodes, above the limit of "
+            f"the forest would have more than {readable_count(n_nodes)} nodes, above the limit of "
             f"{MOST_NODES:,}: {remedy}."
         )
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts as LeafCounts
     from mrf_matrix.mechanisms.counts.tally import CellTally as CellTally
     from mrf_matrix.mechanisms.ledger.charge import Charge as Charge
+    from mrf_matrix.mechanisms.ledger.default import BudgetWarning as BudgetWarning
+    from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
     from mrf_matrix.mechanisms.ledger.record import LedgerError as LedgerError
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
@@ -53,6 +55,7 @@ __getattr__, __dir__, __all__ = front_door(
         "counts.leaf_table": ("LeafCounts",),
         "counts.tally": ("CellTally",),
         "ledger.charge": ("Charge",),
+        "ledger.default": ("BudgetWarning", "privacy_ledger"),
         "ledger.ledger": ("PrivacyLedger",),
         "ledger.record": ("LedgerError",),
         "measurement.measure": ("measure",),

@@ -6,6 +6,7 @@ from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
     from mrf_matrix.plotting.accuracy import AccuracyDisplay as AccuracyDisplay
+    from mrf_matrix.plotting.budget import BudgetDisplay as BudgetDisplay
     from mrf_matrix.plotting.cell_sensitivity import (
         CellSensitivityDisplay as CellSensitivityDisplay,
     )
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.row_errors import RowErrorDisplay as RowErrorDisplay
     from mrf_matrix.plotting.strategy_error import StrategyBoundDisplay as StrategyBoundDisplay
     from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay as StrategyErrorDisplay
+    from mrf_matrix.plotting.strength import StrengthDisplay as StrengthDisplay
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "accuracy": ("AccuracyDisplay",),
+        "budget": ("BudgetDisplay",),
         "cell_sensitivity": ("CellSensitivityDisplay",),
         "effect": ("EffectDisplay",),
         "error_by_leaf": ("LeafErrorDisplay",),
@@ -32,5 +35,6 @@ __getattr__, __dir__, __all__ = front_door(
         "reliability": ("ReliabilityDisplay",),
         "row_errors": ("RowErrorDisplay",),
         "strategy_error": ("StrategyBoundDisplay", "StrategyErrorDisplay"),
+        "strength": ("StrengthDisplay",),
     },
 )

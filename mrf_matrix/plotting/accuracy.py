@@ -12,9 +12,9 @@ from mrf_matrix.study.metrics import METRICS, PERCENT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LINE_STYLES = ("--", "-.", ":")
+LINE_STYLES = ("--", ":")
 MOST = 6
-"""Curves that an eye can tell apart."""
+"""Curves and lines that an eye can tell apart."""
 
 
 class AccuracyDisplay(Display):
@@ -50,10 +50,13 @@ class AccuracyDisplay(Display):
         return cls(comparison, metric).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:
-        """Draw methods that spend budget as curves, the others as horizontal lines."""
+        """Draw the first methods that spend as curves, the first and last that do not as lines."""
         study = self.comparison
         private = [method for method in study.methods if method.spends]
-        looks = zip(private[:MOST], COLOURS, MARKERS, strict=False)
+        others = [method for method in study.methods if not method.spends]
+        lines = [*others[:1], *others[1:][-1:]]
+        curves = private[: MOST - len(lines)]
+        looks = zip(curves, COLOURS, MARKERS, strict=False)
         for method, colour, marker in looks:
             points = [study.summary(method.key, epsilon, self.metric) for epsilon in study.epsilons]
             means = np.array([point.mean for point in points], dtype=np.float64)  # None is NaN
@@ -68,12 +71,11 @@ class AccuracyDisplay(Display):
                 marker=marker,
                 capsize=3,
             )
-        others = [method for method in study.methods if not method.spends]
-        for method, style in zip(others, LINE_STYLES, strict=False):
+        for method, style in zip(lines, LINE_STYLES, strict=False):
             mean = study.summary(method.key, None, self.metric).mean
             if mean is not None:
                 ax.axhline(mean, color=GREY, linestyle=style, label=f"{method.label} ({mean:.2f})")
-        self._label(ax, len(private) - MOST)
+        self._label(ax, len(study.methods) - len(curves) - len(lines))
 
     def _label(self, ax: "Axes", left_out: int) -> None:
         study = self.comparison

@@ -1,6 +1,7 @@
 """Effects of attributes on the log odds, with the band that noise leaves them."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_TICKS = 24
+MOST_CODES = 40
+"""Codes of one attribute that are all drawn; of more, those clearest of noise."""
 
 
 class EffectDisplay(Display):
@@ -51,7 +54,7 @@ class EffectDisplay(Display):
 
     def _draw(self, ax: "Axes") -> None:
         """Draw a curve with its band, or a map."""
-        shown = self.effect
+        shown = self.effect if len(self.effect.names) > 1 else clearest(self.effect)
         for axis, labels in zip("xy", shown.labels, strict=False):
             places = np.unique(np.linspace(0, len(labels) - 1, MOST_TICKS).round()).astype(int)
             long = axis == "x" and max(map(len, labels)) * len(places) > 60
@@ -59,18 +62,19 @@ class EffectDisplay(Display):
                 places, [labels[i] for i in places], rotation=45 if long else 0
             )
         if len(shown.names) == 1:
-            self._curve(ax)
+            self._curve(ax, shown)
         else:
             self._map(ax)
-        ax.set_xlabel(shown.names[0])
+        left = len(self.effect.log_odds) - len(shown.log_odds)
+        some = f" ({len(shown.log_odds)} codes clearest of noise, {left} left out)" if left else ""
+        ax.set_xlabel(f"{shown.names[0]}{some}")
 
     @property
     def _label(self) -> str:
         one, other = self.effect.classes
         return f"log odds of {one} against {other}"
 
-    def _curve(self, ax: "Axes") -> None:
-        shown = self.effect
+    def _curve(self, ax: "Axes", shown: Effect) -> None:
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.errorbar(
             np.arange(len(shown.log_odds)),
@@ -94,3 +98,18 @@ class EffectDisplay(Display):
         ax.scatter(across, up, s=8, color="black", label="beyond its noise band")
         ax.set_ylabel(shown.names[1])
         colour_bar(image, ax, self._label)
+
+
+def clearest(effect: Effect) -> Effect:
+    """Return the effect of the codes that are clearest of noise, in the domain's order."""
+    if len(effect.log_odds) <= MOST_CODES:
+        return effect
+    ratios = np.abs(effect.log_odds) / np.maximum(effect.half_widths, 1e-300)
+    kept = np.sort(np.argsort(-ratios, kind="stable")[:MOST_TICKS])
+    return replace(
+        effect,
+        labels=(tuple(effect.labels[0][i] for i in kept),),
+        log_odds=effect.log_odds[kept],
+        half_widths=effect.half_widths[kept],
+        shares=effect.shares[kept],
+    )

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 MOST_CELLS = 60
 """Codes of an attribute up to which a partition is drawn as a map."""
 
+MOST_BARS = 24
+"""Leaves that have a bar each; of more, the errors are a curve."""
+
 
 class LeafErrorDisplay(Display):
     """Error by leaf of one tree: a map of its partition, or bars where more attributes are split.
+
+    Of many leaves, the errors are a curve.
 
     Parameters
     ----------
@@ -102,8 +107,14 @@ class LeafErrorDisplay(Display):
         colour_bar(image, ax, "rms error (records per class)")
 
     def _bars(self, ax: "Axes", errors: Array) -> None:
-        ax.bar(np.arange(len(errors)), errors, width=0.9, color=COLOURS[0])
-        ax.set_xlabel("leaf, left to right")
+        if len(errors) <= MOST_BARS:
+            ax.bar(np.arange(len(errors)), errors, width=0.9, color=COLOURS[0])
+            ax.set_xlabel("leaf, left to right")
+        else:
+            share = 100 * (np.arange(len(errors)) + 0.5) / len(errors)
+            ax.plot(share, np.sort(errors)[::-1], color=COLOURS[0], drawstyle="steps-mid")
+            ax.set_xlabel(f"leaves, largest error first (% of {len(errors)})")
+            ax.set_ylim(0, 1.1 * float(errors.max()))
         ax.set_ylabel("rms error (records per class)")
         tidy(ax)
 

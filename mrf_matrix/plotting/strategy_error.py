@@ -95,7 +95,7 @@ class StrategyErrorDisplay(Display):
             if name == self.chosen:
                 ax.scatter(loss, height, color=COLOURS[1], marker="D", s=60, zorder=4)
             ax.annotate(
-                f"{loss:.3g} ({loss / low:,.3g} × {word})", (loss, height), xytext=(9, -3),
+                f"{loss:.3g} ({_times(loss / low)} × {word})", (loss, height), xytext=(9, -3),
                 textcoords="offset points", fontsize=9,
             )  # fmt: skip
         if bound > 0:
@@ -106,7 +106,7 @@ class StrategyErrorDisplay(Display):
                 color=GREY, fontsize=9,
             )  # fmt: skip
         ax.set_xscale("log")
-        ax.set_xlim(low / 1.6, most * max(4.0, (most / low) ** 0.45 * 1.8))
+        ax.set_xlim(low / 1.6, most * max(6.0, (most / low) ** 0.62 * 1.8))  # room for words
         names = [f"{name} (chosen)" if name == self.chosen else name for name in self.losses]
         ax.set_yticks(range(len(names)), names)
         ax.set_ylim(len(names) - 0.5, -0.5)
@@ -117,6 +117,10 @@ class StrategyErrorDisplay(Display):
         ax.set_title(self.title, fontsize=10, pad=18)
         tidy(ax)
         ax.grid(axis="x", color="0.9", linewidth=0.8)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
 
 
 class StrategyBoundDisplay(StrategyErrorDisplay):

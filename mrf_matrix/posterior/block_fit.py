@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_softmax
 
+from mrf_matrix.posterior.arrow import Arrow, ArrowInverse
 from mrf_matrix.posterior.block_table import BlockTable
 from mrf_matrix.posterior.class_totals import ClassTotals
 from mrf_matrix.posterior.effect_prior import EffectPrior
@@ -31,6 +32,9 @@ Array = NDArray[np.float64]
 Design = Array | sparse.csr_array
 
 SMALL_DESIGN = 2**18
+AT_ONCE = 2**22
+"""Entries of the products of a design that are held at once, of several classes together."""
+
 LONGEST_STEP = 0.7
 LARGEST_LOG = 6.0
 WIDEST_INTERCEPT = 3.0
@@ -129,29 +133,24 @@ class BlockFit:
         How common each code is, :math:`\alpha`.
     class_terms : ndarray of shape (k, P + 1)
         Effects :math:`f` and, last, the intercept of each class.
-    covariance : ndarray of shape (P + k (P + 1), P + k (P + 1))
-        Of ``common`` and the class terms in this order.
+    covariance : ArrowInverse
+        Of ``common`` and of each class's terms.
     moved : float
         Length of the last step's largest entry.
     """
 
     common: Array
     class_terms: Array
-    covariance: Array
+    covariance: ArrowInverse
     moved: float = np.inf
 
     @staticmethod
     def start(model: BlockModel) -> "BlockFit":
         """Return the fit in which nothing depends on anything."""
-        n_classes, width = model.table.n_classes, model.n_codes + 1
-        return BlockFit(np.zeros(width - 1), np.zeros((n_classes, width)), np.zeros((0, 0)))
-
-    def effect_covariance(self, class_number: int, codes: slice) -> Array:
-        """Return the covariance of one class's effects of some codes."""
-        width = self.class_terms.shape[1]
-        start = len(self.common) + class_number * width
-        here = slice(start + codes.start, start + codes.stop)
-        return self.covariance[here, here]
+        k, codes = model.table.n_classes, model.n_codes
+        own, slopes = np.zeros((k, codes + 1, codes + 1)), np.zeros((k, codes + 1, codes))
+        unknown = ArrowInverse(np.zeros((codes, codes)), slopes, own)
+        return BlockFit(np.zeros(codes), np.zeros((k, codes + 1)), unknown)
 
 
 def newton_step(model: BlockModel, fit: BlockFit, relevance: Array) -> BlockFit:
@@ -161,78 +160,72 @@ def newton_step(model: BlockModel, fit: BlockFit, relevance: Array) -> BlockFit:
     the observed information is larger, and steps by the expected one would overshoot and never
     settle: the step's curvature has what is positive of the difference added.
 
-    The largest array is the covariance, ``(P + k (P + 1))²``, beside the design's non-zeros.
+    The largest arrays hold ``(P + 1)²`` numbers a class, beside the design's non-zeros.
     """
-    table, width = model.table, model.n_codes + 1
+    table = model.table
     expected = model.expected(fit)
     spread = table.variance + expected + 1e-12
     slopes = (table.values - expected) * expected / spread
-    weights = expected**2 / spread
     beyond = np.maximum(-slopes, 0.0) * table.variance / spread
     shares = np.pad(model.shares(fit), [(0, 0), (0, 1)])
-    order = width - 1 + table.n_classes * width
-    curvature = np.zeros((order, order))
-    excess = np.zeros((order, order))
-    gradient = np.zeros(order)
-    common = slice(0, width - 1)
-    prior = model.prior_precision(relevance)
-    for c, terms in enumerate(fit.class_terms):
-        here = slice(width - 1 + c * width, width - 1 + (c + 1) * width)
-        slope = model.design.T @ slopes[:, c]
-        excess_here = _information(model, beyond[:, c], shares[c])
-        excess_here += max(slope[-1], 0.0) * _share_covariance(model, shares[c])
-        slope -= shares[c] * slope[-1]
-        precision = prior.copy()
-        precision[-1, -1] = model.intercept_precision[c]
-        _add(curvature, _information(model, weights[:, c], shares[c]), here)
-        _add(excess, excess_here, here)
-        curvature[here, here] += precision
-        gradient[common] += slope[:-1]
-        gradient[here] = slope - precision @ terms
-    curvature[common, common] += np.eye(width - 1)
-    gradient[common] -= fit.common
-    step = np.asarray(np.linalg.solve(curvature + excess, gradient), dtype=np.float64)
-    return _moved(fit, step, np.asarray(np.linalg.inv(curvature), dtype=np.float64))
+    slope = np.asarray(model.design.T @ slopes).T
+    excess = _information(model, beyond, shares)
+    excess += np.maximum(slope[:, -1], 0.0)[:, None, None] * _share_covariance(model, shares)
+    slope = slope - shares * slope[:, -1:]
+    information = _information(model, expected**2 / spread, shares)
+    prior = np.tile(model.prior_precision(relevance), (table.n_classes, 1, 1))
+    prior[:, -1, -1] = model.intercept_precision
+    step = _arrow(information + excess, prior).solve(
+        slope[:, :-1].sum(axis=0) - fit.common,
+        slope - np.einsum("cuv,cv->cu", prior, fit.class_terms),
+    )
+    return _moved(fit, step, _arrow(information, prior).inverse())
+
+
+def _arrow(information: Array, prior: Array) -> Arrow:
+    """Return the precision of common and own terms: each class's information is of both."""
+    common = information[:, :-1, :-1].sum(axis=0) + np.eye(information.shape[1] - 1)
+    return Arrow(common, information[:, :, :-1], information + prior)
 
 
 def _information(model: BlockModel, weights: Array, shares: Array) -> Array:
-    """Return ``(D - 1 pᵀ)ᵀ W (D - 1 pᵀ)``, D the design, p the shares of a class's codes.
+    """Return ``(D - 1 pᵀ)ᵀ W (D - 1 pᵀ)`` of each class, D the design, p the shares of its codes.
 
     A code's term also lowers the shares of the attribute's other codes: the derivatives of the
     log counts are the design less its means. Its last column is ones.
     """
-    product = model.design.T @ (model.design * weights[:, None])
-    gram = product if isinstance(product, np.ndarray) else product.toarray()
-    cross = np.outer(gram[:, -1], shares)
-    return np.asarray(gram - cross - cross.T + gram[-1, -1] * np.outer(shares, shares))
+    gram = _grams(model.design, weights.T)
+    cross = gram[:, :, -1:] * shares[:, None, :]
+    gram += gram[:, -1:, -1:] * shares[:, :, None] * shares[:, None, :]
+    return np.asarray(gram - cross - cross.transpose(0, 2, 1))
+
+
+def _grams(design: Design, weights: Array) -> Array:
+    """Return ``Dᵀ W D`` for each row of weights, shape (k, P + 1, P + 1)."""
+    if not isinstance(design, np.ndarray):
+        return np.stack([(design.T @ (design * own[:, None])).toarray() for own in weights])
+    together = np.array_split(weights, -(-len(weights) * design.size // AT_ONCE))
+    return np.concatenate([(design.T * some[:, None, :]) @ design for some in together])
 
 
 def _share_covariance(model: BlockModel, shares: Array) -> Array:
-    """Return minus the second derivative of the log counts, the same in every cell."""
-    second = np.zeros((len(shares), len(shares)))
+    """Return minus the second derivative of each class's log counts, the same in every cell."""
+    second = np.zeros((*shares.shape, shares.shape[1]))
     for start, size in zip(model.starts, model.table.sizes, strict=False):
         here = slice(start, start + size)
-        second[here, here] = np.diag(shares[here]) - np.outer(shares[here], shares[here])
+        own = shares[:, here]
+        second[:, here, here] = np.eye(size) * own[:, None] - own[:, :, None] * own[:, None]
     return second
 
 
-def _add(whole: Array, own: Array, here: slice) -> None:
-    """Add one class's information of the common terms and of its own to that of all terms."""
-    common = slice(0, len(own) - 1)
-    whole[common, common] += own[:-1, :-1]
-    whole[common, here] += own[:-1]
-    whole[here, common] += own[:-1].T
-    whole[here, here] += own
-
-
-def _moved(fit: BlockFit, step: Array, covariance: Array) -> BlockFit:
+def _moved(fit: BlockFit, step: tuple[Array, Array], covariance: ArrowInverse) -> BlockFit:
     """Return the fit one step on, shortened until no entry moves more than `LONGEST_STEP`."""
-    step = step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
-    n_codes = len(fit.common)
-    terms = fit.class_terms + step[n_codes:].reshape(fit.class_terms.shape)
+    longest = max(float(np.abs(one).max(initial=0.0)) for one in step)
+    share = min(1.0, LONGEST_STEP / max(longest, 1e-300))
+    common, terms = fit.common + share * step[0], fit.class_terms + share * step[1]
     return BlockFit(
-        np.asarray(np.clip(fit.common + step[:n_codes], -LARGEST_LOG, LARGEST_LOG)),
-        np.clip(terms, -LARGEST_LOG, LARGEST_LOG),
+        np.asarray(np.clip(common, -LARGEST_LOG, LARGEST_LOG)),
+        np.asarray(np.clip(terms, -LARGEST_LOG, LARGEST_LOG)),
         covariance,
-        float(np.abs(step).max()),
+        share * longest,
     )

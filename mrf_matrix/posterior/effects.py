@@ -128,9 +128,9 @@ def _main_variances(model: BlockModel, fit: BlockFit, here: slice, one: int, oth
     The gradient in code u is ``m_two - m_one`` for what is common, ``e_u - m_one`` for the
     effects of the first class and ``m_two - e_u`` for those of the second, m the shares.
     """
-    width, codes = model.n_codes, np.arange(here.start, here.stop)
-    rows = np.concatenate([codes, *(width + c * (width + 1) + codes for c in (one, other))])
-    covariance = fit.covariance[np.ix_(rows, rows)]
+    codes = np.arange(here.start, here.stop)
+    rows = np.concatenate([codes + place * model.n_codes for place in range(3)])
+    covariance = fit.covariance.of_two(one, other)[np.ix_(rows, rows)]
     first, second = (model.shares(fit)[c, here] for c in (one, other))
     unit = np.eye(len(codes))
     gradient = np.hstack([np.tile(second - first, (len(codes), 1)), unit - first, second - unit])

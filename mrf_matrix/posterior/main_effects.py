@@ -102,8 +102,6 @@ def _energies(model: BlockModel, fit: BlockFit, relevance: Array) -> tuple[Array
         precision = prior.precision
         effects = fit.class_terms[:, codes]
         energies.append(np.einsum("cu,uv,cv->", effects, precision, effects))
-        unknown = sum(
-            float((precision * fit.effect_covariance(c, codes)).sum()) for c in range(len(effects))
-        )
+        unknown = float((precision * fit.covariance.own(codes).sum(axis=0)).sum())
         freedoms.append(max(len(effects) * (prior.size - 1) - unknown / variance, 0.0))
     return np.asarray(energies), np.asarray(freedoms)

@@ -22,9 +22,13 @@ from mrf_matrix.posterior.class_totals import ClassTotals, class_totals
 from mrf_matrix.posterior.dependence import trust
 from mrf_matrix.posterior.interactions import Interactions, fit_interactions
 from mrf_matrix.posterior.main_effects import fit_main_effects
+from strategies.operators.base.threads import one_thread
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
+
+MOST_PRESENT = 2**24
+"""Combinations of a cell and two classes that are marked in an array, as bytes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,11 +149,12 @@ def product_posterior(
             f"the totals of the {tables[0].n_classes} classes."
         )
     totals = class_totals(tables, measured_totals)
-    models, fits = fit_main_effects(tables, totals, ordered)
-    interactions = tuple(
-        fit_interactions(model.table, model.expected(fit))
-        for model, fit in zip(models, fits, strict=True)
-    )
+    with one_thread():
+        models, fits = fit_main_effects(tables, totals, ordered)
+        interactions = tuple(
+            fit_interactions(model.table, model.expected(fit))
+            for model, fit in zip(models, fits, strict=True)
+        )
     trusted = trust(models, fits, [beyond.pair_weights for beyond in interactions])
     return ProductPosterior(totals, tuple(models), tuple(fits), interactions, trusted)
 
@@ -157,8 +162,12 @@ def product_posterior(
 def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the distinct numbers below a limit, and for each number which of them it is.
 
-    The largest array has `limit` entries: those of a block's table, squared in the classes.
+    The largest array has `limit` entries, of a block's table squared in the classes, or where
+    these are above `MOST_PRESENT` as many as there are numbers.
     """
+    if limit > MOST_PRESENT:
+        found, own = np.unique(numbers, return_inverse=True)
+        return found, own
     present = np.zeros(limit, dtype=bool)
     present[numbers] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
@@ -172,16 +181,18 @@ def _contrast_variances(
     second: NDArray[Any],
 ) -> Array:
     """Return the variance of main-effect log odds between two classes in some cells."""
-    variances = np.zeros(len(cells))
-    classes = np.unique(np.stack([first, second]), axis=1)
-    for one, two in classes.T.tolist():
-        here = (first == one) & (second == two)
-        variances[here] = _pair_variances(model, fit, cells[here], one, two)
+    variances, means = np.zeros(len(cells)), model.shares(fit)
+    number = first * model.table.n_classes + second
+    order = np.argsort(number, kind="stable")
+    ends = np.flatnonzero(np.diff(number[order])) + 1
+    for here in np.split(order, ends) if len(order) else []:
+        one, two = int(first[here[0]]), int(second[here[0]])
+        variances[here] = _pair_variances(model, fit, means, cells[here], one, two)
     return np.maximum(variances, 0.0)
 
 
 def _pair_variances(
-    model: BlockModel, fit: BlockFit, cells: NDArray[Any], one: int, two: int
+    model: BlockModel, fit: BlockFit, means: Array, cells: NDArray[Any], one: int, two: int
 ) -> Array:
     """Return the variance of ``g · terms`` with g the gradient of the log odds in each cell.
 
@@ -189,10 +200,7 @@ def _pair_variances(
     ``m_two - m_one`` for what is common, m the shares of the codes: affine in the cell's row D_x.
     """
     n_codes = model.n_codes
-    means = model.shares(fit)
-    starts = [0, n_codes + one * (n_codes + 1), n_codes + two * (n_codes + 1)]
-    rows = np.concatenate([np.arange(start, start + n_codes) for start in starts])
-    covariance = fit.covariance[np.ix_(rows, rows)]
+    covariance = fit.covariance.of_two(one, two)
     still = np.concatenate([means[two] - means[one], -means[one], means[two]])
     moving = covariance[:, n_codes : 2 * n_codes] - covariance[:, 2 * n_codes :]
     square = moving[n_codes : 2 * n_codes] - moving[2 * n_codes :]

@@ -4,10 +4,11 @@ from dataclasses import asdict, dataclass
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import DomainOrPath, is_read_off
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
-from mrf_matrix.mechanisms import PureDP, Release
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
+from mrf_matrix.mechanisms.budgets.exact_number import readable
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
 from mrf_matrix.reports.privacy_report import DENIAL
 
@@ -83,11 +84,12 @@ def two_stage_report(
     plan: TwoStagePlan,
     trees: PrivateMultinomialTrees,
     release: Release,
-    domain: Domain | str | None,
+    domain: DomainOrPath,
+    delta: float = 0.0,
 ) -> TwoStageReport:
     """Describe a private structure and the release of its leaf counts.
 
-    `domain`: as it was given.
+    `domain`: as it was given; `delta`: that of the claim.
     """
     together = (
         "both stages see all records, so their budgets add"
@@ -95,7 +97,7 @@ def two_stage_report(
         else "each record is in one stage, by its own coin, so both may spend the whole budget"
     )
     return TwoStageReport(
-        statement=claim(plan.total, trees.neighboring, release.noise, domain),
+        statement=claim(plan.total, trees.neighboring, release.noise, domain, delta),
         budget=repr(plan.total),
         neighboring=trees.neighboring,
         noise=release.noise,
@@ -110,25 +112,31 @@ def two_stage_report(
 
 
 def choice_report(
-    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: Domain | str | None
+    trees: PrivateMultinomialTrees, noise: str, label_score: str, domain: DomainOrPath
 ) -> ChoiceReport:
     """Describe a forest of private structure and labels.
 
     `domain`: as it was given.
     """
-    budget = PureDP(trees.epsilon)
-    b1, b2 = trees.budgets
+    rates, delta = trees.rates, float(trees.delta)
+    budget = rates.budget
     records = "every record is in one tree" if trees.disjoint else "trees add up"
     factor = "; replacing is two steps" if trees.neighboring == "replace_one" else ""
     return ChoiceReport(
-        statement=claim(budget, trees.neighboring, noise, domain),
+        statement=claim(
+            budget, trees.neighboring, noise, domain, delta if isinstance(budget, ZCDP) else 0.0
+        ),
         budget=repr(budget),
         neighboring=trees.neighboring,
         noise="none" if budget.is_infinite else noise,
-        per_tree=f"epsilon {trees.tree_epsilon}",
-        attribute_choice=f"epsilon {b1}, {trees.score} scores",
-        cut_choice=f"epsilon {b2}, {trees.score} scores",
-        label_choice=f"epsilon {trees.tree_epsilon}, class {label_score}s",
+        per_tree=(
+            f"epsilon {readable(rates.label)}"
+            if isinstance(budget, PureDP)
+            else repr(budget if trees.disjoint else budget.split(trees.n_trees)[0])
+        ),
+        attribute_choice=f"epsilon {readable(rates.attribute)}, {trees.score} scores",
+        cut_choice=f"epsilon {readable(rates.cut)}, {trees.score} scores",
+        label_choice=f"epsilon {readable(rates.label)}, class {label_score}s",
         composition=(
             f"nodes of a level hold different records, {trees.max_depth} levels add up, labels "
             f"come from records that the structure has not seen, {records}{factor}"
@@ -137,18 +145,25 @@ def choice_report(
     )
 
 
-def claim(budget: PureDP, neighboring: str, noise: str, domain: Domain | str | None) -> str:
+def claim(
+    budget: PureDP | ZCDP,
+    neighboring: str,
+    noise: str,
+    domain: DomainOrPath,
+    delta: float = 0.0,
+) -> str:
     """State the claim of a release of choices, or that there is none.
 
-    `domain`: as it was given.
+    `domain`: as it was given; `delta`: that of an (ε, δ) claim.
     """
     if budget.is_infinite:
         return f"{DENIAL}: an infinite budget adds no noise."
-    if isinstance(domain, str):
+    if is_read_off(domain):
         return READ_OFF
+    said = budget.claim(delta)
     if noise == "exact":
-        return f"This release is differentially private: {budget} under {neighboring} neighbours."
+        return f"This release is differentially private: {said} under {neighboring} neighbours."
     return (
-        f"{DENIAL}: research noise at {budget} under {neighboring} neighbours, "
+        f"{DENIAL}: research noise at {said} under {neighboring} neighbours, "
         f"from a seedable generator."
     )

@@ -124,6 +124,10 @@ class PrivacyReport(RowDisplay):
         """What was measured, each thing named once."""
         return "; ".join(dict.fromkeys(one.measured for one in self.measurements))
 
+    def with_note(self, note: str) -> "PrivacyReport":
+        """Return the report with one more note."""
+        return replace(self, notes=(*self.notes, note))
+
     def without_claim(self) -> "PrivacyReport":
         """Return the report of the same releases over a domain that was read off the records."""
         return replace(self, statement=READ_OFF, notes=(*self.notes, self.statement))

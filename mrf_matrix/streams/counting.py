@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrf_matrix.compilation import leaf_counts, path_matrix
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts, CellTally, LeafCounts
 from mrf_matrix.streams.blocks import Progress, code_blocks
@@ -13,7 +13,7 @@ from strategies.operators import check_allocation
 
 
 def count_stream(
-    batches: object, domain: Domain, *, extra: str = "error", progress: Progress | None = None
+    batches: object, domain: Domain | str, *, extra: str = "error", progress: Progress | None = None
 ) -> CellCounts:
     """Count the records of each class in each occupied cell, batch by batch.
 
@@ -70,7 +70,7 @@ def count_stream(
 
 def count_tables(
     batches: object,
-    domain: Domain,
+    domain: Domain | str,
     feature_sets: Sequence[Sequence[int]],
     *,
     extra: str = "error",
@@ -100,7 +100,9 @@ def count_tables(
     return [tally.counts(part) for tally, part in zip(tallies, parts, strict=True)]
 
 
-def partial_counts(X: object, y: object, domain: Domain, *, extra: str = "error") -> CellCounts:
+def partial_counts(
+    X: object, y: object, domain: Domain | str, *, extra: str = "error"
+) -> CellCounts:
     """Count one batch of records and classes, to be added to others by ``+`` or `merge_counts`.
 
     Parameters
@@ -176,6 +178,7 @@ def checked_domain(domain: object) -> Domain:
     DomainError
         If it has no target.
     """
+    domain = as_domain(domain)
     if not isinstance(domain, Domain):
         raise TypeError(
             f"domain is of type {type(domain).__name__}: expected a Domain. It is public, and "

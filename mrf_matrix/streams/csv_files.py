@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.datasets.files import check_header, csv_chunks, csv_errors, opened
+from mrf_matrix.datasets.files import (
+    check_header,
+    csv_chunks,
+    csv_errors,
+    delimiter_of,
+    opened,
+)
 from mrf_matrix.datasets.text import MISSING_MARKS, typed_column, typed_value
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_array_column
@@ -58,7 +64,7 @@ def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
 
 def _header(path: Path) -> list[str]:
     with csv_errors(path), opened(path) as file:
-        return next(csv.reader(file, strict=True), [])
+        return next(csv.reader(file, delimiter=delimiter_of(path), strict=True), [])
 
 
 def lacking(path: Path, absent: Sequence[str], names: Sequence[str]) -> DomainError:
@@ -101,7 +107,7 @@ def _polars_records(path: Path) -> "LazyFrame":
     import polars
 
     empty = polars.all_horizontal(polars.all().is_null())
-    return polars.scan_csv(path, infer_schema=False).filter(~empty)
+    return polars.scan_csv(path, infer_schema=False, separator=delimiter_of(path)).filter(~empty)
 
 
 def _by_python(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
@@ -128,7 +134,9 @@ def _by_arrow(path: Path, attributes: Attributes, raw: dict[str, str]) -> Iterat
         with arrow_csv.open_csv(
             pyarrow.input_stream(str(path), compression="detect"),
             read_options=arrow_csv.ReadOptions(block_size=PART_BYTES),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=delimiter_of(path), newlines_in_values=True
+            ),
             convert_options=convert,
         ) as reader:
             for batch in reader:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.checks import one_word
+from mrf_matrix.base.display import Cells, Tabular
 from mrf_matrix.study.methods import METHODS, Method
 from mrf_matrix.study.metrics import METRICS
 from mrf_matrix.study.strategy_table import StrategyRow
@@ -62,7 +63,7 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tabular):
     """Everything that one study found.
 
     Attributes
@@ -106,6 +107,21 @@ class Comparison:
         spread = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
         mean = float(values.mean()) if len(values) else None
         return Summary(method, epsilon, mean, float(spread), len(values))
+
+    @property
+    def cells(self) -> Cells:
+        """One row a method, with the mean accuracy at every ε."""
+        rows = [
+            [
+                method.label,
+                *(
+                    self.summary(method.key, e if method.spends else None).mean
+                    for e in self.epsilons
+                ),
+            ]
+            for method in self.methods
+        ]
+        return ["method", *(f"ε={epsilon:g}" for epsilon in self.epsilons)], rows
 
     def summaries(self, metric: str = "accuracy") -> tuple[Summary, ...]:
         """Return the summary of every method at every ε it was run at."""

@@ -14,13 +14,17 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.prediction.private_prediction import PrivatePredictionClassifier
 from mrf_matrix.estimators.shared.spending import Bill, noise_stream
 from mrf_matrix.mechanisms import (
+    ZCDP,
     PrivacyLedger,
+    PureDP,
     Release,
     as_budget,
     calibrate,
     count_cells,
     measure,
 )
+from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
+from mrf_matrix.reports.privacy_report import statement_of
 from mrf_matrix.study.metrics import METRICS
 from mrf_matrix.study.probability_grid import ProbabilityGrid
 from mrf_matrix.study.table_figures import Figure, figures, grid_error
@@ -56,12 +60,15 @@ class PrivateEvaluation(RowDisplay):
         The classes, in the order of the columns.
     level : float
         Level of the intervals.
+    delta : float
+        The δ of the claim.
     """
 
     release: Release
     grid: ProbabilityGrid
     classes: tuple[Any, ...]
     level: float = field(default=0.95, kw_only=True)
+    delta: float = field(default=0.0, kw_only=True)
 
     @cached_property
     def figures(self) -> dict[str, Figure]:
@@ -79,7 +86,8 @@ class PrivateEvaluation(RowDisplay):
     @property
     def statement(self) -> str:  # type: ignore[override]
         """One sentence on what is protected of the test records."""
-        return f"Evaluation on test records. {self.release.statement}"
+        said = statement_of([self.release], self.release.budget, self.delta)
+        return f"Evaluation on test records. {said}"
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -108,6 +116,7 @@ class PrivateEvaluation(RowDisplay):
             "statement": self.statement,
             "is_private": release.is_private,
             "budget": repr(release.budget),
+            "delta": self.delta,
             "neighboring": release.neighboring,
             "noise": release.noise,
             "noise_scale": float(release.noise_scale),
@@ -130,6 +139,7 @@ def evaluate(
     *,
     epsilon: object = None,
     rho: object = None,
+    delta: float = 0.0,
     neighboring: str = "add_remove",
     noise: str = "exact",
     noise_state: Seed = None,
@@ -155,6 +165,9 @@ def evaluate(
         Exactly one: pure DP with Laplace noise, or zCDP with Gaussian noise. There is no default,
         since an evaluation without noise shows the records. ``float("inf")`` adds none, and the
         result says that it is NOT PRIVATE.
+    delta : float, default=0
+        Beside ``epsilon``, claims (ε, δ)-DP by the law of smaller variance. One record is in one
+        cell here, so Laplace noise is that unless δ is large.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
     noise, noise_state
         "exact", or "research" with a seed, for studies.
@@ -190,7 +203,7 @@ def evaluate(
     domain = _domain_of(model)
     grid = ProbabilityGrid.of(len(model.classes_), n_bins, threshold)
     asked = checked_level(level)
-    budget = as_budget(epsilon=epsilon, rho=rho)
+    budget = evaluation_budget(epsilon, delta, rho, neighboring)
     what = f"evaluation of {type(model).__name__}"
     bill = Bill(ledger, budget, what, neighboring, noise, noise_state)
     mechanism = calibrate(Identity(grid.n_rows), budget, neighboring=neighboring)
@@ -205,7 +218,37 @@ def evaluate(
     stream = noise_stream(noise, noise_state)
     bill.charge()
     release = measure(mechanism, counts, noise=noise, random_state=stream)
-    return PrivateEvaluation(release, grid, tuple(model.classes_.tolist()), level=asked)
+    classes = tuple(model.classes_.tolist())
+    return PrivateEvaluation(release, grid, classes, level=asked, delta=float(delta))
+
+
+def evaluation_budget(
+    epsilon: object = None,
+    delta: object = 0,
+    rho: object = None,
+    neighboring: str = "add_remove",
+) -> PureDP | ZCDP:
+    """Return the budget of least noise that makes the claim; there is no default.
+
+    Raises
+    ------
+    BudgetError, TypeError
+        If there is not exactly one of ε and ρ, or δ does not go with it.
+
+    Examples
+    --------
+    >>> evaluation_budget(1, 1e-6)
+    PureDP(epsilon=1)
+    >>> type(evaluation_budget(0.01, 0.01, neighboring="replace_one")).__name__
+    'ZCDP'
+    """
+    if epsilon is None:
+        as_budget(epsilon=epsilon, rho=rho)  # refuses none at all
+    made = (
+        calibrate(Identity(1), one, neighboring=neighboring)
+        for one in claiming_budgets(epsilon, delta, rho)
+    )
+    return min(made, key=lambda one: one.law.variance).budget
 
 
 def _domain_of(model: Classifier) -> Domain:

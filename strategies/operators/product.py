@@ -13,6 +13,7 @@ from strategies.operators.base.operator import Norm, Operator, product
 from strategies.operators.base.qr import least_squares
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.row_kronecker import RowKronecker
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +92,11 @@ class Product(Operator):
 
     def row_squares(self) -> Array:
         """Return the squared L2 norm of every row."""
-        return super().row_squares() if fits(self.shape) else np.diagonal(self.row_gram()).copy()
+        if fits(self.shape):
+            return super().row_squares()
+        if isinstance(self.right, RowKronecker) and self.left.prefers_sparse:
+            return self.right.combined_squares(self.left.to_sparse())
+        return np.diagonal(self.row_gram()).copy()
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column."""

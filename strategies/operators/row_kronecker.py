@@ -24,7 +24,7 @@ from strategies.operators.masks.energies import masks_energies, structure_energi
 from strategies.operators.masks.halves import Halves
 from strategies.operators.masks.khatri_rao import khatri_rao, sum_of_products
 from strategies.operators.masks.mask_columns import columns_by_group, met_columns
-from strategies.operators.masks.mask_grams import hadamard_gram, repeated_gram
+from strategies.operators.masks.mask_grams import combined_squares, hadamard_gram, repeated_gram
 from strategies.operators.masks.packed_masks import (
     Bits,
     Masks,
@@ -127,6 +127,10 @@ class RowKronecker(Operator):
     def row_squares(self) -> Array:
         """Return the squared L2 norms of the rows: their numbers of cells."""
         return self.row_sums().astype(np.float64)
+
+    def combined_squares(self, left: sparse.csr_array) -> Array:
+        """Return the squared L2 norms of the rows of ``left @ A``, without n."""
+        return combined_squares(left, self.masks, self.sizes)
 
     def take_rows(self, index: Integers | Bools | slice) -> "RowKronecker":
         """Return the rows at an index array, mask or slice."""

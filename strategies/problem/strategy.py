@@ -3,9 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from os import PathLike
+from typing import cast
 
+from strategies.operator_files.file import read_operator, write_operator
+from strategies.operator_files.reader import OperatorFileError
 from strategies.operators import Array, Norm, Operator, as_operator, row_errors
 from strategies.problem.objective import Objective
+
+FORMAT = "strategies.strategy.1"
+KEPT = ("norm", "loss", "lower_bound", "method", "objective")
+"""What a file says of a strategy beside its matrix."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,54 @@ class Strategy:
     def __getstate__(self) -> dict[str, object]:
         """Pickle the bound instead of the workload, which may hold a user's test records."""
         return self.__dict__ | {"certificate": partial(float, self.lower_bound)}
+
+    def save(self, path: "str | PathLike[str]") -> None:
+        """Write the strategy to a file that `load` reads: its matrix by structure, no pickle.
+
+        The lower bound is computed and kept; the workload, which may hold test records, is not.
+
+        Raises
+        ------
+        OperatorFileError
+            If the matrix's structure has no form in files.
+        """
+        kept = {name: getattr(self, name) for name in KEPT}
+        write_operator(self.matrix, {"format": FORMAT, **kept}, path)
+
+    @classmethod
+    def load(cls, path: "str | PathLike[str]") -> "Strategy":
+        """Return the strategy of a file, which may come from anyone.
+
+        Its sensitivity is computed from the matrix. Its loss and lower bound are the writer's word:
+        ``strategies.evaluate(workload, loaded.matrix)`` computes them anew.
+
+        Raises
+        ------
+        OperatorFileError
+            If it is no such file, or does not hold together.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import strategies
+        >>> with TemporaryDirectory() as folder:
+        ...     strategies.evaluate([[1, 1], [0, 1]], [[1, 0], [0, 1]]).save(folder + "/a.strategy")
+        ...     Strategy.load(folder + "/a.strategy").loss
+        3.0
+        """
+        matrix, values = read_operator(path)
+        if values.pop("format", None) != FORMAT or set(values) != set(KEPT):
+            raise OperatorFileError(f"{path} holds an operator, but no strategy.")
+        loss, bound, method = values["loss"], values["lower_bound"], values["method"]
+        numbers = all(type(one) in (int, float) and one >= 0 for one in (loss, bound))  # type: ignore[operator]
+        words = values["norm"] in ("l1", "l2") and values["objective"] in ("total", "max")
+        if not (numbers and words and isinstance(method, str) and method.isprintable()):
+            raise OperatorFileError(f"{path} is no strategy: a field is of another kind.")
+        norm = cast(Norm, values["norm"])
+        return cls(
+            matrix, norm, matrix.sensitivity(norm), float(cast(float, loss)), method[:200],
+            partial(float, cast(float, bound)), objective=cast(Objective, values["objective"]),
+        )  # fmt: skip
 
     def row_errors(self, workload: object) -> Array:
         """Return ``sensitivity**2 * ||(W A⁺)_r||²`` of every row of a workload, shape (q,).

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from rival_worker import DELTA, METHODS
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -19,9 +20,10 @@ from mrf_matrix import (
     Domain,
     MatrixForestClassifier,
     PosteriorForestClassifier,
+    PrivateForestClassifier,
+    ResidualForestClassifier,
 )
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
-from mrf_matrix.mechanisms import ZCDP
 
 DRAWS_OF_A_SPLIT = 1000
 PAPER = {  # trees, depth, ensembles q, attributes d̄ of each: the settings of the M-RF paper
@@ -35,8 +37,6 @@ OWN = {12: (125, 3, 5, 4), 36: (128, 4, 5, 8), 123: (128, 4, 10, 10)}  # Adult, 
 """By attribute sizes, or their number. Ours keep an ensemble's cells near a thousand; depth stays
 below d̄, since a tree that fixes every attribute only looks its cell up."""
 SECONDS = 4.0
-DELTA = 1e-6
-"""Of the comparison under zCDP with DP-EBM, which claims (ε, DELTA)-DP."""
 
 Factory = Callable[[Domain, float, int, int], Any]
 
@@ -118,37 +118,29 @@ def naive_bayes(domain: Domain, epsilon: float, n_records: int, seed: int) -> An
     return PrivateNaiveBayesClassifier(domain, epsilon=epsilon, noise="research", noise_state=seed)
 
 
-def posterior_forest(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
-    """Forest of blocks labelled by its posterior; the number of records is public."""
-    return _posterior(domain, seed, epsilon=epsilon, n_records=n_records)
+def of_public_size(kind: Any, delta: float = 0.0) -> Factory:
+    """Return the factory of a forest that is told the number of records, at (ε, delta)."""
+
+    def made(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
+        return kind(
+            domain,
+            epsilon=epsilon,
+            delta=delta,
+            n_records=n_records,
+            noise="research",
+            noise_state=seed,
+            random_state=seed // DRAWS_OF_A_SPLIT,
+        )
+
+    return made
 
 
 def posterior_forest_of_unknown_size(
     domain: Domain, epsilon: float, n_records: int, seed: int
 ) -> Any:
-    """The same without the number of records: its blocks are chosen for the assumed one."""
-    return _posterior(domain, seed, epsilon=epsilon)
-
-
-def posterior_forest_zcdp(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
-    """The same with Gaussian noise, at (epsilon, `DELTA`)."""
-    rho = _zcdp(epsilon)
-    return _posterior(domain, seed, epsilon=None, rho=rho, n_records=n_records)
-
-
-def _posterior(domain: Domain, seed: int, **budget: Any) -> PosteriorForestClassifier:
-    return PosteriorForestClassifier(
-        domain,
-        noise="research",
-        noise_state=seed,
-        random_state=seed // DRAWS_OF_A_SPLIT,
-        **budget,
-    )
-
-
-@lru_cache
-def _zcdp(epsilon: float) -> Any:
-    return ZCDP.for_approximate_dp(epsilon, DELTA).rho
+    """The posterior forest without the number of records: blocks are chosen for the assumed one."""
+    made = of_public_size(PosteriorForestClassifier)(domain, epsilon, n_records, seed)
+    return made.set_params(n_records=None)
 
 
 def majority(domain: Domain, epsilon: float, n_records: int, seed: int) -> Any:
@@ -172,12 +164,17 @@ WITHOUT_PRIVACY: dict[str, Factory] = {
     "ExtraTrees, no privacy": extra_trees,
 }
 OURS: dict[str, Factory] = {
+    "private forest": of_public_size(PrivateForestClassifier),
+    "residual forest": of_public_size(ResidualForestClassifier),
+    "posterior forest": of_public_size(PosteriorForestClassifier),
+    "posterior forest, N not public": posterior_forest_of_unknown_size,
     "private naive Bayes": naive_bayes,
     "M-RF training": matrix_training,
     "M-RF prediction": batch_prediction,
-    "posterior forest": posterior_forest,
-    "posterior forest, N not public": posterior_forest_of_unknown_size,
-    "posterior forest, zCDP": posterior_forest_zcdp,
+    "private forest, δ": of_public_size(PrivateForestClassifier, DELTA),
+    "residual forest, δ": of_public_size(ResidualForestClassifier, DELTA),
+    "posterior forest, δ": of_public_size(PosteriorForestClassifier, DELTA),
 }
-FOREIGN = ("diffprivlib", "DP-EBM", "DP-EBM, one-hot")
+"""Pure ε-DP but where a name ends in δ: (ε, `DELTA`)-DP."""
+FOREIGN = tuple(METHODS)
 """Run by `rival_worker.py` under the interpreter that has them."""

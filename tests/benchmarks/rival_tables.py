@@ -22,10 +22,10 @@ TITLES = {
 }
 COLUMNS = {
     "M-RF": ("M-RF training", "M-RF prediction"),
-    "diffprivlib": ("diffprivlib",),
+    "diffprivlib": ("diffprivlib forest",),
     "naive Bayes": ("private naive Bayes",),
     "DP-EBM, (ε, 1e-6)": ("DP-EBM", "DP-EBM, one-hot"),
-    "posterior, zCDP (ε, 1e-6)": ("posterior forest, zCDP",),
+    "posterior, (ε, 1e-6)": ("posterior forest, δ",),
 }
 """Methods of which a column shows the better one at each ε."""
 PURE = ("M-RF", "diffprivlib", "naive Bayes")
@@ -45,7 +45,8 @@ def shown(figures: np.ndarray | None) -> str:
 
 def complete(kept: dict) -> dict:
     """Return the data sets on which our forest and the share of the majority are known."""
-    return {n: kept[n] for n in TITLES if n in kept and {OURS, "majority class"} <= set(kept[n])}
+    needed = {OURS, "majority class"}
+    return {name: kept[name] for name in TITLES if needed <= set(kept.get(name, ()))}
 
 
 def majority(found: dict) -> float:
@@ -85,7 +86,7 @@ def averages(kept: dict) -> str:
         "posterior forest": lambda found: means(found, (OURS,)),
         "best pure-DP rival of each set and ε": best_rival,
         "naive Bayes": lambda found: means(found, COLUMNS["naive Bayes"]),
-        "diffprivlib": lambda found: means(found, COLUMNS["diffprivlib"]),
+        "diffprivlib's random forest": lambda found: means(found, COLUMNS["diffprivlib"]),
         "M-RF training": lambda found: means(found, ("M-RF training",)),
         "M-RF prediction": lambda found: means(found, ("M-RF prediction",)),
         "majority class": lambda found: [majority(found)],

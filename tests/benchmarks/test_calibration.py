@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from rival_data import load, split
 from rival_methods import OURS, design
-from rival_runs import EPSILONS, seed_of, shares_of
+from rival_runs import seed_of, shares_of
 
 from mrf_matrix import Domain, MatrixForestClassifier
 from mrf_matrix.study import expected_calibration_error
 
 NAMES = {"car": "Car", "balance_scale": "Balance", "tic_tac_toe": "Tic-tac-toe"}
 SPLITS = 10
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
 
 class Figures(NamedTuple):

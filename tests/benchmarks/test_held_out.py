@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rival_held_out import NAMES, load_held_out
 from rival_methods import OURS, WITHOUT_PRIVACY
-from rival_runs import EPSILONS, measured
+from rival_runs import measured
 from rival_tables import BUDGETS, majority, means, shown
 
 SPLITS, DRAWS = 4, 2
@@ -55,7 +55,7 @@ def who_is_ahead(kept: dict[str, dict]) -> str:
         f"averages: posterior forest {shown(ours.mean(axis=0))}, "
         f"naive Bayes {shown(theirs.mean(axis=0))}"
     ]
-    for i, epsilon in enumerate(EPSILONS):
+    for i, epsilon in enumerate(BUDGETS):
         points = 100 * (ours - theirs)[:, i]
         leads = ", ".join(
             f"{NAMES[name]} {lead:+.1f}" for name, lead in zip(kept, points, strict=True)
@@ -66,7 +66,7 @@ def who_is_ahead(kept: dict[str, dict]) -> str:
             if gap >= 0.05
         )
         lines.append(
-            f"ε = {epsilon:g}: ahead of naive Bayes on {np.sum(points > 0)} of {len(kept)} "
+            f"ε = {epsilon}: ahead of naive Bayes on {np.sum(points > 0)} of {len(kept)} "
             f"({leads}); points below the majority class: {below or 'nowhere'}"
         )
     return "\n".join(lines)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -20,7 +21,6 @@ from mrf_matrix.federated.systems import (
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import BreimanTrees, Forest
 from mrf_matrix.forests.parameters import check_choice
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import DENIAL
 
 MODES = ("collaborative", "ncff", "central")

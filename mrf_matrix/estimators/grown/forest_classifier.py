@@ -7,11 +7,12 @@ from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.compilation import leaf_counts
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, DomainOrPath
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.parameters import (
@@ -29,7 +30,6 @@ from mrf_matrix.estimators.shared.schema import (
 )
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 
 Trees = TypeVar("Trees")
@@ -87,7 +87,7 @@ class TreesClassifier(BaseForestClassifier):
         records.
     """
 
-    domain: Domain | str | None = None
+    domain: DomainOrPath = None
     random_state: RandomState
     forest_: Forest | NumericForest
     _learned = "forest_"
@@ -198,13 +198,53 @@ class TreesClassifier(BaseForestClassifier):
         self._check_claim()
         return self._coding.domain.encode(ready_to_encode(self._coding, validated_queries(self, X)))
 
+    def tree_scores(self, X: Records, y: ArrayLike) -> Array:
+        """Return the accuracy of every tree alone, shape (n_trees,).
+
+        A leaf stands for the class of its largest vote, the first in `classes_` of those that
+        tie. The largest array is (b, n_trees).
+
+        Parameters
+        ----------
+        X : frame or array of shape (b, d)
+        y : array of shape (b,)
+
+        Raises
+        ------
+        ValueError
+            If the lengths of X and y differ.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mrf_matrix.estimators import BreimanForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> BreimanForestClassifier(n_trees=3, random_state=0).fit(X, y).tree_scores(X, y).shape
+        (3,)
+        """
+        check_is_fitted(self, self._learned)
+        leaves = self._leaves(X)
+        classes = np.asarray(y)
+        check_consistent_length(leaves, classes)
+        labels = getattr(self, "leaf_labels_", None)
+        if labels is None:
+            labels = self._leaf_votes().argmax(axis=1)
+        right = self.classes_[labels][leaves] == classes[:, None]
+        return np.asarray(right.mean(axis=0))
+
+    def _leaves(self, X: Records) -> Longs | Codes:
+        """Return the leaf that each record reaches in each tree, (b, n_trees)."""
+        if isinstance(self.forest_, Forest):
+            return self.forest_.apply(self._codes(X))
+        return self.forest_.apply(
+            validated_queries(self, X, dtype=np.float64).astype(np.float64, copy=False)
+        )
+
     def _votes(self, X: Records) -> Array:
         check_is_fitted(self, self._learned)
         if isinstance(self.forest_, Forest):
             return forest_votes(self.forest_, self._codes(X), self._leaf_votes())
-        leaves = self.forest_.apply(
-            validated_queries(self, X, dtype=np.float64).astype(np.float64, copy=False)
-        )
+        leaves = self._leaves(X)
         place = self.leaf_labels_[leaves] + len(self.classes_) * np.arange(len(leaves))[:, None]
         votes = np.bincount(place.ravel(), minlength=len(leaves) * len(self.classes_))
         return votes.reshape(len(leaves), -1).astype(np.float64)

@@ -5,6 +5,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.grown.forest_classifier import source_of
@@ -17,8 +18,7 @@ from mrf_matrix.forests.growth.points import Partition
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import check_label_score, label_rate, private_labels
 from mrf_matrix.forests.growth.private.scores import SCORES
-from mrf_matrix.mechanisms import BudgetError, PureDP
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.mechanisms import BudgetError
 from mrf_matrix.reports.choice_report import ChoiceReport, choice_report
 from strategies.operators import check_allocation
 
@@ -58,6 +58,10 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         growth takes all attributes as ordered.
     epsilon : float, int or Fraction
         Pure-DP budget of the whole fit. ``float("inf")``: the same procedure without noise.
+    delta : float
+        With ``epsilon``: (ε, δ)-DP is claimed, by the better of pure choices and those of the
+        largest zCDP budget that implies it, whose squares add up over levels and trees; see
+        `mrf_matrix.forests.learned.choice_budget.ChoiceBudget`.
     structure_score : {"normalized", "majority"}
         Score of private structure choices, see `PrivateMultinomialTrees`.
     label_score : {"share", "count"}
@@ -95,6 +99,7 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     partition_rate: float = 1.0
     min_points: int | None = None
     epsilon: Amount | None = None
+    delta: Amount = 0
     structure_score: str = "normalized"
     label_score: str = "share"
     disjoint: bool = False
@@ -120,26 +125,31 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
         """
         if self.epsilon is None:
             check_no_ledger(self.ledger, "epsilon=None grows without privacy")
+            if self.delta != 0:
+                raise BudgetError(
+                    f"delta={shown(self.delta)} with epsilon=None, which claims nothing: expected "
+                    f"delta=0, or a finite epsilon."
+                )
             return super().fit(X, y)
         check_private_parameters(self)
         structure_generator(self.random_state)  # refused even where not in use
         trees = self._private_trees()
-        bill = bill_of(self, PureDP(self.epsilon))
+        bill = bill_of(self, trees.rates.budget)
         bill.check()
         bits = Bits.of(self.noise, bill.noise_state)
         if self.domain is None:
             raise ValueError(
                 "domain=None with a finite or infinite epsilon: private growth needs a public "
-                "domain. Pass domain=Domain([...], target=Attribute(...))."
+                "domain. Pass a Domain or the path of a domain file."
             )
         codes, labels = self._encode_training(X, y)
         check_growth_memory(trees, self.domain_)
-        label_rate(trees.tree_epsilon, self.label_score)  # type: ignore[arg-type]
+        label_rate(trees.rates.label, self.label_score)  # type: ignore[arg-type]
         bill.charge()
         grown = trees.grow(self.domain_, codes, labels, bits=bits)
         leaf_labels = private_labels(
             grown.leaf_counts,
-            trees.tree_epsilon,
+            trees.rates.label,
             self.label_score,  # type: ignore[arg-type]
             bits,
         )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import Seed
+from mrf_matrix.base.checks import Seed, structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
@@ -30,11 +30,10 @@ from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.budgets.budget import claimed_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import public_queries
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
 from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
 
@@ -59,6 +58,9 @@ class MultinomialMatrixForestClassifier(
     ----------
     epsilon : float, int or Fraction
         Pure-DP budget of both stages together.
+    delta : float
+        (ε, δ)-DP is claimed: the structure's choices and Gaussian noise on the leaves share the
+        largest zCDP budget that implies it.
     parts : {"coins", "all"}
         See `TwoStagePlan`.
     structure_share : float
@@ -92,6 +94,7 @@ class MultinomialMatrixForestClassifier(
     privacy_report_ = ClaimAttribute[TwoStageReport]()  # type: ignore[assignment]
 
     epsilon: Amount = 1.0
+    delta: Amount = 0
     parts: str = "coins"
     structure_share: float = 0.3
     n_trees: int = 8
@@ -131,7 +134,9 @@ class MultinomialMatrixForestClassifier(
         kind = kind_of("training", voting=check_voting(self.voting))
         check_structure_score(self.structure_score)
         structure = structure_generator(self.random_state)
-        plan = TwoStagePlan.of(PureDP(self.epsilon), self.parts, self.structure_share)
+        plan = TwoStagePlan.of(
+            claimed_budget(self.epsilon, self.delta), self.parts, self.structure_share
+        )
         measuring = self._measuring(plan.counts)
         measuring.check()
         trees = self._structure(plan)
@@ -160,7 +165,9 @@ class MultinomialMatrixForestClassifier(
             self.leaf_plan_, self.strategy_ = leaves, part.strategy
         with keeping(self, (), release_note("forest_"), release_=release):
             self.domain_, (self.classes_, order) = domain, sorted_classes(domain)
-            self.privacy_report_ = two_stage_report(plan, trees, release, self.domain or domain)
+            self.privacy_report_ = two_stage_report(
+                plan, trees, release, self.domain or domain, float(self.delta)
+            )
             self.leaf_values_ = part.answers(release)[:, order]
         return self
 
@@ -184,7 +191,7 @@ class MultinomialMatrixForestClassifier(
         return source_of(
             self,
             PrivateMultinomialTrees,
-            epsilon=plan.structure.epsilon,
+            **{"epsilon": None, "delta": 0, plan.structure.parameter: plan.structure.amount},
             score=self.structure_score,
             structure_share=1.0,
         )

@@ -236,7 +236,7 @@ class ObliqueForestClassifier(SeedParameters, TreesClassifier):
 
     Parameters
     ----------
-    n_trees, split, min_points
+    n_trees, split, min_points, max_features, ridge
         See `ObliqueTrees`: RoF-PCA is "pca", RoF-LDA "lda", MPSVM-T, -P and -N are "mpsvm_t",
         "mpsvm_p" and "mpsvm_n", HobRaF is "hobraf" (with ``min_points=1``, as its figures say).
 
@@ -252,6 +252,8 @@ class ObliqueForestClassifier(SeedParameters, TreesClassifier):
     n_trees: int = 100
     split: Split = "pca"
     min_points: int = 5
+    max_features: int | Literal["sqrt"] = "sqrt"
+    ridge: float = 0.01
 
     def _source(self, nominal: Sequence[str | int]) -> ObliqueTrees:
         return source_of(self, ObliqueTrees)

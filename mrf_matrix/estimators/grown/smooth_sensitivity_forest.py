@@ -6,6 +6,9 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import is_read_off
 from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
@@ -14,10 +17,9 @@ from mrf_matrix.forests import RandomTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import label_rate, private_labels
 from mrf_matrix.forests.learned.smooth_sensitivity import draw_smooth_labels
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms import BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
 from mrf_matrix.planning.kinds.coins import leaves_in_trees
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.choice_report import claim
 from strategies.operators import check_allocation
 
@@ -37,6 +39,9 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
         The public schema. Required.
     epsilon : float, int or Fraction
         Pure-DP budget of the leaf labels.
+    delta : 0
+        Refused else: a record is asked for one label, so there is no sum of choices that δ
+        would make smaller, and the published labels have no δ that anyone has proved.
     n_trees : int
         Random trees.
     max_depth : int
@@ -61,6 +66,7 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
     statement_ = ClaimAttribute[str]()
 
     epsilon: Amount = 1.0
+    delta: Amount = 0
     n_trees: int = 10
     max_depth: int | None = None
     splits: Literal["multiway", "binary"] = "multiway"
@@ -80,6 +86,12 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
         if self.domain is None:
             raise ValueError("domain=None: expected a public Domain with a target.")
         checked_neighboring(self.neighboring)
+        if isinstance(self.delta, bool) or self.delta != 0:
+            raise BudgetError(
+                f"delta={shown(self.delta)}: expected 0. label_rule='count' makes one choice a "
+                f"record, which pure epsilon serves best and which is (epsilon, delta)-DP too; "
+                f"label_rule='smooth' is private at no delta that is proved."
+            )
         budget = PureDP(self.epsilon)
         if self.label_rule == "smooth":
             check_no_ledger(
@@ -121,5 +133,5 @@ class SmoothSensitivityForestClassifier(NoiseParameters, PublicParameters, Trees
                 f"NOT PRIVATE at the {PureDP(self.epsilon)} it is published with: the "
                 f"exponential mechanism's sensitivity depends on the records."
             )
-        known = self.domain if isinstance(self.domain, str) else self.domain_
+        known = self.domain if is_read_off(self.domain) else self.domain_
         return claim(PureDP(self.epsilon), self.neighboring, self.noise, known)

@@ -6,7 +6,7 @@ from math import comb
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.parameters import GivenStrategy
-from mrf_matrix.mechanisms import PureDP, calibrate
+from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate
 from mrf_matrix.planning.plans.strategy_choice import check_strategy_names, given_matrix
 from strategies import Strategy
 from strategies.operators import Marginals, RowSpaceError, fits
@@ -19,7 +19,7 @@ def check_given_strategy(
     strategy: GivenStrategy | Sequence[GivenStrategy],
     domain: Domain,
     max_depth: int,
-    budget: PureDP,
+    budget: PureDP | ZCDP,
     neighboring: str,
 ) -> None:
     """Refuse a given strategy that could not measure the leaves that stage 1 may grow.
@@ -34,7 +34,7 @@ def check_given_strategy(
     strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of one
     domain : Domain
     max_depth : int
-    budget : PureDP
+    budget : PureDP or ZCDP
         What stage 2 will spend.
     neighboring : {"add_remove", "replace_one"}
 
@@ -48,10 +48,11 @@ def check_given_strategy(
     (one,) = _single(strategy)
     if isinstance(one, str):
         return
-    if isinstance(one, Strategy) and one.norm != "l1":
+    if isinstance(one, Strategy) and one.norm != budget.norm:
+        noise = "Laplace" if budget.norm == "l1" else "Gaussian"
         raise ValueError(
-            f"strategy was selected for norm={one.norm!r}, but stage 2 adds Laplace noise: select "
-            f"it again with norm='l1'."
+            f"strategy was selected for norm={one.norm!r}, but stage 2 adds {noise} noise: select "
+            f"it again with norm={budget.norm!r}."
         )
     matrix = given_matrix(one.matrix if isinstance(one, Strategy) else one, domain.size)
     tables = tables_of_every_structure(domain.sizes, max_depth)

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.checks import whole_number
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.base.checks import structure_generator, whole_number
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
 from mrf_matrix.estimators.prediction.private_tables import PrivateTables, counts_of_cells
@@ -39,7 +39,6 @@ from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 from mrf_matrix.planning.plans.queries import query_keys
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 
@@ -128,7 +127,7 @@ class PrivatePredictionClassifier(
         self.classes_, _ = sorted_classes(domain)
         self.ensembles_ = ensembles
         kept = PrivateTables(tables, self.keep_records_in_pickle)
-        read_off = isinstance(self.domain, str)
+        read_off = is_read_off(self.domain)
         self._fitted = FittedPrediction(forests, measuring, kept, bill, read_off, book)
         return self
 

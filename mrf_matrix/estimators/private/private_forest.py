@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.private.held_records import ALL, Serving, held
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import screened
@@ -30,11 +30,12 @@ from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.planning.plans.verdict import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
@@ -130,8 +131,8 @@ class PrivateForestClassifier(
         )
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
-        if isinstance(self.domain, Domain):  # refused before the records are looked at
-            bill_of(self, self._plan(self.domain).budget).check()
+        if not is_read_off(self.domain):  # refused before the records are looked at
+            bill_of(self, self._plan(required_domain(self.domain)).budget).check()
         data = bring()
         known = None if self.n_records is None else whole_number("n_records", self.n_records)
         plan = self._plan(data.domain, Serving.by(data, known))
@@ -160,7 +161,8 @@ class PrivateForestClassifier(
         tables, d = data.tables([]), data.domain.n_attributes
         chosen, enough = screened(screening, tables, d, Bits(stream))
         self.screened_ = chosen if enough else None
-        self._fit_forest(self.screened_, lambda: data, stream, None)
+        with already_paid():
+            self._fit_forest(self.screened_, lambda: data, stream, None)
 
     def _check_all_attributes(self) -> None:
         """Refuse a forest of all attributes that could not be fitted, before anything is spent."""
@@ -170,7 +172,9 @@ class PrivateForestClassifier(
         check_block(plan.domain, (widest,), plan.domain.n_classes)  # the least that may be kept
         forest = self._forest(None, None, None).set_params(domain=plan.domain)
         if isinstance(forest, ResidualForestClassifier):
-            forest.plan()
+            steps = forest.plan()
+            if (weighing := WEIGHING.get()) is not None:
+                weighing.weigh(steps)
             return
         plan_of(
             kind_of("posterior"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
@@ -16,7 +17,6 @@ from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
 from mrf_matrix.voting.voting import check_noise_aware_voting, check_shrinkage
 

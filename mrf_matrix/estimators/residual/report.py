@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
 from mrf_matrix.residual import ResidualPlan, ResidualStep
 from mrf_matrix.residual.step import CHOICES
@@ -45,6 +46,8 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
         ),
         delta=plan.delta,
     )
+    if plan.n_records is not None:
+        report = report.with_note(str(verdict_of(plan)))
     return report.of_releases(releases)
 
 

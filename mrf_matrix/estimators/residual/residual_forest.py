@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import whole_number
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -32,6 +32,7 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.planning.plans.planner import sequence_plan
+from mrf_matrix.planning.plans.verdict import WEIGHING
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
@@ -159,8 +160,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         return self._fit(partial(GivenRecords.of, self, X, y))
 
     def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
-        if isinstance(self.domain, Domain):  # refused before the records are looked at
-            bill_of(self, self._budget_by_law(self.domain.n_attributes)).check()
+        if not is_read_off(self.domain):  # refused before the records are looked at
+            bill_of(self, self._budget_by_law(required_domain(self.domain).n_attributes)).check()
         data = bring()
         domain = data.domain
         plan = self._plan(domain)
@@ -176,6 +177,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         for name in FITTED:  # they belong to an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
+        if (weighing := WEIGHING.get()) is not None:
+            weighing.weigh(plan)
         bill.charge()
         self.plan_ = plan
         keep_if_fit_fails(self)

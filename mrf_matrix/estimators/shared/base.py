@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
+from importlib import import_module
+from os import PathLike
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,8 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+import mrf_matrix.reports as reports
 from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
 from mrf_matrix.estimators.shared.given_data import (
@@ -39,7 +42,7 @@ from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
+from mrf_matrix.reports.page import ReportPage
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
@@ -52,8 +55,25 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
     classes_: Values
     domain_: Domain
     privacy_report_ = ClaimAttribute[PrivacyReport]()
+
+    @property
+    def report_(self) -> ReportPage:
+        """All that was released, as a page: shown in a notebook, ``to_html()`` for a file.
+
+        With a ledger, an evaluation or a model file's hash: `mrf_matrix.reports.model_report`.
+        """
+        return reports.model_report(self)
+
     _learned: ClassVar[str] = "classes_"
     """The attribute that a fit sets last."""
+
+    def save(self, path: "str | PathLike[str]", *, allow_nonprivate: bool = False) -> None:
+        """Write the fitted model to a file that `mrf_matrix.load_model` reads; no pickle.
+
+        Parameters and errors as `mrf_matrix.save_model`.
+        """
+        files = import_module("mrf_matrix.files.models.save")  # which knows us, not we it
+        files.save_model(self, path, allow_nonprivate=allow_nonprivate)
 
     def fit_counts(self, counts: CellCounts | LeafCounts) -> Self:
         """Refuse: this classifier needs the records themselves, see `fit`."""

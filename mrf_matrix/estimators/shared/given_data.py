@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.base.shown import shown
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
 from mrf_matrix.estimators.shared.schema import encode, resolve_domain
 from mrf_matrix.forests import Forest
@@ -254,7 +254,7 @@ def is_small(domain: Domain) -> bool:
 
 
 def _domain_for_batches(estimator: DomainParameters) -> Domain:
-    if isinstance(estimator.domain, str):
+    if is_read_off(estimator.domain):
         raise ValueError(
             f"domain={shown(estimator.domain)}: expected a Domain, for counts and batches are made "
             f"over one that is public before any record is read."

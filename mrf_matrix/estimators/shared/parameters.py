@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.checks import Seed as Seed
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import DomainOrPath
 from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource
 from strategies import Strategy
@@ -110,9 +110,9 @@ class DomainParameters:
 
     Parameters
     ----------
-    domain : Domain or "from_data"
-        The public schema, with the target's classes. Required. "from_data" reads it off the
-        records, which leaks them, and warns.
+    domain : Domain, path or "from_data"
+        The public schema, with the target's classes, or the path of its file (``.json``).
+        Required. "from_data" reads it off the records, which leaks them, and warns.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class DomainParameters:
         Number of features seen by `fit`.
     """
 
-    domain: Domain | str | None = field(default=None, kw_only=False)
+    domain: DomainOrPath = field(default=None, kw_only=False)
 
 
 @parameters

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mrf_matrix.base.arrays import Codes, Values
-from mrf_matrix.domain import Domain, required_domain
+from mrf_matrix.domain import Domain, DomainOrPath, is_read_off, required_domain
 from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.mechanisms import Release
@@ -53,7 +53,7 @@ QUOTED = (
 
 
 def resolve_domain(
-    estimator: BaseEstimator, domain: Domain | str | None, X: Records, y: ArrayLike | None
+    estimator: BaseEstimator, domain: DomainOrPath, X: Records, y: ArrayLike | None
 ) -> tuple[Domain, Records, ArrayLike]:
     """Return the domain, and X and y ready to be encoded by it.
 
@@ -76,7 +76,7 @@ def resolve_domain(
     return known, X, y
 
 
-def with_provenance(release: Release, domain: Domain | str | None) -> Release:
+def with_provenance(release: Release, domain: DomainOrPath) -> Release:
     """Return a release that says whether its domain was read off the records.
 
     Parameters
@@ -85,7 +85,7 @@ def with_provenance(release: Release, domain: Domain | str | None) -> Release:
     domain : Domain or "from_data"
         As `fit` read it.
     """
-    return replace(release, domain_read_off=isinstance(domain, str))
+    return replace(release, domain_read_off=is_read_off(domain))
 
 
 def encode(domain: Domain, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:

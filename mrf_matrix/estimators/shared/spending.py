@@ -1,6 +1,8 @@
 """Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
 
+import warnings
 from dataclasses import dataclass
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +18,7 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
@@ -69,13 +72,54 @@ class NoiseParameters:
         Seed of research noise; where there is none, it follows an integer ``random_state`` by a
         stream of its own.
     ledger : PrivacyLedger
-        Charged once by every `fit`, after all checks and before the records are measured.
+        Charged once by every `fit`, after all checks and before the records are measured. None:
+        that of `privacy_ledger`, if there is one.
     """
 
     neighboring: str = "add_remove"
     noise: str = "exact"
     noise_state: Seed = None
     ledger: PrivacyLedger | None = None
+
+
+class Unledgered:
+    """The sum of private releases of this process that no ledger was charged for.
+
+    It warns once, at the second: each alone keeps its promise, together they have another.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._spent: list[Budget] = []
+
+    def add(self, budget: Budget, noise: str) -> None:
+        """Add a release; nothing is added for one that claims no privacy."""
+        if noise != "exact" or budget.is_infinite or PAID_FOR.get():
+            return
+        with self._lock:
+            if len(self._spent) >= 2:  # it was said
+                return
+            self._spent.append(budget)
+            if len(self._spent) < 2:
+                return
+        warnings.warn(
+            f"This process has spent {self._sum} in two private fits without a ledger. Of the "
+            "same records their sum holds, and later fits add to it, which is not said again. "
+            "Give ledger=PrivacyLedger(...), or fit inside `with privacy_ledger(epsilon=...)`.",
+            BudgetWarning,
+            stacklevel=4,
+        )
+
+    @property
+    def _sum(self) -> str:
+        kinds = dict.fromkeys(type(one) for one in self._spent)
+        sums = (
+            kind(sum(one.exact for one in self._spent if isinstance(one, kind))) for kind in kinds
+        )
+        return " and ".join(map(repr, sums))
+
+
+UNLEDGERED = Unledgered()
 
 
 @dataclass(frozen=True)
@@ -110,7 +154,9 @@ class Bill:
     def charge(self) -> None:
         """Spend, or refuse."""
         check_noise(self.noise, self.noise_state, self.budget)
-        if self.ledger is not None:
+        if self.ledger is None:
+            UNLEDGERED.add(self.budget, self._kind)
+        else:
             self.ledger.charge(
                 self.budget, self.what, neighboring=self.neighboring, noise=self._kind
             )
@@ -133,7 +179,7 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     """Return what a release costs; `what` it is for is said in the ledger's words."""
     random_state: RandomState = vars(estimator).get("random_state")
     return Bill(
-        ledger=estimator.ledger,
+        ledger=default_ledger() if estimator.ledger is None else estimator.ledger,
         budget=budget,
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,

@@ -115,7 +115,9 @@ class MatrixForestClassifier(
             ReleasedEnsemble.of(part, release, part.answers(release)[:, order])
             for part, release in zip(plan.parts, releases, strict=True)
         )
-        self.privacy_report_ = training_report(plan.kind, plan.parts, releases, plan.delta)
+        report = training_report(plan.kind, plan.parts, releases, plan.delta)
+        known = plan.n_records is not None
+        self.privacy_report_ = report.with_note(str(plan.verdict)) if known else report
 
     @property
     def forest_(self) -> Forest:

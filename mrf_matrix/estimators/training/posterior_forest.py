@@ -116,7 +116,8 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
             tables, totals = tables_of(part, release, order)
             tell("Fitting the posterior")
             self.posterior_ = product_posterior(tables, domain.ordered, totals)
-            self.privacy_report_ = report
+            known = plan.n_records is not None
+            self.privacy_report_ = report.with_note(str(plan.verdict)) if known else report
 
     @property
     def _chosen_for(self) -> str:

@@ -21,7 +21,7 @@ from mrf_matrix.forests.growth.further import bare_roots
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.private import Boxes, private_levels
 from mrf_matrix.forests.growth.records import Records
-from mrf_matrix.mechanisms import PrivacyLedger, PureDP
+from mrf_matrix.mechanisms import PrivacyLedger
 
 
 def grow_privately(
@@ -61,7 +61,7 @@ def grow_privately(
     Returns
     -------
     Forest
-        With `budget_spent`: ε. What leaves spend afterwards adds to it.
+        With `budget_spent`: ε, or ρ. What leaves spend afterwards adds to it.
 
     Raises
     ------
@@ -100,9 +100,10 @@ def grow_privately(
         for subset in range(k)
     ]
     step = replace(trees, n_trees=most_splits(subsets, turns), max_depth=1)
-    kind = "none" if PureDP(trees.epsilon).is_infinite else noise
+    budget = step.rates.budget
+    kind = "none" if budget.is_infinite else noise
     for ledger in ledgers or ():
-        ledger.charge(PureDP(trees.epsilon), "splits of trees", trees.neighboring, noise=kind)
+        ledger.charge(budget, "splits of trees", trees.neighboring, noise=kind)
     grown = []
     for n_trees, turn in zip(subsets, turns, strict=True):
         if not n_trees:
@@ -111,7 +112,7 @@ def grow_privately(
         for party in turn:
             forest = _split_leaves(forest, parts[party], step, bits)
         grown.append(forest)
-    return replace(concatenate(grown), data_dependent=True, budget_spent=PureDP(trees.epsilon))
+    return replace(concatenate(grown), data_dependent=True, budget_spent=budget)
 
 
 def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:

@@ -131,7 +131,7 @@ def _check_finite(model: ReleasedPosteriorForestClassifier) -> None:
     with np.errstate(all="ignore"):  # what overflows is found below
         posterior = model.posterior_
     found = [posterior.totals.values, *(fit.class_terms for fit in posterior.fits)]
-    found += [fit.covariance for fit in posterior.fits]
     found += [one.logs for one in posterior.interactions]
-    if not all(bool(np.isfinite(array).all()) for array in found):
+    known = all(fit.covariance.is_finite for fit in posterior.fits)
+    if not (known and all(bool(np.isfinite(array).all()) for array in found)):
         raise FieldError("no finite posterior follows from its answers.")

@@ -6,17 +6,14 @@ with those of the measurements, each law with what its sensitivity and budget ne
 error with the noise of the leaves. Where the file holds the release, the report follows from it.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from fractions import Fraction
 from math import isclose
 
 import numpy as np
 
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
@@ -28,10 +25,8 @@ from mrf_matrix.reports.privacy_report import (
     private_claim,
     root_mean,
 )
+from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.voting.leaf_noise import LeafNoise
-
-BUDGET = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e+-]+|inf)\)")
-KINDS: dict[str, type[PureDP] | type[ZCDP]] = {"PureDP": PureDP, "ZCDP": ZCDP}
 
 PRINTED = 1e-5
 """Relative rounding of a scale in print."""
@@ -79,7 +74,7 @@ def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafN
         )
     for measurement in report.measurements:
         _check_law(measurement, report)
-    spent = total_budget([_budget(one.budget) for one in report.measurements])
+    spent = total_budget([stated_budget(one.budget) for one in report.measurements])
     if report.budget != repr(spent):
         raise FieldError(
             f"report: budget {report.budget!r}; those of its measurements add up to {spent!r}."
@@ -90,7 +85,7 @@ def check_consistent(report: PrivacyReport, noises: Sequence[tuple[Forest, LeafN
 
 def _check_law(measurement: Measurement, report: PrivacyReport) -> None:
     """Refuse noise that is smaller than the measurement's budget needs."""
-    budget = _budget(measurement.budget)
+    budget = stated_budget(measurement.budget)
     if budget.is_infinite != (report.noise == "none"):
         raise FieldError(
             f"report: noise {report.noise!r} with {budget!r}: expected 'none' with an infinite "
@@ -108,23 +103,14 @@ def _check_law(measurement: Measurement, report: PrivacyReport) -> None:
         raise FieldError(f"report: law {measurement.law!r}: expected {str(needed)!r}.")
 
 
-def _budget(text: str) -> PureDP | ZCDP:
-    """Return the budget that a text is the display of."""
-    found = BUDGET.fullmatch(text)
-    if found is not None:
-        kind, amount = KINDS[found[1]], found[2]
-        budget = kind(float("inf") if amount == "inf" else Fraction(amount))
-        if repr(budget) == text:
-            return budget
-    raise FieldError(f"report: budget {text[:100]!r}: expected such as 'PureDP(epsilon=1/2)'.")
-
-
 def _check_statement(report: PrivacyReport) -> None:
     """Refuse a claim of privacy that does not follow from the rest; denials need no proof."""
     if report.statement.startswith(DENIAL):
         return
     laws = [one.law for one in report.measurements]
-    expected = private_claim(_budget(report.budget).claim(report.delta), report.neighboring, laws)
+    expected = private_claim(
+        stated_budget(report.budget).claim(report.delta), report.neighboring, laws
+    )
     if report.noise != "exact" or report.statement != expected:
         follows = expected if report.noise == "exact" else f"{DENIAL}: {report.noise} noise"
         raise FieldError(

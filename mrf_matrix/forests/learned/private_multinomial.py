@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ from mrf_matrix.forests.growth.private.private import (
 from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
 from mrf_matrix.forests.growth.private.scores import PrivateScore, Score
 from mrf_matrix.forests.growth.records import Records
+from mrf_matrix.forests.learned.choice_budget import ChoiceBudget
 from mrf_matrix.forests.parameters import check_integer
-from mrf_matrix.mechanisms import PureDP
 
 Pairs = tuple[Longs, Longs]
 
@@ -55,6 +55,7 @@ class PrivateMultinomialTrees:
     Depth and candidates are public, so nothing but the choices looks at records. A node chooses
     its attribute, then its cut, by exponential mechanisms of B₁ and B₂. Nodes of one level hold
     different records, levels and trees add up (Theorem 2 of Bai et al.): ``B₁ + B₂ = ε/(d t)``.
+    Under zCDP their squares add up, see `ChoiceBudget`.
 
     Parameters
     ----------
@@ -78,6 +79,10 @@ class PrivateMultinomialTrees:
         and each spends all of ε.
     neighboring : {"add_remove", "replace_one"}, default="add_remove"
         Replacing a record is removing one and adding another: it halves every rate.
+    delta : int, float or Fraction, default=0
+        (ε, δ)-DP is claimed: by the better of pure choices and those of the ρ that implies it.
+    rho : int, float or Fraction, optional
+        zCDP budget; then ``epsilon=None``.
 
     Notes
     -----
@@ -95,9 +100,10 @@ class PrivateMultinomialTrees:
     structure_share: float = 1.0
     disjoint: bool = False
     neighboring: str = "add_remove"
+    delta: Any = 0
+    rho: Any = None
 
     def __post_init__(self) -> None:
-        PureDP(self.epsilon)
         check_integer("n_trees", self.n_trees, 1)
         check_integer("max_depth", self.max_depth, 0)
         check_probability("attribute_share", self.attribute_share)
@@ -108,23 +114,18 @@ class PrivateMultinomialTrees:
             )
         _ = self.growth  # refuses unknown scores, and rates that cannot be drawn at
 
-    @property
-    def tree_epsilon(self) -> Fraction | float:
-        """What one tree spends on the records it sees, in the add/remove sense."""
-        epsilon = PureDP(self.epsilon).epsilon
-        if epsilon == float("inf"):
-            return epsilon
-        factor = 2 if self.neighboring == "replace_one" else 1
-        return Fraction(epsilon) / factor / (1 if self.disjoint else self.n_trees)
-
-    @property
-    def budgets(self) -> tuple[Fraction | float, Fraction | float]:
-        """(B₁, B₂) of every node."""
-        if self.tree_epsilon == float("inf"):
-            return float("inf"), float("inf")
-        level = Fraction(self.tree_epsilon) / max(1, self.max_depth)
-        share = Fraction(repr(float(self.attribute_share)))
-        return level * share, level * (1 - share)
+    @cached_property
+    def rates(self) -> ChoiceBudget:
+        """What every choice spends, and the budget they compose to."""
+        return ChoiceBudget.claiming(
+            self.epsilon,
+            self.delta,
+            self.rho,
+            trees=1 if self.disjoint else self.n_trees,
+            depth=self.max_depth,
+            share=self.attribute_share,
+            neighboring=self.neighboring,
+        )
 
     def grow(
         self,
@@ -184,8 +185,10 @@ class PrivateMultinomialTrees:
     def growth(self) -> PrivateGrowth:
         """What every node may look at and spend."""
         score = PrivateScore(self.score, Impurity(self.criterion))
-        b1, b2 = self.budgets
-        return PrivateGrowth(self.max_depth, score, score.rate(b1), score.rate(b2))
+        rates = self.rates
+        return PrivateGrowth(
+            self.max_depth, score, score.rate(rates.attribute), score.rate(rates.cut)
+        )
 
     def sizes(self, domain: Domain) -> GrowthSizes:
         """Return the most that the trees can come to over a domain, whatever the records are."""
@@ -199,7 +202,7 @@ class PrivateMultinomialTrees:
             patterns,
             branch_pool(domain.sizes),
             data_dependent=True,
-            budget_spent=PureDP(self.epsilon),
+            budget_spent=self.rates.budget,
             source=f"private multinomial trees{bits.remark}",
         )
 

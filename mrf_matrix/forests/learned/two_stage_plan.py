@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.parameters import check_probability
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms import ZCDP, PureDP
 
 Parts = Literal["coins", "all"]
 
@@ -21,7 +21,7 @@ class TwoStagePlan:
 
     Attributes
     ----------
-    total, structure, counts : PureDP
+    total, structure, counts : PureDP or ZCDP
         The budget, and what the two stages spend.
     parts : {"coins", "all"}
         "coins": each record belongs to one stage, by its own coin, so the stages compose in
@@ -36,14 +36,14 @@ class TwoStagePlan:
     TwoStagePlan(PureDP(epsilon=1) = PureDP(epsilon=0.25) structure + PureDP(epsilon=0.75) counts)
     """
 
-    total: PureDP
-    structure: PureDP
-    counts: PureDP
+    total: PureDP | ZCDP
+    structure: PureDP | ZCDP
+    counts: PureDP | ZCDP
     parts: Parts
     structure_share: float
 
     @classmethod
-    def of(cls, total: PureDP, parts: object, structure_share: float) -> "TwoStagePlan":
+    def of(cls, total: PureDP | ZCDP, parts: object, structure_share: float) -> "TwoStagePlan":
         """Divide a budget.
 
         Raises

@@ -1,10 +1,12 @@
 """Hyperplanes between two groups of points, of many nodes at once: six linear classifiers."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import sklearn
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -132,7 +134,12 @@ def _by_liblinear(
     count, m = len(level.starts), level.values.shape[1]
     weights, threshold = np.full((count, m), np.nan), np.zeros(count)
     ends = np.append(level.starts[1:], len(level.node))
-    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+    with (
+        sklearn.config_context(assume_finite=True, skip_parameter_validation=True),
+        warnings.catch_warnings(),
+    ):
+        # A plane that is not yet the best one is a candidate like any other.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         for problem, (begin, end) in enumerate(zip(level.starts, ends, strict=True)):
             group = problems.is_second[begin:end]
             model = make()

@@ -22,7 +22,7 @@ from mrf_matrix.forests.oblique.oblique_forest import (
     joined,
 )
 from mrf_matrix.forests.oblique.projections import axis_cuts, projected_cuts
-from mrf_matrix.forests.oblique.proximal_planes import proximal_cuts
+from mrf_matrix.forests.oblique.proximal_planes import TIKHONOV, proximal_cuts
 from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
 
@@ -39,7 +39,7 @@ Split = Literal["axis", "pca", "lda", "mpsvm_t", "mpsvm_p", "mpsvm_n", "hobraf"]
 class ObliqueTrees:
     """Source of rotation and proximal-plane trees: not private, and no paths.
 
-    Every node draws ``round(sqrt(d))`` attributes, each divided by its standard deviation, and
+    Every node draws `max_features` attributes, each divided by its standard deviation, and
     looks for one hyperplane over them.
 
     Parameters
@@ -53,6 +53,10 @@ class ObliqueTrees:
         over partitions of the classes, two of them fitted one node after another by scikit-learn.
     min_points : int, default=5
         Points that a cut leaves on either side.
+    max_features : int or "sqrt", default="sqrt"
+        Attributes that a node draws; "sqrt" is the rounded square root of their number.
+    ridge : float, default=0.01
+        What "mpsvm_t" adds to the diagonal of singular matrices.
 
     References
     ----------
@@ -65,10 +69,16 @@ class ObliqueTrees:
     n_trees: int = 100
     split: Split = "pca"
     min_points: int = 5
+    max_features: int | Literal["sqrt"] = "sqrt"
+    ridge: float = TIKHONOV
 
     def __post_init__(self) -> None:
         check_integer("n_trees", self.n_trees, 1)
         check_integer("min_points", self.min_points, 1)
+        if self.max_features != "sqrt":
+            check_integer("max_features", self.max_features, 1)
+        if not isinstance(self.ridge, int | float) or not 0 < self.ridge < math.inf:
+            raise ValueError(f"ridge={shown(self.ridge)}: expected a number above 0.")
         if self.split not in CUTS:
             names = ", ".join(map(repr, CUTS))
             raise ValueError(f"split={shown(self.split)}: expected one of {names}.")
@@ -95,7 +105,7 @@ class ObliqueTrees:
         centre, spread = given.mean(axis=0), given.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         points = (given - centre) / spread
-        m = drawn_attributes(points.shape[1])
+        m = drawn_attributes(self.max_features, points.shape[1])
         problems = MOST_PROBLEMS if self.split == "hobraf" else 1
         together = max(1, BATCH // (len(points) * m * m * problems))
         grown = [
@@ -112,7 +122,7 @@ class ObliqueTrees:
         n = n_trees
         while n:
             counts = np.bincount(node * k + labels[record], minlength=n * k).reshape(n, k)
-            drawn = np.full(n, drawn_attributes(X.shape[1]))
+            drawn = np.full(n, drawn_attributes(self.max_features, X.shape[1]))
             attributes = random_subsets(drawn, X.shape[1], generator).T
             cuts = self._cuts(X, labels, node, record, attributes, counts, generator)
             found.append((attributes, cuts, counts))
@@ -147,26 +157,26 @@ class ObliqueTrees:
         level = Level(
             values, labels[record[inside]], number, starts, counts[open_], self.min_points
         )
-        made = CUTS[self.split](level, generator)
+        made = CUTS[self.split](level, generator, self.ridge)
         cuts.weights[open_], cuts.threshold[open_] = made.weights, made.threshold
         cuts.is_cut[open_] = made.is_cut
         return cuts
 
 
-CUTS: Mapping[str, Callable[[Level, np.random.Generator], Cuts]] = {
-    "axis": lambda level, _: axis_cuts(level),
-    "pca": lambda level, _: projected_cuts(level, "pca"),
-    "lda": lambda level, _: projected_cuts(level, "lda"),
-    "mpsvm_t": lambda level, _: proximal_cuts(level, "tikhonov"),
-    "mpsvm_p": lambda level, _: proximal_cuts(level, "parallel"),
-    "mpsvm_n": lambda level, _: proximal_cuts(level, "null_space"),
-    "hobraf": heterogeneous_cuts,
+CUTS: Mapping[str, Callable[[Level, np.random.Generator, float], Cuts]] = {
+    "axis": lambda level, *_: axis_cuts(level),
+    "pca": lambda level, *_: projected_cuts(level, "pca"),
+    "lda": lambda level, *_: projected_cuts(level, "lda"),
+    "mpsvm_t": lambda level, _, ridge: proximal_cuts(level, "tikhonov", ridge),
+    "mpsvm_p": lambda level, *_: proximal_cuts(level, "parallel"),
+    "mpsvm_n": lambda level, *_: proximal_cuts(level, "null_space"),
+    "hobraf": lambda level, generator, _: heterogeneous_cuts(level, generator),
 }
 
 
-def drawn_attributes(n_attributes: int) -> int:
-    """Return how many attributes a node draws: the rounded square root."""
-    return max(1, round(math.sqrt(n_attributes)))
+def drawn_attributes(count: int | Literal["sqrt"], n_attributes: int) -> int:
+    """Return how many attributes a node draws."""
+    return min(count, n_attributes) if count != "sqrt" else max(1, round(math.sqrt(n_attributes)))
 
 
 def assembled(found: list[tuple[Longs, Cuts, Longs]], n_trees: int) -> ObliqueForest:

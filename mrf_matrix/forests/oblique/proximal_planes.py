@@ -20,7 +20,7 @@ USEFUL = 1e-5
 Repair = Literal["tikhonov", "parallel", "null_space"]
 
 
-def proximal_cuts(level: Level, repair: Repair) -> Cuts:
+def proximal_cuts(level: Level, repair: Repair, ridge: float = TIKHONOV) -> Cuts:
     """Cut every node between the two proximal planes of its hyperclasses.
 
     Parameters
@@ -29,11 +29,13 @@ def proximal_cuts(level: Level, repair: Repair) -> Cuts:
     repair : {"tikhonov", "parallel", "null_space"}
         Where the points of a group do not span its attributes: add to the diagonal (MPSVM-T), cut
         along an attribute (-P), or look for the plane in the null space (-N).
+    ridge : float
+        What is added.
     """
     moments = ClassMoments.of(level)
     second, is_grouped = hyperclasses(moments)
     groups = moments.grouped(second)
-    weights, threshold, purity = between_groups(level, groups, repair)
+    weights, threshold, purity = between_groups(level, groups, repair, ridge)
     served = is_grouped & np.isfinite(weights).all(axis=1)
     if repair == "parallel":
         served &= ~(
@@ -48,7 +50,7 @@ def proximal_cuts(level: Level, repair: Repair) -> Cuts:
 
 
 def between_groups(
-    level: Level, groups: ClassMoments, repair: Repair
+    level: Level, groups: ClassMoments, repair: Repair, ridge: float = TIKHONOV
 ) -> tuple[Array, Array, Array]:
     """Return the better bisector of the planes near to two groups of every node's points.
 
@@ -58,7 +60,7 @@ def between_groups(
         nan weights where there is no plane; purity of the classes on the two sides.
     """
     near, far = (_second_moments(groups, group) for group in (0, 1))
-    return _better(level, _bisectors(near, far, repair))
+    return _better(level, _bisectors(near, far, repair, ridge))
 
 
 def _second_moments(groups: ClassMoments, group: int) -> Array:
@@ -73,21 +75,22 @@ def _second_moments(groups: ClassMoments, group: int) -> Array:
     return result
 
 
-def _bisectors(near: Array, far: Array, repair: Repair) -> tuple[Array, Array]:
+def _bisectors(near: Array, far: Array, repair: Repair, ridge: float) -> tuple[Array, Array]:
     """Return both bisectors of the planes nearest to either group, shape (nodes, m + 1) each."""
-    first, other = _nearest_plane(near, far, repair), _nearest_plane(far, near, repair)
+    first = _nearest_plane(near, far, repair, ridge)
+    other = _nearest_plane(far, near, repair, ridge)
     return first + other, first - other
 
 
-def _nearest_plane(own: Array, others: Array, repair: Repair) -> Array:
+def _nearest_plane(own: Array, others: Array, repair: Repair, ridge: float = TIKHONOV) -> Array:
     """Return the plane that is near the own group and far from the others, of unit normal, or nan.
 
     It maximises ``wᵀ others w / wᵀ own w``.
     """
     singular = is_singular(own)
     order = own.shape[-1]
-    ridge = np.where(singular, TIKHONOV, 0.0)[:, None, None] * np.eye(order)
-    root = inverse_roots(own + ridge)
+    added = np.where(singular, ridge, 0.0)[:, None, None] * np.eye(order)
+    root = inverse_roots(own + added)
     plane = _top(root @ others @ root)
     plane = np.einsum("nij,nj->ni", root, plane)
     if repair == "null_space" and singular.any():

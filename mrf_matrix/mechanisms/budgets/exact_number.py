@@ -5,7 +5,11 @@ from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
 from numbers import Integral, Rational, Real
-from reprlib import repr as short
+
+from mrf_matrix.base.shown import shown
+
+MOST_BITS = 13_000
+"""Of a numerator or denominator: some 3900 digits. Python writes no number above 4300."""
 
 
 class BudgetError(ValueError):
@@ -18,7 +22,8 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
     A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
 
     Raises TypeError if the value is no real number: a string, a bool, a complex number, None, an
-    array; BudgetError if the value is zero, negative, NaN, or infinite where that is not allowed.
+    array; BudgetError if the value is zero, negative, NaN, too long to write, or infinite where
+    that is not allowed.
 
     Examples
     --------
@@ -28,18 +33,21 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
     expected = "a positive number" + (' or float("inf")' if allow_infinite else "")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(
-            f"{name}={short(value)} is of type {type(value).__name__}: expected {expected}, "
+            f"{name}={shown(value)} is of type {type(value).__name__}: expected {expected}, "
             f"for example {name}=1.0."
         )
     if value != value:
         raise BudgetError(f"{name} is NaN: expected {expected}.")
     if value <= 0:
-        raise BudgetError(f"{name}={value}: expected {expected}.")
+        raise BudgetError(f"{name}={shown(value)}: expected {expected}.")
     if not isinstance(value, Rational) and not isfinite(value):
         if not allow_infinite:
             raise BudgetError(f"{name}={value}: expected {expected}, and finite.")
         return float("inf")
-    return as_fraction(value)
+    exact = as_fraction(value)
+    if max(exact.numerator, exact.denominator).bit_length() > MOST_BITS:
+        raise BudgetError(f"{name}={shown(value)}: expected {expected} of at most 3900 digits.")
+    return exact
 
 
 def as_fraction(value: object) -> Fraction:
@@ -79,7 +87,7 @@ def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
     """
     if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
         raise TypeError(
-            f"shares={short(shares)}: expected a number of shares or a list of weights."
+            f"shares={shown(shares)}: expected a number of shares or a list of weights."
         )
     if isinstance(shares, Integral):
         if shares < 1:

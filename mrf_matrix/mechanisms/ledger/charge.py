@@ -1,6 +1,6 @@
 """One charge of a ledger, and the account that charges add up to. Both are values."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -14,6 +14,10 @@ FINEST_BITS = 4096
 """Denominators of sums may grow this long: exact sums stay fast, whatever is charged."""
 
 Amount = Fraction | float
+
+
+WORDS = ("purpose", "data", "model")
+"""What may be said of a charge besides what it paid for; published with the ledger."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,9 @@ class Charge:
         Only "exact" noise and "shares" make a private release.
     when : datetime
         In UTC, to the second.
+    purpose, data, model : str
+        What the release is for, the name of the records, and the hash of the model's file, where
+        they were told. Charges that differ in these only are equal.
     """
 
     number: int
@@ -45,6 +52,9 @@ class Charge:
     neighboring: Neighboring
     noise: Noise
     when: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    purpose: str = field(default="", compare=False)
+    data: str = field(default="", compare=False)
+    model: str = field(default="", compare=False)
 
     @property
     def is_private(self) -> bool:
@@ -61,7 +71,13 @@ class Charge:
             "noise": self.noise,
             "is_private": self.is_private,
             "when": self.when.isoformat(),
+            **self.words,
         }
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What was told of purpose, data and model."""
+        return {word: told for word in WORDS if (told := getattr(self, word))}
 
     def __str__(self) -> str:
         note = "" if self.is_private else f" (not private: noise {self.noise!r})"
@@ -83,6 +99,18 @@ class Account:
     def left(self, total: PureDP | ZCDP) -> Amount:
         """Return what is left of a total budget, exact; infinite where the budget is."""
         return float("inf") if total.is_infinite else total.amount - self.spent
+
+    def told(self, number: int, words: dict[str, str]) -> "Account":
+        """Return the account with words for one charge; no word that was told is changed."""
+        if not 1 <= number <= len(self.charges):
+            raise ValueError(f"number={number}: expected that of a charge, 1 for the first.")
+        charge = self.charges[number - 1]
+        changed = [word for word in words if charge.words.get(word, words[word]) != words[word]]
+        if changed:
+            raise ValueError(f"charge {number} says its {changed[0]} already, and keeps it.")
+        made = replace(charge, **words)  # type: ignore[arg-type]
+        charges = (*self.charges[: number - 1], made, *self.charges[number:])
+        return replace(self, charges=charges)
 
     def plus(self, charge: Charge) -> "Account":
         """Return the account with one more charge."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mrf_matrix.base.display import aligned, html_table
+from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
 from mrf_matrix.mechanisms.budgets.exact_number import readable
 from mrf_matrix.mechanisms.ledger.charge import Account, Charge, amount_text
 from mrf_matrix.mechanisms.ledger.rules import Terms
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 HEADER = ("#", "what it paid for", "asked", "spent", "noise", "when (UTC)")
 
 
-class Displayed:
+class Displayed(Tabular):
     """A ledger's forms at a prompt, in print, in rich and in a notebook."""
 
     _terms: Terms
     _store: Store
+
+    @property
+    def cells(self) -> Cells:
+        """One row a charge."""
+        return HEADER, rows_of(self._store.read())
 
     def __repr__(self) -> str:
         return as_line(self._terms, self._store.read())
@@ -67,12 +72,21 @@ def _row(charge: Charge) -> tuple[str, ...]:
     asked = amount_text(charge.budget.amount, type(charge.budget))
     return (
         str(charge.number),
-        charge.what,
+        "; ".join([charge.what, *_words(charge)]),
         asked,
         readable(charge.amount),
         charge.noise if charge.is_private else f"{charge.noise} (not private)",
         charge.when.strftime("%Y-%m-%d %H:%M"),
     )
+
+
+def _words(charge: Charge) -> list[str]:
+    """Return what was told of a charge; of a hash as much as tells models apart."""
+    words = charge.words
+    return [
+        told if word == "purpose" else f"{word} {told[:12] if word == 'model' else told}"
+        for word, told in words.items()
+    ]
 
 
 def as_line(terms: Terms, account: Account) -> str:

@@ -14,7 +14,7 @@ from mrf_matrix.base.fields import parsed
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge
+from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of
 from mrf_matrix.mechanisms.ledger.rules import Terms
 from mrf_matrix.mechanisms.ledger.store import Writer
@@ -70,15 +70,13 @@ class FileStore:
         except LedgerError:
             return self._last
 
-    def add(self, write: Writer) -> Charge:
-        """Write one charge against the account in the file."""
+    def update(self, write: Writer) -> Account:
+        """Change the account in the file; return it."""
         with file_lock(self.path):
-            account = self.read()
-            charge = write(account)
-            paid = account.plus(charge)
-            write_file(self.path, self.terms, paid, self.identity)
-            self._last = paid
-            return charge
+            changed = write(self.read())
+            write_file(self.path, self.terms, changed, self.identity)
+            self._last = changed
+            return changed
 
 
 def open_store(path: Path, budget: PureDP | ZCDP | None, neighboring: str | None) -> FileStore:

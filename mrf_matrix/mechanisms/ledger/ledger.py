@@ -1,6 +1,7 @@
 """One ledger for everything that is spent on the same records."""
 
 import json
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Self
@@ -13,8 +14,15 @@ from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger.display import Displayed, statement
 from mrf_matrix.mechanisms.ledger.file import FileStore, open_store
 from mrf_matrix.mechanisms.ledger.identity import OneLedger
+from mrf_matrix.mechanisms.ledger.listening import charged, words_told
 from mrf_matrix.mechanisms.ledger.record import read_record, record_of
-from mrf_matrix.mechanisms.ledger.rules import Terms, epsilon_of, next_charge, total_of
+from mrf_matrix.mechanisms.ledger.rules import (
+    Terms,
+    checked_words,
+    epsilon_of,
+    next_charge,
+    total_of,
+)
 from mrf_matrix.mechanisms.ledger.store import RECORD, MemoryStore, ReadOnlyStore
 
 
@@ -192,9 +200,33 @@ class PrivacyLedger(OneLedger, Displayed):
         NoiseProcessError
             If the noise is exact and this is a worker process, where none may be drawn.
         """
-        return self._store.add(
-            lambda account: next_charge(self._terms, account, budget, what, neighboring, noise)
-        )
+
+        def paid(account: Account) -> Account:
+            charge = next_charge(self._terms, account, budget, what, neighboring, noise)
+            return account.plus(replace(charge, **words_told()))  # type: ignore[arg-type]
+
+        charge = self._store.update(paid).charges[-1]
+        charged(charge)
+        return charge
+
+    def describe(self, number: int, **words: str) -> None:
+        """Say of a charge what the release is for, and of which records and model it is.
+
+        Parameters
+        ----------
+        number : int
+            `Charge.number`.
+        **words : str
+            ``purpose``, ``data`` (a name), ``model`` (a hash): one line each, published with the
+            ledger, so they name nothing private. What was told once stays.
+
+        Raises
+        ------
+        ValueError
+            If there is no such charge, a word is none of these, or it was told otherwise before.
+        """
+        known = checked_words(words)
+        self._store.update(lambda account: account.told(number, known))
 
     def spent_epsilon(self, delta: float) -> float:
         """Return an ε for which everything charged is (ε, δ)-DP together.

@@ -14,7 +14,7 @@ from mrf_matrix.base.fields import (
 )
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge
+from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Charge
 from mrf_matrix.mechanisms.ledger.rules import Terms, amount_in, checked_kind, checked_what
 
 FORMAT = "mrf_matrix.ledger"
@@ -78,7 +78,7 @@ def _read(record: object) -> tuple[Terms, Account, str]:
 
 
 def _charge(item: object, number: int, terms: Terms) -> Charge:
-    data = object_of(item, f"charge {number}", CHARGE_KEYS)
+    data = object_of(item, f"charge {number}", CHARGE_KEYS, WORDS)
     budget = budget_of(data["budget"])
     when = datetime.fromisoformat(line_of_text(data["when"], "when", 40))
     if when.tzinfo is None:
@@ -91,4 +91,5 @@ def _charge(item: object, number: int, terms: Terms) -> Charge:
         neighboring=terms.neighboring,
         noise=checked_kind(data["noise"], budget),
         when=when,
+        **{word: checked_what(data[word]) for word in WORDS if word in data},
     )

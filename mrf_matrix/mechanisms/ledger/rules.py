@@ -1,5 +1,6 @@
 """What a ledger accepts: each rule refuses with what was asked, what is left, and the remedy."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ from mrf_matrix.base.parent_process import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
 from mrf_matrix.mechanisms.budgets.neighboring import Neighboring, checked_neighboring
-from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge, amount_text
+from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, amount_text
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise
 
@@ -133,6 +134,14 @@ def checked_what(what: object) -> str:
     if not is_plain_line(what):  # others could act on the terminal of a reader
         raise ValueError(f"what={what[:80]!r}: expected one line of printable characters.")
     return what
+
+
+def checked_words(words: Mapping[str, object]) -> dict[str, str]:
+    """Return what is told of a charge's purpose, data and model, or refuse."""
+    strange = [word for word in words if word not in WORDS]
+    if strange:
+        raise ValueError(f"{strange[0]}: expected {', '.join(WORDS)}.")
+    return {word: checked_what(told) for word, told in words.items()}
 
 
 def checked_kind(noise: object, budget: PureDP | ZCDP) -> Noise:

@@ -6,13 +6,13 @@ from threading import Lock
 from typing import Protocol
 
 from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
-from mrf_matrix.mechanisms.ledger.charge import Account, Charge
+from mrf_matrix.mechanisms.ledger.charge import Account
 
-Writer = Callable[[Account], Charge]
+Writer = Callable[[Account], Account]
 
 
 class Store(Protocol):
-    """Reads an account, and adds to it one charge at a time."""
+    """Reads an account, and changes it one charge at a time."""
 
     def check(self) -> None:
         """Refuse if no charge can be added here."""
@@ -20,8 +20,8 @@ class Store(Protocol):
     def read(self) -> Account:
         """Return the account as it stands."""
 
-    def add(self, write: Writer) -> Charge:
-        """Write one charge against the account as it stands, with nobody in between."""
+    def update(self, write: Writer) -> Account:
+        """Change the account as it stands, with nobody in between; return it."""
 
 
 class MemoryStore:
@@ -41,13 +41,12 @@ class MemoryStore:
         """Return the account as it stands."""
         return self._account
 
-    def add(self, write: Writer) -> Charge:
-        """Write one charge against the account as it stands."""
+    def update(self, write: Writer) -> Account:
+        """Change the account as it stands; return it."""
         self.check()  # before the lock, which a fork may have copied while it was held
         with self._lock:
-            charge = write(self._account)
-            self._account = self._account.plus(charge)
-            return charge
+            self._account = write(self._account)
+            return self._account
 
 
 class ReadOnlyStore:
@@ -65,7 +64,7 @@ class ReadOnlyStore:
         """Return the account as it was when it was copied."""
         return self._account
 
-    def add(self, write: Writer) -> Charge:
+    def update(self, write: Writer) -> Account:
         """Refuse, and say where the ledger is."""
         raise BudgetError(self.reason)
 

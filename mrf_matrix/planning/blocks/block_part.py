@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 COVARIANCES = 8
-"""Arrays of the size of a block's covariance that its fit holds at once, as was measured."""
+"""Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
 
 EQUAL = (1, 1)
 """Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
@@ -130,10 +130,11 @@ class BlockPart(PlanPart):
         mechanism = calibrate(weighted, made.budget, neighboring=made.neighboring)
         return replace(self, weights=weights, mechanism=mechanism)
 
-    def fit_orders(self, n_classes: int) -> list[int]:
-        """Return how many effects each block's model has: the orders of their covariances."""
-        sizes = self.forest.domain.sizes
-        return [n_effects([sizes[i] for i in block], n_classes) for block in self.blocks]
+    @property
+    def fitted_tables(self) -> list[tuple[int, int]]:
+        """Cells, and terms a class, of each block's model: its codes and an intercept."""
+        fans = [[self.forest.domain.sizes[i] for i in block] for block in self.blocks]
+        return [(prod(one), sum(one) + 1) for one in fans]
 
 
 def _by_row(weights: tuple[int, int], rows: int) -> Array:
@@ -270,9 +271,10 @@ def check_block(domain: Domain, block: Block, n_classes: int) -> None:
     MemoryCapError
         It names the attributes.
     """
-    order = n_effects([domain.sizes[i] for i in block], n_classes)
+    terms = sum(domain.sizes[i] for i in block) + 1
     check_allocation(
-        f"covariances of the effects of attributes {list(block)}", (COVARIANCES, order, order)
+        f"covariances of the effects of attributes {list(block)}",
+        (COVARIANCES, n_classes, terms, terms),
     )
     components = prod(domain.sizes[i] + 1 for i in block)
     check_allocation(f"components of attributes {list(block)}", (components, n_classes))
@@ -290,11 +292,6 @@ def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:
     if not isinstance(part, BlockPart):
         raise TypeError("the plan measures no tables of blocks: expected mode='posterior'.")
     return part
-
-
-def n_effects(sizes: Sequence[int], n_classes: int) -> int:
-    """Return how many effects a block's model has: the order of their covariance."""
-    return sum(sizes) + n_classes * (sum(sizes) + 1)
 
 
 def tables_of(

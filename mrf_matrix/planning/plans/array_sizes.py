@@ -49,8 +49,9 @@ def array_sizes(
         ]
         if leaves:
             found.append(_array(f"leaf values{where}", (forest.n_leaves, n_classes), 8))
-        if order := max(part.fit_orders(n_classes), default=0):
-            found.append(_array("covariance of a block's effects, largest", (order, order), 8))
+        if order := max((terms for _, terms in part.fitted_tables), default=0):
+            shape = (n_classes, order, order)
+            found.append(_array("covariances of a block's effects, largest", shape, 8))
         if n_records is not None:
             cells = min(n_records, forest.domain.size)
             found.append(_array(f"occupied cells{where}, at most", (cells, n_classes), 8))

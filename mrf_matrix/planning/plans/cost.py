@@ -50,11 +50,12 @@ MULTIPLIED = 2e-11
 NEWTON_STEPS = 20
 """Steps to the posterior mode of a block."""
 
-NEWTON_CLASS = 1.5e-4
-"""Seconds of one class in a step."""
+NEWTON_STEP, NEWTON_CLASS = 4e-4, 1e-5
+"""Seconds of a step, and of one class in it, of small tables."""
 
-SOLVED = 2e-10
-"""Seconds, per cube of their order, of solving and inverting the equations of a step."""
+SOLVED = 1e-9
+"""Seconds of one class in a step, per cube of its terms (solving) and per cell and square of them
+(summing their information)."""
 
 COMPARED = 5e-10
 """Seconds of one multiplication of masks, in the inner products of two paths."""
@@ -74,16 +75,14 @@ def release_seconds(parts: Sequence[PlanPart], n_classes: int, n_records: int | 
         seconds += MET * occupied * packed_bytes(matrix)
         seconds += COMPILED * part.workload.shape[0]
         seconds += algebra_seconds(part, n_classes)
-        seconds += posterior_seconds(part.fit_orders(n_classes), n_classes)
+        seconds += posterior_seconds(part.fitted_tables, n_classes)
     return seconds
 
 
-def posterior_seconds(orders: Sequence[int], n_classes: int) -> float:
-    """Return the seconds of fitting the posterior of a release of blocks, by their orders."""
-    return sum(
-        NEWTON_STEPS * (NEWTON_CLASS * (1 + n_classes) + SOLVED * float(order) ** 3)
-        for order in orders
-    )
+def posterior_seconds(tables: Sequence[tuple[int, int]], n_classes: int) -> float:
+    """Return the seconds of fitting the posterior of blocks of so many cells and terms a class."""
+    each = (NEWTON_CLASS + SOLVED * float(cells + terms) * terms**2 for cells, terms in tables)
+    return NEWTON_STEPS * (NEWTON_STEP * len(tables) + n_classes * sum(each))
 
 
 def column_entries(matrix: Operator) -> float:

@@ -221,8 +221,9 @@ class PlanPart:
         known = KnownSquares(self.workload, self.mechanism.rounded, self.row_squares)
         return replace(self, mechanism=self.mechanism.at(budget), known_squares=known)
 
-    def fit_orders(self, n_classes: int) -> list[int]:
-        """Return the orders of the systems that are solved after the release, none in general."""
+    @property
+    def fitted_tables(self) -> list[tuple[int, int]]:
+        """Cells, and terms a class, of the models fitted after the release; none in general."""
         return []
 
     def summary(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
 from mrf_matrix.planning.plans.cost import release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, at_budget
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
+from mrf_matrix.planning.plans.verdict import WEIGHING, Verdict, verdict_of
 from strategies import Strategy
 
 SHARES = (0.1, 0.2, 0.5)
@@ -45,7 +46,11 @@ class Plan(PlannedErrors):
             By public numbers alone; see `PlanPart.check_memory`.
         """
         seconds = release_seconds(self.parts, self.n_classes, self.n_records)
-        tell(f"Checking memory (then about {seconds:.2g} s of measuring)")
+        largest = self.array_sizes[0].nbytes
+        tell(f"Checking memory (then about {seconds:.2g} s, arrays of {largest:,} bytes)")
+        weighing = WEIGHING.get()
+        if weighing is not None:
+            weighing.weigh(self)
         for part in self.parts:
             part.check_memory(self.n_classes)
 
@@ -117,6 +122,11 @@ class Plan(PlannedErrors):
         )  # fmt: skip
 
     @property
+    def verdict(self) -> Verdict:
+        """Signal and noise in words: whether to deploy it."""
+        return verdict_of(self)
+
+    @property
     def seconds(self) -> float:
         """Seconds that choosing the strategies took, and that the release is expected to take.
 
@@ -158,6 +168,7 @@ class Plan(PlannedErrors):
             "arrays": [size.to_dict() for size in self.array_sizes],
             "ensembles": [part.summary() for part in self.parts],
         }
+        figures["signal_to_noise"] = str(self.verdict)
         if notes := dict.fromkeys(filter(None, (part.ensemble.depth_note for part in self.parts))):
             figures["notes"] = list(notes)
         if self.releases_leaves:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.shown import shown
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
@@ -21,7 +22,6 @@ from mrf_matrix.planning.plans.measuring import AUTO, Measuring
 from mrf_matrix.planning.plans.parties import shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.planning.plans.structure import structure_generator
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.sequence import ResidualPlan, residual_plan
 
@@ -30,7 +30,7 @@ Amount = float | Fraction | str | None
 
 
 def plan(
-    domain: Domain | Forest,
+    domain: Domain | Forest | str | PathLike[str],
     mode: str = "training",
     *,
     epsilon: Amount = None,
@@ -287,6 +287,7 @@ def _schema(domain: object, forest: object) -> tuple[Domain, Any]:
         if forest is not None:
             raise ValueError("domain is a Forest and forest= is given too: expected one of them.")
         return domain.domain, domain
+    domain = as_domain(domain)
     if not isinstance(domain, Domain):
         raise TypeError(
             f"domain is of type {type(domain).__name__}: expected a Domain or a Forest. A plan "

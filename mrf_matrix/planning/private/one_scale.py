@@ -20,7 +20,7 @@ from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects, sh
 from mrf_matrix.planning.private.forecasts import alike_codes, residuals_explain, tables_explain
 from mrf_matrix.planning.private.screening import Screening, epsilon_of, screening_share
 from mrf_matrix.residual.sequence import residual_plan
-from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
+from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget, residual_signal
 
 Explained = Callable[[int, Budget], Array]
 
@@ -71,11 +71,16 @@ class Scale:
         return float(np.mean(found))
 
     @property
-    def is_one_table(self) -> bool:
-        """Whether a posterior forest measures one table of all attributes: nothing beats it."""
+    def width(self) -> float:
+        """Part of all attributes that the widest table of a posterior forest holds, up to 1."""
         known = self.n_records or ASSUMED_RECORDS
         blocks = self._design(self.domain.sizes, known, self.budget).blocks
-        return len(blocks) == 1 and len(blocks[0]) == sum(n > 1 for n in self.domain.sizes)
+        return max(map(len, blocks)) / sum(n > 1 for n in self.domain.sizes)
+
+    @property
+    def signal(self) -> float:
+        """How far records outweigh noise, see `residual_signal`; 0 where N is not public."""
+        return residual_signal(self.n_records or 0, self.budget, self.domain.n_attributes)
 
     def posterior(self, n_records: int, budget: Budget) -> Array:
         """Return what a posterior forest of this budget explains in each draw."""

@@ -32,8 +32,8 @@ AMPLE = 4
 FEWEST = 8
 """Attributes from which those of several classes are screened, if two in five are kept at most."""
 
-LEAST_SIGNAL = 50
-"""N ε below which a choice tells hardly anything."""
+LEAST_SIGNAL, LEAST_OF_TWO = 50, 400
+"""N ε below which choices cost what they bring; the second of two classes."""
 
 MOST_KEPT, MOST_OF_SEVERAL = 8, 4
 """Attributes kept of two classes; of several, where more are worth while all are kept."""
@@ -126,7 +126,8 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
     >>> n_kept(2500, 0.5, 36, 2), n_kept(8800, 1.0, 16, 10)
     (4, None)
     """
-    if n_attributes < 4 or n_records * epsilon < LEAST_SIGNAL:
+    least = LEAST_OF_TWO if n_classes == 2 else LEAST_SIGNAL
+    if n_attributes < 4 or n_records * epsilon < least:
         return None
     root = sqrt(min(n_records * epsilon / n_classes, 1e9))
     if n_classes == 2:

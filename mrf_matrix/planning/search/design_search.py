@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.base.workers import computed
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.mechanisms.budgets.budget import claimed_budget, epsilon_or_default
 from mrf_matrix.planning.kinds.words import kinds_named
@@ -21,7 +21,7 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
 from mrf_matrix.planning.plans.strategy_choice import is_auto
 from mrf_matrix.planning.search.design_trials import DesignTrials
-from mrf_matrix.planning.search.objectives import Objective, as_objective
+from mrf_matrix.planning.search.objectives import Objective, as_objective, check_records_known
 from mrf_matrix.planning.search.search_space import (
     ANY,
     Space,
@@ -44,7 +44,7 @@ Design = dict[str, Any]
 
 
 def tune(
-    domain: Domain,
+    domain: Domain | str | PathLike[str],
     *,
     epsilon: Amount = None,
     delta: float = 0,
@@ -150,9 +150,14 @@ def tune(
     claimed_budget(epsilon, delta, rho)
     checked_time_limit(time_limit)
     kind = ANY if mode == ANY else kinds_named(mode)[0].name
-    if not isinstance(domain, Domain):
-        raise TypeError(f"domain is of type {type(domain).__name__}: expected a Domain.")
+    schema = as_domain(domain)
+    if not isinstance(schema, Domain):
+        raise TypeError(
+            f"domain is of type {type(schema).__name__}: expected a Domain or the path of its file."
+        )
+    domain = schema
     goal = as_objective(objective, **(objective_options or {}))
+    check_records_known(goal, n_records)
     fixed: dict[str, Any] = {
         "mode": kind,
         "epsilon": epsilon,

@@ -95,7 +95,7 @@ class ExpectedLoss:
 
     def __call__(self, plan: Plan | ResidualPlan) -> float:
         """Return the expected share of wrong labels."""
-        _needs_records(plan, self.name)
+        check_records_known(self, plan.n_records)
         able = plan.kind.imagined_votings if isinstance(plan, Plan) else ()
         if isinstance(plan, Plan) and plan.voting not in able:
             raise ValueError(
@@ -153,7 +153,7 @@ class FlipProbability:
         """Return the mean flip probability."""
         share = None if self.margin is not None else self.share
         if share is not None:
-            _needs_records(plan, self.name)
+            check_records_known(self, plan.n_records)
         rows = list(range(min(self.n_rows, len(plan.queries))))
         found = plan.flip_probabilities(
             self.margin, share=share, of="vote", rivals=self.rivals, rows=rows
@@ -205,7 +205,7 @@ class LipschitzBound:
 
     def __call__(self, plan: Plan) -> float:
         """Return the bound, at most on the most ensembles' worst tree; it may exceed 1."""
-        _needs_records(plan, self.name)
+        check_records_known(self, plan.n_records)
         bias = max(
             pure_forest_bound(
                 plan.n_records or 1,
@@ -290,9 +290,13 @@ def relative_noise(plan: Plan) -> float:
     return float(np.average(ratio, weights=plan.multiplicity))
 
 
-def _needs_records(plan: Plan | ResidualPlan, name: str) -> None:
-    if plan.n_records is None:
+def check_records_known(objective: Objective, n_records: int | None) -> None:
+    """Refuse an objective that weighs noise against records, where their number is not known."""
+    weighs = isinstance(objective, ExpectedLoss | LipschitzBound) or (
+        isinstance(objective, FlipProbability) and objective.margin is None
+    )
+    if weighs and n_records is None:
         raise ValueError(
-            f"objective {name!r} weighs noise against records: expected n_records=, the public "
-            f"number of records."
+            f"objective {objective.name!r} weighs noise against records: expected n_records=N, "
+            f"their public number, or objective='error', which needs none."
         )

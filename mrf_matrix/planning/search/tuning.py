@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-import narwhals as nw
 import numpy as np
 
+from mrf_matrix.base.display import Cells, Tabular
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plain_values import plain, plain_figures
 from mrf_matrix.planning.search.search_space import mode_of
 from mrf_matrix.planning.search.trials import Trial
-
-FRAMES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
 
 
 def ranked(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:
@@ -43,7 +41,7 @@ def _column(values: list[Any]) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuning:
+class Tuning(Tabular):
     """What a search without data found.
 
     Attributes
@@ -109,24 +107,14 @@ class Tuning:
         """Return one flat dict for each trial, best first."""
         return [trial.row() for trial in self.trials]
 
-    def to_frame(self, native: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
-        """Return the trials as a frame of the named library, or of the first installed one.
-
-        Raises
-        ------
-        ImportError
-            If no frame library is installed: `rows` needs none.
-        """
-        from importlib.util import find_spec
-
-        able = [name for name in FRAMES if find_spec(name)]
-        if native is None and not able:
-            raise ImportError("no frame library is installed: use rows(), or install polars.")
+    @property
+    def cells(self) -> Cells:
+        """One row a trial, best first; what a design does not have is None."""
         rows = self.rows()
         designs = [name for trial in self.trials for name in trial.design]
         names = list(dict.fromkeys([*designs, *(name for row in rows for name in row)]))
-        columns = {name: _column([row.get(name) for row in rows]) for name in names}
-        return nw.from_dict(columns, backend=native or able[0]).to_native()
+        columns = [_column([row.get(name) for row in rows]) for name in names]
+        return names, list(zip(*columns, strict=True))
 
     def pareto(self, first: str = "value", second: str = "measurements") -> tuple[Trial, ...]:
         """Return the trials that no other beats in both of two figures, by the first.

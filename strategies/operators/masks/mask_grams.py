@@ -14,6 +14,9 @@ MasksOf = Callable[[int], Masks]
 GRAM_BLOCK = 64
 """Joint codes of the attributes that one factor of a row gram takes together."""
 
+PAIRS = 2**20
+"""Pairs of combined rows that meet at once."""
+
 
 def hadamard_gram(left: MasksOf, right: MasksOf, sizes: Sequence[int]) -> Array:
     """Return ``A @ B.T`` as the Hadamard product of the attributes' Grams, without n.
@@ -31,6 +34,40 @@ def hadamard_gram(left: MasksOf, right: MasksOf, sizes: Sequence[int]) -> Array:
         one, other = (joint_mask([masks(i) for i in block]) for masks in (left, right))
         result *= one @ other.T
     return result
+
+
+def combined_squares(left: sparse.csr_array, masks: MasksOf, sizes: Sequence[int]) -> Array:
+    """Return the squared norms of the rows of ``L @ A``, ``diag(L A Aᵀ Lᵀ)``, without n.
+
+    Only pairs of the rows of A that a row of L combines are met: for a forest's queries, one leaf
+    a tree. The largest array has `PAIRS` entries, or the square of the most terms in a row of L.
+
+    Parameters
+    ----------
+    left : csr_array of shape (q, o)
+        L.
+    masks : callable
+        Return the masks of A, shape (o, n_i), for attribute i.
+    sizes : sequence of int
+        Attribute sizes ``n_i``.
+    """
+    terms = np.diff(left.indptr)
+    order, squares = np.argsort(-terms, kind="stable"), np.zeros(left.shape[0])
+    parts = [masks(i) for i in range(len(sizes))]
+    start = 0
+    while start < np.count_nonzero(terms):
+        most = int(terms[order[start]])
+        rows = order[start : start + max(1, PAIRS // most**2)]
+        met = np.arange(most) < terms[rows, None]
+        place = np.where(met, left.indptr[rows, None] + np.arange(most), 0)
+        weight, row = np.where(met, left.data[place], 0.0), left.indices[place]
+        overlap = np.ones((*row.shape, row.shape[1]))
+        for part in parts:
+            mask = part[row].astype(np.float32)
+            overlap *= mask @ mask.transpose(0, 2, 1)
+        squares[rows] = np.einsum("qa,qab,qb->q", weight, overlap, weight)
+        start += len(rows)
+    return squares
 
 
 def repeated_gram(rows: sparse.csr_array, counts: Longs, work: int) -> Array:

@@ -49,10 +49,19 @@ def test_json_goes_to_standard_output(model):
     assert json.loads(done.stdout)["threshold"] == 0.4
 
 
+def test_delta_is_claimed_and_charged(model, ledger):
+    asked = ("--epsilon", "1", "--delta", "1e-6", "--ledger", ledger)
+    done = run("evaluate", model, "monks_1", *asked)
+    assert done.exit_code == 0, done.output
+    assert "(epsilon=1, delta=1e-06)-DP via" in " ".join(done.output.split())
+    assert PrivacyLedger.open(ledger).spent == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "no budget"),
+        (["--delta", "1e-6"], "no budget"),
         (["--epsilon", "inf"], "finite"),
         (["--epsilon", "3"], "remains"),
         (["--epsilon", "1", "--neighboring", "replace_one"], "add_remove"),

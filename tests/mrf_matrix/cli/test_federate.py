@@ -9,6 +9,7 @@ pytest.importorskip("cryptography")
 
 from mrf_matrix import load_release
 from mrf_matrix.cli.main import main
+from mrf_matrix.mechanisms import ZCDP
 
 QUICK = ["--n-trees", "8", "--max-depth", "2", "--strategy", "identity"]
 
@@ -42,6 +43,19 @@ def test_tables_of_blocks_are_released_in_the_same_rounds(tmp_path, mode):
     assert load_release(tmp_path / "car.mrf").is_private
     refused = CliRunner().invoke(main, [*told, "--n-trees", "4"])
     assert "no option of --mode" in refused.output
+
+
+def test_delta_is_shared_as_gaussian_noise(tmp_path):
+    file = tmp_path / "car.mrf"
+    options = ("--by", "doors", "--epsilon", "1", "--delta", "1e-6")
+    done = simulated(*options, "--json", "--output", str(file))
+    assert done.exit_code == 0, done.output
+    claim = json.loads(done.stdout)["claim"]
+    assert "(epsilon=1, delta=1e-06)-DP via ZCDP(rho=0.024" in claim
+    assert "conditional on every party" in claim
+    release = load_release(file)
+    assert release.budget == ZCDP.for_approximate_dp(1.0, 1e-6)
+    assert "discrete Gaussian" in str(release.law)
 
 
 def test_people_read_a_table():

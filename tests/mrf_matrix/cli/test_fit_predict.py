@@ -228,7 +228,7 @@ def test_the_command_line_knows_every_rule():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "matrix", "--n-records", "100"], "--n-records: no option of --method matrix"),
+        (["--method", "matrix", "--n-blocks", "2"], "--n-blocks: no option of --method matrix"),
         (["--max-depth", "deep"], "not a valid integer"),
         (["--method", "posterior", "--max-depth", "2"], "--max-depth: no option of --method post"),
         (["--voting", "loudest"], "loudest"),
@@ -246,7 +246,6 @@ def test_options_that_a_method_has_no_use_for_are_refused(files, arguments, mess
     [
         (["--method", "posterior", "--n-trees", "8"], "--n-trees: no option of --method posterior"),
         (["--method", "posterior", "--time-limit", "8"], "--time-limit"),
-        (["--method", "matrix", "--n-records", "500"], "--n-records: no option of --method matrix"),
         (["--method", "posterior", "--n-blocks", "0"], "0"),
         (["--method", "posterior", "--n-records", "-1"], "-1"),
         (["--method", "magic"], "magic"),

@@ -9,16 +9,20 @@ from click.testing import CliRunner
 from sklearn.base import clone
 
 import mrf_matrix.estimators as estimators
+import strategies
 from mrf_matrix import Domain, PrivacyLedger, load_model, save_model
 from mrf_matrix.cli.main import main
 from mrf_matrix.error import direct_error, expected_error
 from mrf_matrix.estimators import (
     BatchPredictionClassifier,
     MatrixForestClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
     PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
+    SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators.design import from_design
@@ -47,18 +51,18 @@ MADE = {
     "residual": (ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
     "private": (PrivateForestClassifier, {"random_state": 0, "n_records": 300}),
 }
-PURE_CHOICES = {
-    "MultinomialForestClassifier",
-    "MultinomialMatrixForestClassifier",
-    "SmoothSensitivityForestClassifier",
+CHOOSING = {
+    "splits": (MultinomialForestClassifier, {"n_trees": 6, "max_depth": 3}),
+    "stages": (MultinomialMatrixForestClassifier, {"strategy": "identity", "parts": "all"}),
+    "coins": (MultinomialMatrixForestClassifier, {"strategy": "identity", "max_depth": 2}),
 }
-"""Their choices are drawn by exponential mechanisms, which have no δ: `delta` is no parameter."""
+"""Their choices are drawn by exponential mechanisms, which compose under zCDP."""
 
 PLANNED = ("training", "naive_bayes", "posterior", "residual")
 
 
 def made(name, **changes):
-    kind, settings = MADE[name]
+    kind, settings = (MADE | CHOOSING)[name]
     return kind(DOMAIN, **{"epsilon": 1, "delta": DELTA} | settings | changes)
 
 
@@ -75,8 +79,36 @@ def test_every_classifier_with_epsilon_takes_delta():
         if name.endswith("Classifier") and not name.startswith("Released")
     }
     spending = {name for name, held in found.items() if "epsilon" in held}
-    assert {name for name in spending if "delta" not in found[name]} == PURE_CHOICES
-    assert spending - PURE_CHOICES == {kind.__name__ for kind, _ in MADE.values()}
+    assert all("delta" in found[name] for name in spending)
+    known = {kind.__name__ for kind, _ in (MADE | CHOOSING).values()}
+    assert spending - known == {"SmoothSensitivityForestClassifier"}
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_choices_claim_what_is_asked_and_charge_it(name):
+    ledger = PrivacyLedger(rho=10)
+    model = made(name, ledger=ledger, random_state=0).fit(X, Y)
+    budget = claimed_budget(1, DELTA)
+    said = f"{CLAIM}{budget!r} under add_remove neighbours."
+    assert model.privacy_report_.statement == f"This release is differentially private: {said}"
+    assert ledger.spent == budget.exact
+    assert model.forest_.budget_spent == (budget.split([3, 7])[0] if name == "stages" else budget)
+    if name != "splits":
+        assert model.release_.budget == (budget.split([3, 7])[1] if name == "stages" else budget)
+        assert "discrete Gaussian" in model.privacy_report_.law
+    assert CLAIM not in made(name, delta=0).fit(X, Y).privacy_report_.statement
+
+
+def test_a_delta_that_nothing_is_claimed_of_is_refused_by_name():
+    for rule in ("count", "smooth"):
+        model = SmoothSensitivityForestClassifier(DOMAIN, delta=DELTA, label_rule=rule)
+        with pytest.raises(BudgetError, match=r"delta=1e-06: expected 0.* one choice a record"):
+            model.fit(X, Y)
+    with pytest.raises(BudgetError, match="epsilon=None, which claims nothing"):
+        MultinomialForestClassifier(DOMAIN, delta=DELTA).fit(X, Y)
+    strategy = strategies.evaluate(np.eye(48), np.eye(48), norm="l1")
+    with pytest.raises(ValueError, match="stage 2 adds Gaussian noise"):
+        made("coins", strategy=strategy).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -111,11 +143,10 @@ def test_the_ledger_is_charged_what_the_claim_takes(name):
         assert pure.spent == 0
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", MADE | CHOOSING)
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
-        ({"epsilon": None, "rho": 1}, "delta=1e-06 and rho=1"),
         ({"epsilon": float("inf")}, "infinite epsilon"),
         ({"delta": 1.5}, "between 0 and 1"),
     ],
@@ -123,6 +154,9 @@ def test_the_ledger_is_charged_what_the_claim_takes(name):
 def test_what_no_claim_is_made_of_is_refused_by_name(name, budget, message):
     with pytest.raises(BudgetError, match=message):
         made(name, **budget).fit(X, Y)
+    if name in MADE:
+        with pytest.raises(BudgetError, match="delta=1e-06 and rho=1"):
+            made(name, epsilon=None, rho=1).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", PLANNED)

@@ -30,18 +30,18 @@ def close_figures():
     plt.close("all")
 
 
-def test_accuracy_display_draws_the_first_six_private_methods_and_counts_the_others(study):
+def test_accuracy_display_draws_six_methods_and_counts_the_others(study):
     from mrf_matrix.plotting import AccuracyDisplay
 
     display = AccuracyDisplay.from_comparison(study)
     _, labels = display.ax_.get_legend_handles_labels()
     private = [method.label for method in study.methods if method.spends]
-    others = [method for method in study.methods if not method.spends]
-    assert set(private[:6]) <= set(labels)
-    assert not set(private[6:]) & set(labels)
-    assert len(labels) == min(len(private), 6) + len(others)
+    others = [method.label for method in study.methods if not method.spends]
+    assert set(private[:4]) <= set(labels)
+    assert not set(private[4:]) & set(labels)
+    assert {label.split(" (")[0] for label in labels} - set(private) == {others[0], others[-1]}
     title = display.ax_.get_legend().get_title().get_text()
-    assert title == (f"{len(private) - 6} more in the table" if len(private) > 6 else "")
+    assert title == f"{len(study.methods) - 6} more in the table"
     assert "ε" in display.ax_.get_xlabel()
     assert "accuracy" in display.ax_.get_ylabel()
 
@@ -99,3 +99,32 @@ def test_strategies_of_both_norms_have_no_common_scale():
             StrategyErrorDisplay.from_strategies(given)
         with pytest.raises(ValueError, match="all of one norm"):
             RowErrorDisplay.from_strategies(given, np.eye(2))
+
+
+def test_a_ledger_is_one_bar_of_at_most_six_charges():
+    from mrf_matrix import PrivacyLedger, PureDP
+    from mrf_matrix.plotting import BudgetDisplay
+
+    ledger = PrivacyLedger(epsilon=2)
+    for number in range(8):
+        ledger.charge(PureDP(0.125), f"fit {number}", neighboring="add_remove")
+    ax = BudgetDisplay.from_ledger(ledger).ax_
+    widths = [patch.get_width() for patch in ax.patches]
+    assert sum(widths) == 2
+    assert len(widths) == 7
+    assert "3 more: 0.375" in ax.get_legend_handles_labels()[1]
+    with pytest.raises(ValueError, match="infinite"):
+        BudgetDisplay.from_ledger(PrivacyLedger(epsilon=float("inf")))
+
+
+def test_a_fitted_model_is_bars_of_its_importance():
+    from mrf_matrix import PosteriorForestClassifier
+    from mrf_matrix.plotting import StrengthDisplay
+    from mrf_matrix.study import importance
+
+    data = load_dataset("monks_1")
+    model = PosteriorForestClassifier(data.domain, epsilon=5).fit(data.X, data.y)
+    ax = StrengthDisplay.from_estimator(model).ax_
+    widths = [patch.get_width() for patch in ax.patches]
+    assert widths == pytest.approx(list(importance(model).values()))
+    assert len(ax.get_yticklabels()) == len(widths)

@@ -51,6 +51,20 @@ def test_leaf_errors_are_a_map_of_the_partition(made):
         LeafErrorDisplay.from_plan(votes)
 
 
+def test_many_leaves_are_a_curve_and_few_are_bars():
+    from mrf_matrix.plotting import LeafErrorDisplay
+
+    domain = Domain.from_sizes([5, 5, 5], n_classes=2)
+    for depth, bars in ((3, 0), (2, None)):
+        deep = plan(domain, epsilon=1, strategy="identity", **{**SMALL, "max_depth": depth})
+        ax = LeafErrorDisplay.from_plan(deep).ax_
+        errors = deep.row_rms[deep.forest.leaf_tree == 0]
+        if bars == 0:
+            assert not ax.patches
+            assert ax.lines[0].get_ydata() == pytest.approx(np.sort(errors)[::-1])
+        assert labelled(ax)
+
+
 def test_sensitivity_curves_end_at_the_sensitivity(made):
     from mrf_matrix.plotting import CellSensitivityDisplay
 

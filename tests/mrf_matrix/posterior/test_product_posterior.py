@@ -60,7 +60,10 @@ def test_margin_variances_are_those_of_the_full_covariance():
                 for step in 1e-5 * np.eye(len(base))
             ]
             cell = model.table.cells(code[None])[0]
-            own = np.asarray(slopes) @ fit.covariance @ slopes
+            n, used = model.n_codes, np.asarray(slopes)
+            places = [n + c * (n + 1) for c in (one, two)]
+            used = np.concatenate([used[:n], *(used[at : at + n] for at in places)])
+            own = used @ fit.covariance.of_two(one, two) @ used
             own += beyond.variances[cell, one] + beyond.variances[cell, two]
             expected[row] += posterior.trust**2 * own
     found = posterior.margin_variances(codes, first, second)

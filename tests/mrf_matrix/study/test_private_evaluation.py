@@ -283,3 +283,20 @@ def test_bad_records_and_models_are_refused_and_spend_nothing():
     with pytest.raises(ValueError, match="3 classes"):
         evaluate(three, X, three.classes_[truth], epsilon=1, threshold=0.5, ledger=ledger)
     assert not ledger.charges
+
+
+def test_delta_takes_the_law_of_less_noise_and_says_what_is_claimed():
+    model, X, truth = drawn(2)
+    y = model.classes_[truth]
+    found = evaluate(model, X, y, epsilon=1, delta=1e-6)
+    assert "(epsilon=1, delta=1e-06)-DP via PureDP(epsilon=1)" in found.statement
+    assert found.to_dict()["delta"] == 1e-6
+    terms = {"epsilon": 0.01, "delta": 0.01, "neighboring": "replace_one"}
+    wide = evaluate(model, X, y, **terms)
+    assert "delta=0.01)-DP via ZCDP" in wide.statement
+    pure = evaluate(model, X, y, **terms | {"delta": 0})
+    assert wide.release.law.variance < pure.release.law.variance
+    with pytest.raises(BudgetError, match="no budget"):
+        evaluate(model, X, y, delta=1e-6)
+    with pytest.raises(BudgetError, match="delta=1e-06 and rho=1"):
+        evaluate(model, X, y, rho=1, delta=1e-6)

@@ -53,6 +53,20 @@ def coded():
 
 
 @pytest.mark.parametrize("classifier", PUBLIC, ids=repr)
+def test_trees_scores_are_the_shares_of_their_votes(classifier, iris):
+    """A tree's hard vote is its class: the mean score is the mean vote for the true class."""
+    X, y = np.asarray(iris[0]), np.array(["c", "a", "b"])[iris[1]]  # sorted otherwise than coded
+    forest = clone(classifier).fit(X[::2], y[::2])
+    scores = forest.tree_scores(X[1::2], y[1::2])
+    shares = forest.predict_proba(X[1::2])
+    of_truth = shares[np.arange(len(shares)), np.searchsorted(forest.classes_, y[1::2])]
+    assert scores.shape == (30,)
+    assert scores.mean() == pytest.approx(of_truth.mean())
+    with pytest.raises(ValueError, match="inconsistent"):
+        forest.tree_scores(X, y[1:])
+
+
+@pytest.mark.parametrize("classifier", PUBLIC, ids=repr)
 def test_iris_is_learned_from_raw_values(classifier, iris):
     X, y = iris
     forest = clone(classifier).fit(X[::2], y[::2])

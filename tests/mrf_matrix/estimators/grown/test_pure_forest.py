@@ -1,12 +1,14 @@
 """Pure and simplified forests as classifiers: conventions, votes by hand, the private twin."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mrf_matrix import Domain, MatrixForestClassifier, load_dataset
+from mrf_matrix import Attribute, Domain, MatrixForestClassifier, load_dataset
 from mrf_matrix.estimators import (
     BreimanForestClassifier,
     ComparisonForestClassifier,
@@ -99,6 +101,26 @@ def test_a_domain_is_required_and_parameters_are_checked(car):
             clone(model(car.domain, n_leaves=0)).fit(car.X, car.y)
     with pytest.raises(ValueError, match="splits='best'"):
         PureForestClassifier(car.domain, splits="best").fit(car.X, car.y)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_tree_scores_as_its_forest(car, model):
+    forest = model(car.domain, n_trees=1, n_leaves=40, random_state=0).fit(car.X, car.y)
+    assert forest.tree_scores(car.X, car.y).tolist() == [forest.score(car.X, car.y)]
+
+
+def test_ties_of_even_forests_go_to_the_first_class_and_otherwise_in_the_papers_rule(car):
+    """The rule I[sum >= m/2] of the pure forests' paper, as docs/forests/pure.md writes it."""
+    X, y = car.array(), (car.labels > 0).astype(int)
+    domain = replace(car.domain, target=Attribute("class", size=2))
+    forest = PureForestClassifier(domain, n_trees=4, n_leaves=60, random_state=0).fit(X, y)
+    votes = forest.predict_proba(X)[:, 1]
+    ours = forest.predict(X)
+    theirs = forest.classes_[(votes >= 0.5).astype(int)]
+    assert (votes == 0.5).sum() > 20
+    np.testing.assert_array_equal(ours[votes == 0.5], 0)
+    np.testing.assert_array_equal(theirs[votes == 0.5], 1)
+    np.testing.assert_array_equal(ours[votes != 0.5], theirs[votes != 0.5])
 
 
 def test_the_common_part_grows_nothing():

@@ -11,9 +11,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
+from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.planning.kinds.coins import one_leaf_each
 from mrf_matrix.planning.plans import part
-from mrf_matrix.planning.plans.structure import structure_generator
 
 INFINITE = float("inf")
 

@@ -98,7 +98,8 @@ def test_no_party_spends_more_than_epsilon(n_trees, depth, parties, collaborativ
     most = most_splits(subsets, turns)
     assert most == pairs.max()
     expected = PrivateMultinomialTrees(Fraction(1, 2), n_trees=most, max_depth=1)
-    assert sum(expected.budgets) * most == Fraction(1, 2)
+    rates = expected.rates
+    assert (rates.attribute + rates.cut) * most == Fraction(1, 2)
     assert all(growth == expected.growth for _, _, growth in looked)
     assert forest.budget_spent == PureDP(Fraction(1, 2))
 

@@ -233,12 +233,33 @@ def test_equal_seeds_give_equal_trees():
     assert not np.array_equal(one.counts, other.counts)
 
 
+def test_nodes_draw_as_many_attributes_as_they_are_told():
+    X, y = load_iris(return_X_y=True)
+    widths = [
+        ObliqueTrees(2, "pca", max_features=m).grow(X, y, 3, 0).attributes.shape[1]
+        for m in ("sqrt", 1, 3, 9)
+    ]
+    assert widths == [2, 1, 3, 4]
+
+
+def test_a_large_ridge_leads_to_the_axis_that_is_far_from_the_others():
+    """As the ridge grows, the plane maximises ``wᵀ others w`` alone."""
+    own, others = np.diag([0.0, 1.0, 1.0]), np.diag([1.0, 9.0, 1.0])
+    small, large = (
+        abs(_nearest_plane(own[None], others[None], "tikhonov", r)[0]) for r in (1e-6, 1e3)
+    )
+    assert small == pytest.approx([1, 0, 0], abs=1e-3)
+    assert large == pytest.approx([0, 1, 0], abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"n_trees": 0}, "n_trees=0"),
         ({"split": "cca"}, "split='cca': expected one of 'axis', 'pca'"),
         ({"min_points": 0}, "min_points=0"),
+        ({"max_features": 0}, "max_features=0"),
+        ({"ridge": 0.0}, "ridge=0.0"),
     ],
 )
 def test_bad_parameters(arguments, message):

@@ -5,6 +5,7 @@ worst log-ratio over neighbouring data sets may not exceed ε. Count-based stopp
 """
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -25,6 +26,8 @@ from mrf_matrix.forests.growth.private.labels import (
 from mrf_matrix.forests.growth.private.private import Candidates, attribute_scores, candidate_scores
 from mrf_matrix.forests.growth.private.scores import GRID, SCORES, PrivateScore
 from mrf_matrix.forests.growth.private.selection import probabilities
+from mrf_matrix.forests.learned.choice_budget import ChoiceBudget
+from mrf_matrix.mechanisms import ZCDP, PureDP
 
 SIZES = (2, 3)
 DOMAIN = Domain.from_sizes(SIZES, 2)
@@ -124,6 +127,60 @@ def test_twice_the_rate_would_be_caught(kind):
     assert worst > EPSILON
 
 
+def renyi(one, other, alpha):
+    """Return the larger of both Renyi divergences of order alpha of two laws on the same trees."""
+    p, q = (np.array([law[tree] for tree in one]) for law in (one, other))
+    sums = [np.sum(a**alpha * b ** (1 - alpha)) for a, b in ((p, q), (q, p))]
+    return np.log(max(sums)) / (alpha - 1)
+
+
+@cache
+def worst_renyi(kind, neighboring, rates):
+    """Return the worst divergence over its order, of structures of neighbours."""
+    laws = {
+        records: tree_law(records, WHOLE, DEPTH, kind, rates.attribute, rates.cut)
+        for records in datasets(2)
+    }
+    pairs = [
+        (one, other)
+        for one in laws
+        for other in laws
+        if (
+            len(one) + 1 == len(other) and not Counter(one) - Counter(other)
+            if neighboring == "add_remove"
+            else len(one) == len(other) and sum((Counter(one) - Counter(other)).values()) == 1
+        )
+    ]
+    return max(
+        renyi(laws[one], laws[other], alpha) / alpha
+        for one, other in pairs
+        for alpha in (1.1, 2, 8)
+    )
+
+
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("kind", SCORES)
+def test_structure_is_concentrated_over_every_tree(kind, neighboring):
+    rho = Fraction(1, 10)
+    rates = ChoiceBudget.of(ZCDP(rho), 1, DEPTH, 0.5, neighboring)
+    assert rho / 20 < worst_renyi(kind, neighboring, rates) <= rho
+    control = replace(rates, attribute=6 * rates.attribute, cut=6 * rates.cut)
+    assert worst_renyi(kind, neighboring, control) > rho
+
+
+def test_rates_of_approximate_claims_are_the_better_ones():
+    trees = PrivateMultinomialTrees(epsilon=1, n_trees=10, max_depth=5, delta=1e-6)
+    rho = trees.rates.budget.exact
+    assert trees.rates.budget == ZCDP.for_approximate_dp(1.0, 1e-6)
+    b1, b2, b3 = trees.rates.attribute, trees.rates.cut, trees.rates.label
+    assert rho * (1 - Fraction(1, 10**9)) < 10 * 5 * (b1**2 + b2**2) / 8 <= rho
+    assert rho * (1 - Fraction(1, 10**9)) < 10 * b3**2 / 8 <= rho
+    few = replace(trees, disjoint=True, max_depth=1)
+    assert few.rates == replace(few, delta=0).rates  # one choice a record: pure noise is less
+    half = replace(trees, neighboring="replace_one").rates
+    assert half.attribute == pytest.approx(b1 / 2)
+
+
 def leaf_boxes(tree):
     if isinstance(tree[0], tuple):
         return [tree]
@@ -147,15 +204,19 @@ def label_law(records, tree, score, epsilon):
     }
 
 
+PURE = ChoiceBudget.of(PureDP(EPSILON), 1, DEPTH, 0.5, "add_remove")
+
+
 @cache
-def forest_law(records, kind, label_score):
+def forest_law(records, kind, label_score, rates=PURE):
     """Return the law of (tree, labels) with every record's coin: structure or estimation."""
     total = Counter()
     for coins in product((True, False), repeat=len(records)):
         structure = tuple(sorted(r for r, coin in zip(records, coins, strict=True) if coin))
         estimation = [r for r, coin in zip(records, coins, strict=True) if not coin]
-        for tree, p in structure_law(structure, kind).items():
-            for labels, q in label_law(estimation, tree, label_score, EPSILON).items():
+        law = tree_law(structure, WHOLE, DEPTH, kind, rates.attribute, rates.cut)
+        for tree, p in law.items():
+            for labels, q in label_law(estimation, tree, label_score, rates.label).items():
                 total[tree, labels] += p * q / 2 ** len(records)
     return dict(total)
 
@@ -170,6 +231,21 @@ def test_the_whole_forest_is_private_over_every_tree_and_labelling(kind, label_s
             other = forest_law(tuple(sorted((*records, extra))), kind, label_score)
             worst = max(worst, worst_ratio(one, other))
     assert 0.1 < worst <= EPSILON * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("kind", "label_score"), [("normalized", "share"), ("majority", "count")])
+def test_the_whole_forest_is_concentrated_over_every_tree_and_labelling(kind, label_score):
+    rho = Fraction(1, 10)
+    rates = ChoiceBudget.of(ZCDP(rho), 1, DEPTH, 0.5, "add_remove")
+    control = replace(rates, label=12 * rates.label)
+    for given, low, high in ((rates, rho / 50, rho), (control, rho, np.inf)):
+        pairs = [
+            [forest_law(one, kind, label_score, given) for one in (records, (*records, extra))]
+            for records in datasets(1)
+            for extra in CELLS[::2]
+        ]
+        worst = max(renyi(one, other, 2) / 2 for one, other in pairs)
+        assert low < worst <= high
 
 
 @pytest.mark.parametrize("score", LABEL_SCORES)
@@ -271,11 +347,11 @@ def test_normalized_gaps_reach_their_range_and_never_leave_it():
 
 def test_budgets_are_theorem_two():
     trees = PrivateMultinomialTrees(epsilon=1, n_trees=10, max_depth=5)
-    assert trees.tree_epsilon == Fraction(1, 10)
-    assert trees.budgets == (Fraction(1, 100), Fraction(1, 100))
-    assert sum(trees.budgets) * 5 * 10 == 1
+    rates = trees.rates
+    assert (rates.label, rates.attribute, rates.cut) == (Fraction(1, 10), *2 * [Fraction(1, 100)])
+    assert rates.budget == PureDP(1)
     both = PrivateMultinomialTrees(epsilon=1, disjoint=True, neighboring="replace_one")
-    assert both.tree_epsilon == Fraction(1, 2)
+    assert both.rates.label == Fraction(1, 2)
 
 
 def test_labels_of_leaves_follow_their_law():

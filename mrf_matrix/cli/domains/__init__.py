@@ -1,0 +1,1 @@
+"""`mrf-matrix domain`: write, check and show the public domain."""

@@ -1,0 +1,209 @@
+"""`mrf-matrix domain`: write a public domain, check it with its records, show it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.paid_release import check_output
+from mrf_matrix.cli.screen import advise, console, note_ignored, table
+
+if TYPE_CHECKING:
+    from mrf_matrix.domain import Domain
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW = click.Path(dir_okay=False, path_type=Path)
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
+
+
+@click.group(name="domain")
+def command() -> None:
+    """Write, check and show the public domain: which records can exist at all."""
+
+
+@command.command(name="new")
+@click.argument("file", type=NEW)
+@click.option(
+    "--header",
+    type=FILE,
+    help="CSV, TSV or Parquet file whose column names are asked about. Its records are not read.",
+)
+@click.option("--target", help="Column of the classes.")
+@click.option(
+    "--set",
+    "told",
+    multiple=True,
+    metavar="NAME=WORDS",
+    help="An attribute, as it is typed at the prompt: --set 'age=0..120 by 10'. Repeat it.",
+)
+@OVERWRITE
+@user_errors
+def new(
+    file: Path, header: Path | None, target: str | None, told: tuple[str, ...], overwrite: bool
+) -> None:
+    """Write the domain FILE by questions, one a column.
+
+    Answer from the data dictionary, the law or common knowledge, never by looking at the records.
+    """
+    from mrf_matrix.datasets.files import header_of
+    from mrf_matrix.domain import Domain, DomainError
+    from mrf_matrix.domain.writing.words import HELP, described
+
+    check_output(file, overwrite=overwrite, reads=(header,))
+    answers = dict(_pair(one) for one in told)
+    names = header_of(header) if header is not None else list(answers)
+    unknown = [name for name in answers if name not in names]
+    if unknown:
+        raise click.ClickException(f"--set {unknown[0]}: {header} has no such column.")
+    asks = [name for name in names if name not in answers] or ([""] if not names else [])
+    if asks:
+        click.echo(f"What may a column hold? From public knowledge, not from the records.\n{HELP}")
+    found: dict[str, Any] = {}
+    for name in names:
+        found[name] = described(name, answers[name]) if name in answers else _asked(name)
+    while header is None and not told and (name := click.prompt("column", "", show_default=False)):
+        found[name] = _asked(name)
+    known = {name: one for name, one in found.items() if one is not None}
+    if target is None:
+        target = click.prompt("column of the classes", default=next(reversed(known), ""))
+    if target not in known:
+        raise click.ClickException(f"--target {target}: expected one of {', '.join(known)}.")
+    classes = known.pop(target)
+    try:
+        domain = Domain.from_dict({"attributes": list(known.values()), "target": classes})
+    except DomainError as error:
+        raise click.ClickException(str(error)) from error
+    _keep(domain, file)
+
+
+@command.command(name="import")
+@click.argument("schema", type=FILE)
+@click.argument("file", type=NEW)
+@click.option("--target", required=True, help="Column of the classes.")
+@OVERWRITE
+@user_errors
+def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
+    """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
+    from mrf_matrix.domain import Domain
+    from mrf_matrix.domain.writing.foreign import foreign_domain
+
+    check_output(file, overwrite=overwrite, reads=(schema,))
+    _keep(Domain.from_dict(foreign_domain(_parsed(schema), target)), file)
+
+
+@command.command(name="check")
+@click.argument("file", type=FILE)
+@click.argument("data", type=FILE, required=False)
+@click.option("--n-records", type=click.IntRange(min=1), help="Public number of records.")
+@user_errors
+def check(file: Path, data: Path | None, n_records: int | None) -> None:
+    """Check the domain FILE, and the records of DATA against it: all problems at once.
+
+    No value of a record is shown, nor how many there are. That a column does not fit is told of
+    the records, to you: keep it from others.
+    """
+    from mrf_matrix.datasets.checking import domain_problems, record_problems
+    from mrf_matrix.datasets.files import is_data_file
+    from mrf_matrix.domain import Domain
+
+    problems = domain_problems(file)
+    screen = console()
+    if not problems:
+        domain = Domain.load(file)
+        if domain.target is None:
+            problems.append(f"{file} has no target: its classes are public, and needed.")
+        if data is not None:
+            if not is_data_file(data.name):
+                raise click.ClickException(f"{data}: expected a CSV, TSV or Parquet file.")
+            problems += record_problems(data, domain)
+            note_ignored(str(data), domain)
+        advise(domain, n_records)
+    for problem in problems:
+        screen.print(f"- {spoken(problem)}", markup=False, soft_wrap=True)
+    if problems:
+        raise click.ClickException(f"{len(problems)} problem{'s' * (len(problems) > 1)} in all.")
+    screen.print(f"{file} is a valid domain{'' if data is None else f', and {data} fits it'}.")
+
+
+@command.command(name="show")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, short forms written out.")
+@user_errors
+def show(file: str, as_json: bool) -> None:
+    """Show the domain FILE, or that of a data set by name: attributes, codes, cells."""
+    from mrf_matrix.domain.readable import attribute_row, readable_count
+    from mrf_matrix.planning.public_domain import public_domain, public_records
+
+    domain, label = public_domain(file)
+    if as_json:
+        click.echo(json.dumps(domain.to_dict(), indent=2, ensure_ascii=False))
+        return
+    made = table(f"Domain {label}: {readable_count(domain.size)} cells", *HEADER, words=1)
+    for attribute in domain.attributes:
+        made.add_row(*attribute_row(attribute))
+    if domain.target is not None:
+        made.add_row(*attribute_row(domain.target, " (target)"))
+    made.columns[-1].justify, made.columns[-1].no_wrap = "left", False
+    console().print(made)
+    advise(domain, public_records(file))
+
+
+HEADER = ("attribute", "codes", "labels")
+
+
+@command.command(name="schema")
+def schema() -> None:
+    """Print the JSON Schema of domain files, with which editors complete and check them."""
+    from mrf_matrix.domain.writing.json_schema import domain_schema
+
+    click.echo(json.dumps(domain_schema(), indent=2))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, words = text.partition("=")
+    if not (name and equals):
+        raise click.ClickException(f"--set {text}: expected NAME=WORDS, as 'age=0..120 by 10'.")
+    return name.strip(), words
+
+
+def _asked(name: str) -> Any:
+    from mrf_matrix.base.fields import FieldError
+    from mrf_matrix.domain import DomainError
+    from mrf_matrix.domain.serialization import attribute_from_dict
+    from mrf_matrix.domain.writing.words import described
+
+    while True:
+        try:
+            found = described(name, click.prompt(name))
+            if found is not None:
+                attribute_from_dict(found, name)
+            return found
+        except (DomainError, FieldError) as error:
+            click.echo(str(error))
+
+
+def _keep(domain: "Domain", file: Path) -> None:
+    domain.save(file)
+    console().print(f"Written: {file}", markup=False, soft_wrap=True)
+    advise(domain)
+
+
+def _parsed(schema: Path) -> object:
+    text = schema.read_text(encoding="utf-8")
+    if schema.suffix.lower() not in (".yaml", ".yml"):
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise click.ClickException(f"{schema} is not JSON: {error}") from error
+    try:
+        import yaml
+    except ImportError as error:
+        raise click.ClickException(
+            f"{schema}: reading YAML needs PyYAML; pip install pyyaml, or write it as JSON."
+        ) from error
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise click.ClickException(f"{schema} is not YAML: {error}") from error

@@ -1,0 +1,1 @@
+"""Pages for whoever answers for a release."""

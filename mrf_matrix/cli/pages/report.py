@@ -1,0 +1,88 @@
+"""`mrf-matrix report`: all that a model released, on one page for whoever answers for it."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mrf_matrix.base import whole_file
+from mrf_matrix.base.fields import object_of, parsed
+from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.paid_release import check_output
+from mrf_matrix.cli.screen import console
+
+if TYPE_CHECKING:
+    from mrf_matrix.reports import ReportPage
+
+LONGEST = 10 * 1024**2
+EVALUATION = {
+    "schema_version", "statement", "is_private", "budget", "delta", "neighboring", "noise",
+    "noise_scale",
+    "level", "threshold", "edges", "classes", "noisy_counts", "figures",
+}  # fmt: skip
+
+
+@click.command(name="report")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Page to write: one file that loads nothing, and prints. [default: text on the screen]",
+)
+@click.option(
+    "--ledger",
+    "ledger_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Ledger that the model was charged to.",
+)
+@click.option(
+    "--evaluation",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What `mrf-matrix evaluate --output` wrote: accuracy and calibration that were paid for.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a page that is there already.")
+@user_errors
+def command(
+    model: Path,
+    html: Path | None,
+    ledger_file: Path | None,
+    evaluation: Path | None,
+    overwrite: bool,
+) -> None:
+    """Report what MODEL released: the guarantee in plain words, and what stands behind it.
+
+    MODEL is a file from `mrf-matrix fit`. The page says what was promised, where the budget went,
+    what was public, what was measured and how noisy it is, how strongly each attribute speaks, the
+    limits, versions and hashes. It reads no records and costs no budget.
+    """
+    from mrf_matrix.files.models import load_model
+    from mrf_matrix.mechanisms import PrivacyLedger
+    from mrf_matrix.reports import model_report
+
+    if html is not None:
+        check_output(html, overwrite=overwrite, reads=(model, ledger_file, evaluation))
+    page = model_report(
+        load_model(model),
+        ledger=None if ledger_file is None else PrivacyLedger.open(ledger_file),
+        evaluation=None if evaluation is None else evaluation_of(evaluation),
+        model_hash=sha256(model.read_bytes()).hexdigest(),
+    )
+    show(page, html)
+
+
+def show(page: "ReportPage", html: Path | None) -> None:
+    """Write a page to a file, or print its text."""
+    if html is None:
+        console().print(str(page), markup=False, soft_wrap=True)
+        return
+    with whole_file(html) as file:
+        file.write(page.to_html().encode())
+    console().print(f"Written: {html}", markup=False, soft_wrap=True)
+
+
+def evaluation_of(file: Path) -> dict[str, object]:
+    """Return the record of an evaluation; `model_report` checks what it shows of it."""
+    if file.stat().st_size > LONGEST:
+        raise click.ClickException(f"--evaluation {file}: expected at most {LONGEST} bytes.")
+    return object_of(parsed(file.read_bytes()), str(file), EVALUATION)

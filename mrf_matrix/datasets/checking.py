@@ -1,0 +1,85 @@
+"""Everything that keeps a file of records from a domain, at once, without a value of any record."""
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+
+from mrf_matrix.base.fields import FieldError, list_of, object_of, parsed
+from mrf_matrix.datasets.files import PARQUET_ENDINGS, csv_chunks, header_of, read_parquet
+from mrf_matrix.datasets.text import typed_column
+from mrf_matrix.domain import Attribute, Domain, DomainError
+from mrf_matrix.domain.columns import as_any_column
+from mrf_matrix.domain.encoding import encode_column
+from mrf_matrix.domain.errors import SEE_VALUES
+from mrf_matrix.domain.serialization import (
+    DOMAIN_KEYS,
+    MAX_ATTRIBUTES,
+    attribute_from_dict,
+    domain_from_dict,
+)
+
+
+def domain_problems(path: "str | PathLike[str]") -> list[str]:
+    """Return everything that is wrong with a domain file, an entry each; none if it is valid."""
+    try:
+        data = parsed(Path(path).read_bytes())
+        given = object_of(data, "the file", ("attributes",), DOMAIN_KEYS)
+        items = list_of(given["attributes"], "attributes", MAX_ATTRIBUTES)
+    except (ValueError, RecursionError) as error:
+        return [f"{path} is not a domain file in JSON: {error}"]
+    named = [(f"attribute {number}", item) for number, item in enumerate(items)]
+    if given.get("target") is not None:
+        named.append(("target", given["target"]))
+    problems = []
+    for where, item in named:
+        try:
+            attribute_from_dict(item, where)
+        except (FieldError, DomainError) as error:
+            problems.append(str(error))
+    if not problems:
+        try:
+            Domain(*domain_from_dict(data))
+        except DomainError as error:
+            problems.append(str(error))
+    return problems
+
+
+def record_problems(path: "str | PathLike[str]", domain: Domain) -> list[str]:
+    """Return everything that keeps a CSV, TSV or Parquet file from a domain, by column.
+
+    The file is read to its end; of a column the first problem of each kind is told. No entry holds
+    a value, a place or a number of records, but that a problem is there is told of the records.
+    """
+    file = Path(path)
+    header = header_of(file)
+    wanted = [*domain.attributes, *([domain.target] if domain.target else [])]
+    absent = [one.name for one in wanted if one.name not in header]
+    problems = {f"{file} lacks the column {name!r}.": None for name in absent}
+    present = [one for one in wanted if one.name not in absent]
+    try:
+        for columns in _parts(file):
+            for attribute in present:
+                problem = _problem(attribute, columns[attribute.name], str(file))
+                if problem is not None:
+                    problems[problem] = None
+    except DomainError as error:  # of the file itself: nothing after it can be read
+        problems[str(error)] = None
+    return list(problems)
+
+
+def _parts(file: Path) -> Iterator[dict[str, object]]:
+    if file.name.lower().endswith(PARQUET_ENDINGS):
+        yield dict(read_parquet(file))
+    else:
+        for texts in csv_chunks(file):
+            yield dict(texts)
+
+
+def _problem(attribute: Attribute, values: object, where: str) -> str | None:
+    try:
+        if isinstance(values, tuple | list):  # text of a CSV file
+            values = typed_column(attribute, values, where)
+        encode_column(attribute, as_any_column(attribute.name, values))
+    except DomainError as error:
+        return str(error).removesuffix(SEE_VALUES).strip()
+    return None

@@ -1,0 +1,1 @@
+"""Ways to write a domain: shorthand of files, words of a terminal, schemas of other tools."""

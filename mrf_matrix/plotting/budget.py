@@ -1,0 +1,63 @@
+"""Where a budget went: one bar, a part for each charge or measurement."""
+
+from typing import TYPE_CHECKING, Self
+
+from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.plotting.style import COLOURS, GREY, Display
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST = 6
+
+
+class BudgetDisplay(Display):
+    """What is spent of a ledger's total, by charge, and what is left.
+
+    Parameters
+    ----------
+    ledger : PrivacyLedger
+        Of a finite total.
+
+    Raises
+    ------
+    ValueError
+        If its total is infinite: there are no shares of it.
+    """
+
+    figsize = (7.6, 1.9)
+
+    def __init__(self, ledger: PrivacyLedger) -> None:
+        if ledger.budget.is_infinite:
+            raise ValueError("ledger has an infinite total: expected a finite one, to show shares.")
+        self.ledger = ledger
+
+    @classmethod
+    def from_ledger(cls, ledger: PrivacyLedger, *, ax: "Axes | None" = None) -> Self:
+        """Draw a ledger."""
+        return cls(ledger).plot(ax=ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        """Draw the largest charges, the others as one part, and what is left."""
+        total = self.ledger.budget
+        charges = sorted(self.ledger.charges, key=lambda one: -one.amount)
+        shown = charges if len(charges) <= MOST else charges[: MOST - 1]
+        parts = [(f"{one.number}. {one.what}", float(one.amount)) for one in shown]
+        if len(shown) < len(charges):
+            rest = float(sum(one.amount for one in charges[len(shown) :]))
+            parts.append((f"{len(charges) - len(shown)} more", rest))
+        at = 0.0
+        for (name, amount), colour in zip(parts, COLOURS, strict=False):
+            label = f"{name[:60]}: {amount:g}"
+            ax.barh(0, amount, left=at, color=colour, edgecolor="white", label=label)
+            at += amount
+        whole = float(total.exact)
+        ax.barh(
+            0, whole - at, left=at, color="white", edgecolor=GREY, label=f"left: {whole - at:g}"
+        )
+        ax.set(xlim=(0, whole), yticks=[])
+        letter = {"epsilon": "ε", "rho": "ρ"}[total.parameter]
+        ax.set_xlabel(f"{letter} of {whole:g}, {self.ledger.neighboring.replace('_', '/')}")
+        ax.set_title("privacy ledger", fontsize=10)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)

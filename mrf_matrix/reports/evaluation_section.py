@@ -1,0 +1,74 @@
+"""An evaluation on private test records that was paid for, from its JSON record."""
+
+from math import sqrt
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text, list_of, number_of
+from mrf_matrix.reports.drawings import reliability_plot
+from mrf_matrix.reports.page import Section
+
+MOST_BINS = 1000
+SEEN = 4
+"""A bin is drawn where its noisy count is so many times the noise's scale."""
+
+
+def evaluation_section(record: JsonObject) -> Section:
+    """Return figures, intervals and calibration of a record that `mrf-matrix evaluate` wrote.
+
+    Raises FieldError if it is no such record.
+    """
+    figures = record.get("figures")
+    if not isinstance(figures, dict):
+        raise FieldError("evaluation: expected the JSON that `mrf-matrix evaluate --output` wrote.")
+    rows = []
+    for name, figure in list(figures.items())[:50]:
+        if not isinstance(figure, dict):
+            raise FieldError("evaluation: figures: expected objects.")
+        rows.append((line_of_text(name, "figures").replace("_", " "), *_cells(figure)))
+    header = ("figure", "value", "interval for the noise", "error of sampling")
+    words = (
+        line_of_text(record.get("statement"), "evaluation: statement"),
+        "The interval holds what noise leaves open about these test records; the error of sampling "
+        "is what other test records would change.",
+    )
+    return Section("Calibration and accuracy", words, tuple(rows), header, _calibration(record))
+
+
+def _cells(figure: JsonObject) -> tuple[str, str, str]:
+    names = ("value", "low", "high", "sampling_error")
+    value, low, high, error = (
+        None if figure.get(name) is None else number_of(figure[name], name, least=-1e9)
+        for name in names
+    )
+    if value is None:
+        return "too few records are seen through the noise", "", ""
+    between = "" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+    return f"{value:.3f}", between, "" if error is None else f"±{error:.3f}"
+
+
+def _calibration(record: JsonObject) -> tuple[str, ...]:
+    """Draw shares of the second class by bin; only of two classes, where a bin says which."""
+    edges = _numbers(record.get("edges"), "edges")
+    rows = list_of(record.get("noisy_counts"), "noisy_counts", MOST_BINS)
+    counts = [_numbers(row, "noisy_counts") for row in rows]
+    if len(counts) + 1 != len(edges) or any(len(row) != 2 for row in counts):
+        return ()
+    scale = number_of(record.get("noise_scale"), "noise_scale")
+    table = np.array(counts)
+    totals = table.sum(axis=1)
+    clear = totals > SEEN * max(scale, 1.0)
+    if not clear.any():
+        return ()
+    said = ((edges[1:] + edges[:-1]) / 2)[clear]
+    seen = table[clear, 1] / totals[clear]
+    laplace = "PureDP" in line_of_text(record.get("budget"), "evaluation: budget")
+    deviation = scale * (sqrt(2) if laplace else 1)
+    half = 2 * deviation * np.sqrt(seen**2 + (1 - seen) ** 2) / totals[clear]
+    return (reliability_plot(said, seen, half),)
+
+
+def _numbers(data: object, where: str) -> Array:
+    listed = list_of(data, where, MOST_BINS)
+    return np.array([number_of(one, where, least=-1e18, most=1e18) for one in listed])

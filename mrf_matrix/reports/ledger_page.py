@@ -1,0 +1,36 @@
+"""A ledger as a page: how much is spent, on what, and how much is left."""
+
+from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.mechanisms.ledger.display import HEADER, rows_of
+from mrf_matrix.reports.drawings import budget_bar
+from mrf_matrix.reports.page import ReportPage, Section
+
+
+def ledger_report(ledger: PrivacyLedger) -> ReportPage:
+    """Return the page of a ledger.
+
+    Examples
+    --------
+    >>> print(ledger_report(PrivacyLedger(epsilon=1)).statement)
+    Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.
+    """
+    account = ledger.account
+    return ReportPage(
+        "Privacy ledger", ledger.statement, account.is_private, (ledger_section(ledger),)
+    )
+
+
+def ledger_section(ledger: PrivacyLedger) -> Section:
+    """Return every charge of a ledger, with a bar of what is spent and left."""
+    account, total = ledger.account, ledger.budget
+    pictures: tuple[str, ...] = ()
+    if not total.is_infinite and account.charges:
+        shares = [
+            (f"{one.number}. {one.what}", float(one.amount / total.exact))
+            for one in account.charges
+        ]
+        left = float(ledger.remaining / total.exact)
+        pictures = (budget_bar(sorted(shares, key=lambda one: -one[1]), left),)
+    words = (ledger.statement, f"Ledger {ledger.identity}.")
+    rows = tuple(rows_of(account))
+    return Section("Ledger of these records", words, rows, HEADER if rows else (), pictures)

@@ -1,0 +1,188 @@
+"""All that a fitted model released, on one page for whoever answers for it."""
+
+import platform
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from json import dumps
+from typing import Any
+
+from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.fields import JsonObject
+from mrf_matrix.domain import Attribute, Domain
+from mrf_matrix.mechanisms import PrivacyLedger, Release
+from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE
+from mrf_matrix.reports.evaluation_section import evaluation_section
+from mrf_matrix.reports.guarantee import guarantee_section
+from mrf_matrix.reports.ledger_page import ledger_section
+from mrf_matrix.reports.measured_section import measured_section, shares_section
+from mrf_matrix.reports.page import ReportPage, Section
+from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
+from mrf_matrix.reports.strength_section import strength_section
+
+MOST_ATTRIBUTES = 200
+PROGRAMS = ("mrf-matrix", "numpy", "scipy", "opendp")
+
+NOT_PROTECTED = (
+    "Other releases from the same records: their budgets add to this one. A ledger adds them up.",
+    "What a model says of people in general, which any sample shows, with or without a given "
+    "person in it.",
+    "Side channels while it was fitted: time, memory, and whether an error occurred.",
+    "Whoever declared the domain public vouches for it: edges or categories that were copied from "
+    "the records leak, whoever typed them.",
+    "The claim is about privacy. How often the model is right is another question: see the "
+    "calibration where it was paid for, and ask for one where it is missing.",
+)
+
+
+def model_report(
+    model: Any,
+    *,
+    ledger: PrivacyLedger | None = None,
+    evaluation: JsonObject | None = None,
+    model_hash: str | None = None,
+) -> ReportPage:
+    """Return the page of a fitted model: its claim, what was paid for, how noisy it is, and why.
+
+    Everything on it is public or post-processing of the releases: it costs nothing.
+
+    Parameters
+    ----------
+    model : fitted classifier of ours
+        Or one from a file.
+    ledger : PrivacyLedger, optional
+        That the model was charged to.
+    evaluation : dict, optional
+        ``PrivateEvaluation.to_dict()``, an evaluation on private test records that was paid for.
+    model_hash : str, optional
+        SHA-256 of the model's file.
+
+    Raises
+    ------
+    AttributeError
+        If the model is not fitted.
+    ValueError
+        If a parameter under its claim was changed after `fit`, or the evaluation is none.
+    """
+    report: RowDisplay = model.privacy_report_
+    domain: Domain = model.domain_
+    private = not report.statement.startswith(DENIAL)
+    sections: list[Section | None]
+    if isinstance(report, PrivacyReport):
+        private &= report.noise in PRIVATE_NOISE
+        sections = [
+            guarantee_section(report), shares_section(report), measured_section(report)
+        ]  # fmt: skip
+    else:
+        sections = [Section("What was released", rows=tuple(report.rows))]
+    sections += [
+        None if ledger is None else ledger_section(ledger),
+        _public(report, domain),
+        strength_section(model, domain),
+        None if evaluation is None else evaluation_section(evaluation),
+        _limits(report, from_file=model_hash is not None),
+        _identity(model, domain, model_hash),
+    ]
+    return ReportPage(
+        title=f"Privacy report: {_kind(model)} for {domain.required_target().name!r}",
+        statement=report.statement,
+        is_private=private,
+        sections=tuple(one for one in sections if one is not None),
+    )
+
+
+def _kind(model: Any) -> str:
+    return str(getattr(model, "released_by", type(model).__name__))
+
+
+def domain_hash(domain: Domain) -> str:
+    """Return the SHA-256 of a domain's JSON, keys in order: equal domains have equal ones.
+
+    Examples
+    --------
+    >>> domain_hash(Domain.from_sizes([2, 3])) == domain_hash(Domain.from_sizes([2, 3]))
+    True
+    """
+    text = dumps(domain.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(text.encode("ascii")).hexdigest()
+
+
+def _public(report: RowDisplay, domain: Domain) -> Section:
+    """Say what is taken for public, and show the schema."""
+    taken: Sequence[str] = getattr(report, "public", ())
+    target = domain.required_target()
+    listed = [*domain.attributes[:MOST_ATTRIBUTES], target]
+    rows = tuple((*_described(one), "classes" if one is target else "") for one in listed)
+    more = domain.n_attributes - MOST_ATTRIBUTES
+    return Section(
+        "What was public",
+        (
+            f"Taken for public: {'; '.join(taken)}.",
+            "None of it was read off the records, unless the claim above says so."
+            + (f" {more} attributes more are not listed." if more > 0 else ""),
+        ),
+        rows,
+        ("attribute", "values", "codes", "other values", "missing", ""),
+    )
+
+
+def _described(one: Attribute) -> tuple[str, ...]:
+    if one.edges is not None:
+        values = f"{len(one.edges) - 1} bins from {one.edges[0]:g} to {one.edges[-1]:g}"
+        strange = "open ends" if one.outside == "open" else "refused"
+    else:
+        labels = [str(label) for label in one.labels]
+        values = ", ".join(labels[:4]) + (", …" if len(labels) > 4 else "")
+        strange = "one code more" if one.unknown == "other" else "refused"
+    missing = "a code of its own" if one.missing == "category" else "refused"
+    return one.name, values, str(one.size), strange, missing
+
+
+def _limits(report: RowDisplay, *, from_file: bool) -> Section:
+    word = (
+        (
+            "This page was made from a model file. That noise was drawn as stated is the word of "
+            "whoever wrote the file; all that can be checked agrees.",
+        )
+        if from_file
+        else ()
+    )
+    notes = tuple(getattr(report, "notes", ()))
+    return Section(
+        "What is not promised",
+        (*word, *NOT_PROTECTED),
+        tuple((f"note {number}", note) for number, note in enumerate(notes, 1)),
+    )
+
+
+def _identity(model: Any, domain: Domain, model_hash: str | None) -> Section:
+    """Name the programs and the hashes by which domain and model are known again."""
+    made = dict.fromkeys(
+        str(one.provenance) for one in _releases(model) if one.provenance is not None
+    )
+    rows = [
+        ("kind of model", type(model).__name__),
+        *(("measured by", text) for text in made),
+        ("page written with", ", ".join(_versions())),
+        ("SHA-256 of the domain", domain_hash(domain)),
+        ("SHA-256 of the model file", model_hash or "not from a file"),
+    ]
+    return Section("Versions and hashes", rows=tuple(rows))
+
+
+def _versions() -> Iterator[str]:
+    for name in PROGRAMS:
+        try:
+            yield f"{name} {version(name)}"
+        except PackageNotFoundError:
+            yield f"{name} (not installed)"
+    yield f"Python {platform.python_version()}"
+
+
+def _releases(model: Any) -> Iterator[Release]:
+    """Give the releases that a model holds, or the forest within it."""
+    for one in (model, getattr(model, "forest_", None)):
+        held = vars(one) if hasattr(one, "__dict__") else {}
+        for found in (held.get("release_"), *(held.get("releases_") or ())):
+            if isinstance(found, Release):
+                yield found

@@ -1,0 +1,68 @@
+"""How strongly each attribute speaks, and how sure that is: read off the release."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.posterior.effects import Term, terms
+from mrf_matrix.reports.drawings import bars, effect_strip
+from mrf_matrix.reports.page import Section
+
+TITLE = "Strength and effect of attributes"
+MOST_SHOWN = 6
+MOST_CODES = 30
+HALF_WIDTH = 1.96
+"""Standard deviations that a band of 95 % is wide to each side."""
+
+
+def strength_section(model: Any, domain: Domain) -> Section:
+    """Return strengths of the strongest terms, and the effects of the strongest attributes."""
+    posterior = getattr(model, "posterior_", None)
+    if posterior is None:
+        return Section(TITLE, ("This kind of model votes by trees: it has no effect a attribute.",))
+    last = domain.n_classes - 1
+    known = (one for one in terms(posterior, last, 0) if one.deviations.any())
+    found = sorted(known, key=lambda one: -one.size)
+    classes: list[Hashable] = model.classes_.tolist()
+    unit = f"log odds of {classes[last]} against {classes[0]}"
+    strengths = bars([(_name(domain, one), one.size) for one in found], unit)
+    singles = [one for one in found if len(one.attributes) == 1][:MOST_SHOWN]
+    strips = tuple(_strip(domain, one, unit) for one in singles)
+    words = (
+        f"How far each attribute, or several together, move the {unit}: root mean square over the "
+        "records as the release estimates them. All of it is read off the release and costs "
+        "nothing.",
+        "Below, the effect of each code of the strongest: the dot is the estimate; the bar holds "
+        "it in 19 of 20 cases, by noise and by the drawing of records, under the model. A bar that "
+        "crosses the line leaves open which way the code speaks.",
+    )
+    rows = tuple((_name(domain, one), f"{one.size:.3g}", _widest(one)) for one in found[:12])
+    header = ("attribute", "strength", "widest band")
+    return Section(TITLE, words, rows, header, (strengths, *strips))
+
+
+def _strip(domain: Domain, term: Term, unit: str) -> str:
+    attribute = domain.attributes[term.attributes[0]]
+    labels = [str(label) for label in attribute.labels]
+    kept = np.arange(len(labels))
+    if len(labels) > MOST_CODES:
+        ratios = np.abs(term.log_odds) / np.maximum(term.deviations, 1e-300)
+        kept = np.sort(np.argsort(-ratios, kind="stable")[:MOST_CODES])
+    some = f", {len(kept)} clearest of {len(labels)}" if len(kept) < len(labels) else ""
+    return effect_strip(
+        attribute.name + some,
+        [labels[i] for i in kept],
+        term.log_odds[kept],
+        HALF_WIDTH * term.deviations[kept],
+        unit,
+    )
+
+
+def _widest(term: Term) -> str:
+    return f"±{HALF_WIDTH * float(term.deviations.max()):.2g}"
+
+
+def _name(domain: Domain, term: Term) -> str:
+    return " × ".join(domain.names[i] for i in term.attributes)

@@ -1,0 +1,71 @@
+"""`mrf-matrix report` and `ledger --html`: pages from files."""
+
+import json
+from hashlib import sha256
+
+import pytest
+from click.testing import CliRunner
+
+from mrf_matrix import PosteriorForestClassifier, PrivacyLedger, load_dataset, save_model
+from mrf_matrix.cli.main import main
+from mrf_matrix.study import evaluate
+
+DATA = load_dataset("monks_1")
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    ledger = PrivacyLedger.open(tmp_path / "ledger.json", epsilon=2)
+    fitted = PosteriorForestClassifier(DATA.domain, epsilon=1, ledger=ledger).fit(DATA.X, DATA.y)
+    save_model(fitted, tmp_path / "model.mrf")
+    found = evaluate(fitted, DATA.X, DATA.y, epsilon=1)
+    (tmp_path / "evaluation.json").write_text(json.dumps(found.to_dict()))
+    return tmp_path
+
+
+def test_the_page_holds_ledger_evaluation_and_hash(folder):
+    page = folder / "page.html"
+    more = ["--ledger", folder / "ledger.json", "--evaluation", folder / "evaluation.json"]
+    done = run("report", folder / "model.mrf", "--html", page, *more)
+    assert done.exit_code == 0, done.output
+    text = page.read_text("utf-8")
+    for words in (
+        "Private release", "PosteriorForestClassifier.fit", "balanced accuracy",
+        "share that it came true", sha256((folder / "model.mrf").read_bytes()).hexdigest(),
+    ):  # fmt: skip
+        assert words in text
+    again = run("report", folder / "model.mrf", "--html", page)
+    assert again.exit_code == 1
+    assert "--overwrite" in again.output
+    assert run("report", folder / "model.mrf", "--html", page, "--overwrite").exit_code == 0
+
+
+def test_without_a_file_the_text_is_printed(folder, numbers_told):
+    done = run("report", folder / "model.mrf")
+    assert done.exit_code == 0, done.output
+    assert "What is guaranteed" in done.output
+    assert str(len(DATA.y)) not in numbers_told(done.output)
+
+
+@pytest.mark.parametrize("record", ["{}", "[]", "nonsense", '{"figures": 1}'])
+def test_another_file_is_no_evaluation(folder, record):
+    (folder / "evaluation.json").write_text(record)
+    more = ["--evaluation", folder / "evaluation.json"]
+    done = run("report", folder / "model.mrf", *more)
+    assert done.exit_code == 1
+    assert "Error" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_ledger_becomes_a_page(folder):
+    done = run("ledger", folder / "ledger.json", "--html", folder / "ledger.html")
+    assert done.exit_code == 0, done.output
+    text = (folder / "ledger.html").read_text("utf-8")
+    assert "PosteriorForestClassifier.fit" in text
+    assert "50 %  left" in text
+    refused = run("ledger", folder / "ledger.json", "--html", folder / "ledger.html")
+    assert "--overwrite" in refused.output

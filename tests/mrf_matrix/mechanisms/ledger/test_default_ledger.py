@@ -1,0 +1,101 @@
+"""A ledger that pays where none is named, words of charges, and the warning where none pays."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from mrf_matrix import (
+    BudgetWarning,
+    Domain,
+    PrivacyLedger,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    PureDP,
+    privacy_ledger,
+)
+from mrf_matrix.estimators.shared import spending
+from mrf_matrix.mechanisms import BudgetError
+from mrf_matrix.mechanisms.ledger.default import default_ledger
+from mrf_matrix.mechanisms.ledger.listening import describing
+
+DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
+X, Y = np.array([[0, 1], [1, 0]]), np.array([0, 1])
+
+
+def fit(**parameters):
+    return PrivateNaiveBayesClassifier(DOMAIN, **parameters).fit(X, Y)
+
+
+def test_the_default_ledger_pays_and_refuses():
+    with privacy_ledger(epsilon=1.5) as ledger:
+        fit()
+        with pytest.raises(BudgetError, match="remains"):
+            fit()
+        fit(epsilon=0.5)
+    assert ledger.remaining == 0
+    assert default_ledger() is None
+
+
+def test_a_ledger_of_ones_own_comes_first_and_the_innermost_second():
+    own = PrivacyLedger(epsilon=1)
+    with privacy_ledger(epsilon=1) as outer, privacy_ledger(epsilon=1) as inner:
+        fit(ledger=own)
+        fit()
+    assert [len(one.charges) for one in (own, outer, inner)] == [1, 0, 1]
+
+
+def test_threads_spend_from_it():
+    with privacy_ledger(epsilon=2) as ledger:
+        thread = threading.Thread(target=fit)
+        thread.start()
+        thread.join()
+    assert ledger.spent == 1
+
+
+def test_a_screened_forest_is_charged_once():
+    """The forest behind the screening is paid for by the whole."""
+    wide = Domain.from_sizes([3] * 40, n_classes=2)
+    rng = np.random.default_rng(0)
+    with privacy_ledger(epsilon=1) as ledger:
+        model = PrivateForestClassifier(wide, epsilon=1, n_records=400)
+        model.fit(rng.integers(3, size=(400, 40)), rng.integers(2, size=400))
+    assert model.plan_.chosen.screening is not None, "the case is a screened one"
+    assert len(ledger.charges) == 1
+
+
+def test_the_second_fit_without_a_ledger_warns_once_with_the_sum(monkeypatch):
+    monkeypatch.setattr(spending, "UNLEDGERED", spending.Unledgered())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(noise="research"), fit(epsilon=float("inf")), fit(ledger=PrivacyLedger(epsilon=1))
+        with privacy_ledger(epsilon=1):
+            fit()
+        fit(epsilon=0.5)
+    with pytest.warns(BudgetWarning, match=r"epsilon=1\.5"):
+        fit()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit()
+
+
+def test_words_are_told_once_and_kept(tmp_path):
+    ledger = PrivacyLedger.open(tmp_path / "ledger.json", epsilon=2)
+    with describing(purpose="a study", data="records.csv") as charges:
+        ledger.charge(PureDP(1), "fit", neighboring="add_remove")
+    ledger.describe(charges[0].number, model="ab" * 32)
+    again = PrivacyLedger.open(tmp_path / "ledger.json")
+    assert again.charges[0].words == {
+        "purpose": "a study", "data": "records.csv", "model": "ab" * 32,
+    }  # fmt: skip
+    assert "a study; data records.csv; model abababababab" in " ".join(str(again).split())
+    for number, words, message in (
+        (1, {"purpose": "another"}, "keeps it"),
+        (2, {"purpose": "another"}, "number=2"),
+        (1, {"colour": "red"}, "colour"),
+        (1, {"data": "two\nlines"}, "one line"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ledger.describe(number, **words)
+    assert again.spent == 1

@@ -1,0 +1,170 @@
+"""The page of a model: what it says is true, and nothing that a name holds acts in it."""
+
+from html.parser import HTMLParser
+from math import exp, sqrt
+
+import numpy as np
+import pytest
+
+from mrf_matrix import (
+    Attribute,
+    BatchPredictionClassifier,
+    Domain,
+    MatrixForestClassifier,
+    MultinomialForestClassifier,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+    load_model,
+    save_model,
+)
+from mrf_matrix.reports import ReportPage, Section, domain_hash, ledger_report, model_report
+from mrf_matrix.reports.drawings import budget_bar
+from mrf_matrix.reports.guarantee import odds
+from mrf_matrix.reports.measured_section import noise_rms, shares_section
+from mrf_matrix.reports.page import NOTHING_LOADED
+from mrf_matrix.study import evaluate
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 3, (400, 4))
+Y = (X[:, 0] + X[:, 1] > 2).astype(int)
+DOMAIN = Domain.from_sizes([3] * 4, n_classes=2)
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>&amp;'
+
+
+class Tags(HTMLParser):
+    """What a browser would build of a page: its tags, their attributes, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def fitted(kind, **more):
+    return kind(DOMAIN, epsilon=1, **more).fit(X, Y)
+
+
+MODELS = {
+    "matrix": lambda: fitted(MatrixForestClassifier, n_trees=4, max_depth=2, strategy="identity"),
+    "posterior": lambda: fitted(PosteriorForestClassifier),
+    "residual": lambda: fitted(ResidualForestClassifier, n_records=400),
+    "private": lambda: fitted(PrivateForestClassifier, n_records=400),
+    "naive Bayes": lambda: fitted(PrivateNaiveBayesClassifier),
+    "multinomial": lambda: fitted(MultinomialForestClassifier, n_trees=2, max_depth=2),
+    "zCDP": lambda: PosteriorForestClassifier(DOMAIN, rho=0.1).fit(X, Y),
+    "delta": lambda: fitted(PosteriorForestClassifier, delta=1e-6),
+    "research": lambda: fitted(PosteriorForestClassifier, noise="research", noise_state=0),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    return MODELS[request.param]()
+
+
+def test_every_kind_has_a_page_that_loads_nothing(model):
+    page = model.report_
+    found = Tags(page.to_html())
+    assert page.is_private == (getattr(model, "noise", "exact") == "exact")
+    assert {"What was public", "What is not promised"} <= {one.title for one in page.sections}
+    assert not {"script", "img", "link", "iframe", "object"} & set(found.tags)
+    assert not {"src", "href"} & {name for name, _ in found.attributes}
+    assert "url(" not in page.to_html()
+    assert ("content", NOTHING_LOADED) in found.attributes
+    assert domain_hash(model.domain_) in found.text
+    assert page.statement in str(page)
+
+
+def test_answers_to_queries_have_a_page_too():
+    model = BatchPredictionClassifier(DOMAIN, epsilon=1, n_trees=2, max_depth=1).fit(X, Y)
+    model.predict(X[:5])
+    assert "vote is off by" in model.report_._repr_html_()
+
+
+def test_an_unfitted_model_has_none():
+    assert not hasattr(PosteriorForestClassifier(DOMAIN), "report_")
+
+
+def test_hostile_names_are_text():
+    domain = Domain(
+        [Attribute(HOSTILE, categories=[HOSTILE, "b"]), Attribute("x", edges=[0, 1, 2])],
+        target=Attribute(f"y {HOSTILE}", categories=["no", HOSTILE]),
+    )
+    rows = [(HOSTILE, 0.5), ("b", 1.5)] * 100
+    model = PosteriorForestClassifier(domain, epsilon=1).fit(rows, ["no", HOSTILE] * 100)
+    ledger = PrivacyLedger(epsilon=2)
+    ledger.charge(model.release_.budget, HOSTILE, neighboring="add_remove")
+    record = evaluate(model, rows, ["no", HOSTILE] * 100, epsilon=1).to_dict()
+    record["figures"][HOSTILE] = {"value": 1.0}
+    for page in (model_report(model, ledger=ledger, evaluation=record), ledger_report(ledger)):
+        found = Tags(page.to_html())
+        assert found.text.count(HOSTILE) >= 2
+        assert not {"script", "img"} & set(found.tags)
+        assert not [name for name, _ in found.attributes if name.startswith("on")]
+
+
+@pytest.mark.parametrize("key", ["posterior", "zCDP", "delta", "naive Bayes"])
+def test_noise_is_said_in_records(key):
+    model = MODELS[key]()
+    release = model.release_ if hasattr(model, "release_") else model.releases_[0]
+    one = model.privacy_report_.measurements[0]
+    unit = release.sensitivity / one.sensitivity * float(release.scale)
+    drawn = sqrt(release.variance) / unit
+    assert drawn <= noise_rms(one) * (1 + 1e-9)
+    assert noise_rms(one) == pytest.approx(drawn, rel=0.08)
+
+
+def test_the_odds_are_those_of_the_claim():
+    pure = fitted(PosteriorForestClassifier).privacy_report_
+    assert f"at most {exp(1):.3g} (e to the power ε = 1)" in odds(pure)
+    assert "73.11 %" in odds(pure)
+    approximate = MODELS["delta"]().privacy_report_
+    assert "1e-06" in odds(approximate)
+    assert "ε = 1)" in odds(approximate)  # the claim, not the ρ behind it
+
+
+def test_no_claim_is_put_into_words_where_there_is_none():
+    page = MODELS["research"]().report_
+    assert "factor" not in str(page.sections[0])
+    assert "claim denied" in page.to_html()
+
+
+def test_shares_of_the_budget_add_up():
+    report = MODELS["residual"]().privacy_report_
+    (bar,) = shares_section(report).pictures
+    whole, *widths = [float(v) for n, v in Tags(bar).attributes if n == "width"]
+    parts = [width for width in widths if width not in (12, whole - 2)]
+    assert 1 < len(parts) <= 6 < len(report.measurements)
+    assert sum(parts) == pytest.approx(whole - 2, abs=0.05)
+
+
+def test_many_parts_of_a_bar_become_six():
+    bar = budget_bar([(f"part {i}", 0.05) for i in range(10)], left=0.5)
+    assert "25 %  5 more" in bar
+    assert "50 %  left" in bar
+    assert bar.count('fill="#') == 2 * 7
+
+
+def test_a_file_says_whose_word_it_is(tmp_path):
+    save_model(MODELS["private"](), tmp_path / "m.mrf")
+    page = model_report(load_model(tmp_path / "m.mrf"), model_hash="ab" * 32)
+    assert "word of whoever wrote the file" in str(page)
+    assert "ab" * 32 in str(page)
+    assert page.title.startswith("Privacy report: PrivateForestClassifier")
+
+
+def test_a_page_is_shown_escaped_and_printed_plainly():
+    page = ReportPage("a < b", "c & d", False, (Section("e", rows=(("f\x1b[31m", "<g>"),)),))
+    assert "a &lt; b" in page.to_html()
+    assert "\x1b" not in page.to_html()
+    assert "a < b" in str(page)

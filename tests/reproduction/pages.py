@@ -1,0 +1,210 @@
+"""The report's pages, from the records alone."""
+
+from collections import Counter
+from pathlib import Path
+
+from catalogue import BY_NAME
+from item import Figure
+from pictures import draw
+from record import RECORDS, Record, read_record, worded, write_record
+from rows import ROWS, Row
+
+PAGES = RECORDS.parent
+ROOT = PAGES.parents[1]
+INTROS = {
+    "forests_003": (
+        "Private forests by the matrix mechanism (003)",
+        "Tajima, Wu and Houmansadr, *Improving Private Random Forest Prediction Using Matrix"
+        " Representation* (AAAI 2025).",
+    ),
+    "multinomial_000_001": (
+        "Multinomial forests (000, 001)",
+        "Bai, Li, Li, Yang, Jiang and Xia, *Multinomial Random Forest* (Pattern Recognition 2022;"
+        " 001 is its arXiv version).",
+    ),
+    "rates_002": (
+        "Convergence rates (002)",
+        "Gao, Xu and Zhou, *Towards Convergence Rate Analysis of Random Forests for Classification*"
+        " (NeurIPS 2020).",
+    ),
+    "federated_004": (
+        "Federated forests (004)",
+        "*Enhancing Privacy and Robustness in Federated Random Forests* (poster).",
+    ),
+}
+HOW = (
+    "Every figure is read from a record that `python tests/reproduction ITEM --full` wrote; this"
+    " page is drawn from the records by `python tests/reproduction pages`. A cell shows ours ± one"
+    " standard error over the repeats, then in brackets the paper's figure and ours minus it."
+)
+
+
+def write_pages(folder: Path = PAGES) -> None:
+    """Put the items' present words into all records, write the pages and draw the pictures."""
+    records = all_records()
+    for record in records:
+        write_record(worded(record, BY_NAME[record.item]), RECORDS)
+    records = all_records()
+    for name, text in page_texts(records).items():
+        (folder / f"{name}.md").write_text(text)
+    draw(records, folder / "pictures")
+
+
+def all_records(folder: Path = RECORDS) -> list[Record]:
+    """Return all records, in the order of their names."""
+    found = [read_record(file.stem, folder) for file in sorted(folder.glob("*.json"))]
+    return [record for record in found if record is not None]
+
+
+def page_texts(records: list[Record]) -> dict[str, str]:
+    """Return the text of every page by its name."""
+    pages = {
+        name: page_of(name, [r for r in records if r.words["page"] == name]) for name in INTROS
+    }
+    return {"index": index_of(records), **pages}
+
+
+def page_of(name: str, records: list[Record]) -> str:
+    """Return a paper's page: one section an item."""
+    title, source = INTROS[name]
+    sections = [f"# {title}", f"{source}\n\n{HOW}", *map(section_of, records)]
+    return "\n\n".join(sections) + "\n"
+
+
+def section_of(record: Record) -> str:
+    """Return what a page says of one item."""
+    words = record.words
+    head = [f"({record.item})=", f"## {words['title']}"]
+    texts = [run_of(record), f"**{words['privacy']}**", tables_of(record), claims_of(record)]
+    texts += [
+        f"{label}: {words[key]}"
+        for key, label in {
+            "finding": "**Where the paper is wrong**",
+            "why": "Where they differ",
+            "beyond": "Beyond the paper",
+        }.items()
+        if words[key]
+    ]
+    if has_picture(record):
+        texts.append(f"![{words['title']}](pictures/{record.item}.svg)")
+    return "\n".join(head) + "\n\n" + "\n\n".join(text for text in texts if text)
+
+
+def has_picture(record: Record) -> bool:
+    """Say whether an item draws its record."""
+    return record.item in BY_NAME and BY_NAME[record.item].picture is not None
+
+
+def run_of(record: Record) -> str:
+    """Say how the record was measured, and what is left of it."""
+    parts = record.parts.values()
+    seconds = sum(part.seconds for part in parts)
+    cores = ", ".join(sorted({str(part.cores) for part in parts}))
+    repeats = Counter(part.repeats for part in parts)
+    counts = " and ".join(map(str, sorted(repeats)))
+    left = f" Left: {'; '.join(record.left)}." if record.left else ""
+    lack = "".join(f" {name} {why}." for name, why in record.missing.items())
+    return (
+        f"`{record.item}`, [record](records/{record.item}.json): {counts} repeats (seeds 0, 1"
+        f" ...), {seconds:,.0f} s of one core, on a machine of {cores}.{left}{lack}"
+    )
+
+
+def claims_of(record: Record) -> str:
+    """List the directions, and whether each holds."""
+    claims = record.words["claims"].items()
+    return "\n".join(
+        f"- {'holds' if holds else '**does not hold**'}: {text}" for text, holds in claims
+    )
+
+
+def tables_of(record: Record) -> str:
+    """Return the figures as a table: one column more for the paper where there is one only."""
+    table, paper, form = record.table, record.paper, record.words["form"]
+    if not table.figures:
+        return ""
+    if paper and len(table.columns) == 1:
+        (column,) = table.columns
+        head, lines = ["", column, "the paper", "difference"], []
+        for figure in table.figures:
+            printed = paper.get((figure.row, column))
+            beside = (
+                ["", ""] if printed is None else [f"{printed:{form}}", gap(figure, printed, form)]
+            )
+            lines.append([figure.row, shown(figure, form), *beside])
+    else:
+        head = ["", *table.columns]
+        lines = [
+            [row, *(cell(record, row, column) for column in table.columns)] for row in table.rows
+        ]
+    rule = ["---"] * len(head)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *lines])
+
+
+def cell(record: Record, row: str, column: str) -> str:
+    """Return ours, and in brackets the paper's and the difference."""
+    form, printed = record.words["form"], record.paper.get((row, column))
+    try:
+        figure = record.table.figure(row, column)
+    except KeyError:
+        return "" if printed is None else f"– ({printed:{form}})"
+    if printed is None:
+        return shown(figure, form)
+    return f"{shown(figure, form)} ({printed:{form}}, {gap(figure, printed, form)})"
+
+
+def shown(figure: Figure, form: str) -> str:
+    """Return a figure with its standard error."""
+    error = "" if figure.error is None else f" ± {figure.error:{form}}"
+    return f"{figure.value:{form}}{error}"
+
+
+def gap(figure: Figure, printed: float, form: str) -> str:
+    """Return ours minus the paper's, with its sign."""
+    return f"{figure.value - printed:+{form}}"
+
+
+def index_of(records: list[Record]) -> str:
+    """Return the first page: the 64 rows, then where the papers are wrong."""
+    texts = [
+        "# The papers, redone",
+        "Every system, bound, table and figure of the five papers, run here, beside the papers'"
+        " numbers. `python tests/reproduction list` names the items; `ITEM --quick` checks its"
+        " directions in seconds; `ITEM --full` measures it and keeps a record. Records written on"
+        " fewer repeats than the papers' say so. Data sets that the library does not load are read"
+        " from a folder `../shared/data` beside the checkout.",
+        "::::{toctree}\n:maxdepth: 1\n\n" + "\n".join(INTROS) + "\n::::",
+        "## Where the papers are wrong",
+        "Each is shown by an item or a test that anyone can run again.",
+        "\n".join(
+            f"- [{r.words['title']}]({r.words['page']}.md#{r.item}): {r.words['finding']}"
+            for r in records
+            if r.words["finding"]
+        ),
+        "## The 64 rows",
+        rows_of(records),
+    ]
+    return "\n\n".join(texts) + "\n"
+
+
+def rows_of(records: list[Record]) -> str:
+    """Return the table of the 64."""
+    lines = [["", "paper", "what", "state", "shown by"], ["---"] * 5]
+    for row in ROWS:
+        items = [record for record in records if row.number in record.words["rows"]]
+        links = [f"[{r.item}]({r.words['page']}.md#{r.item})" for r in items]
+        tests = [f"`{name}`" for name in row.tests]
+        lines.append(
+            [str(row.number), row.paper, row.what, state_of(row, items), ", ".join(links + tests)]
+        )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def state_of(row: Row, items: list[Record]) -> str:
+    """Return whether a row runs, in full or in part."""
+    if not items and not row.tests:
+        return "missing"
+    left = [f"{r.item}: {'; '.join(r.left)}" for r in items if r.left]
+    false = [text for r in items for text, holds in r.words["claims"].items() if not holds]
+    reasons = [*([row.reason] if row.reason else []), *left, *(f"not so: {text}" for text in false)]
+    return f"in part ({'; '.join(reasons)})" if reasons else "runs"
