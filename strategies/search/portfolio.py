@@ -1,7 +1,7 @@
 """A run of several families over one problem, the last of which improve on the others' best."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,17 +18,19 @@ from strategies.methods.family import (
 from strategies.methods.plain import OWN_ROWS, own_loss
 from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
+    Dense,
     Kronecker,
     MemoryCapError,
     Operator,
+    Product,
     RowKronecker,
     RowSpaceError,
     as_operator,
+    fits,
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import assess
-from strategies.search.merged_forms import averaged, can_average, is_dense
 from strategies.search.nearby_total import total_near
 from strategies.search.progress import Progress, Report
 from strategies.search.stopping import Stopping
@@ -37,6 +39,10 @@ PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
 LEAST_PATIENCE = 20.0
 """Seconds of wall time in which a family may start, however short the limit."""
+LARGEST_DENSE = 4000
+"""Merged cells up to which a strategy is handled as an explicit matrix."""
+MOST_AVERAGED = 2 * 10**7
+"""Entries of a strategy whose columns are averaged over merged cells."""
 TRIALS = ("identity", "marginals")
 PLAIN = ("identity", "workload_itself")
 """Families that no result of "auto" is above."""
@@ -250,7 +256,7 @@ class Portfolio:
         try:
             ordered = sorted(self.found, key=lambda strategy: strategy.loss)
             matrices = tuple(strategy.matrix for strategy in ordered)
-            starts = matrices if family.space == "domain" else averaged(self.problem, matrices)
+            starts = matrices if family.space == "domain" else self.averaged(matrices)
             search = Search(starts, self.generator, work, self.select_part, self.limit)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)
@@ -297,7 +303,7 @@ class Portfolio:
         if family.space == "merged":
             return self.strategy(family, merging.invert(matrix)), ""
         whole = self.strategy(family, matrix)
-        if self.stopping.meets_closed_bound(whole.loss) or not can_average(self.problem, matrix):
+        if self.stopping.meets_closed_bound(whole.loss) or not self.can_average(matrix):
             return whole, ""
         averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):
@@ -307,3 +313,27 @@ class Portfolio:
     def strategy(self, family: Family, matrix: Operator) -> Strategy:
         """Return a family's matrix over the domain as a strategy."""
         return assess(self.problem, matrix, family.name, self.certificate)
+
+    def averaged(self, matrices: Iterable[Operator]) -> tuple[Operator, ...]:
+        """Return the strategies whose columns can be averaged, over the merged cells."""
+        merging = self.problem.merging
+        if merging is None:
+            return tuple(matrices)
+        return tuple(merging.average(matrix) for matrix in matrices if self.can_average(matrix))
+
+    def can_average(self, matrix: Operator) -> bool:
+        """Tell whether columns can be averaged over merged cells, few enough to solve with."""
+        merging = self.problem.merging
+        return merging is not None and merging.n_groups <= LARGEST_DENSE and is_small(matrix)
+
+
+def is_small(matrix: Operator) -> bool:
+    """Tell whether a strategy's entries are few enough to be averaged."""
+    return matrix.entries <= MOST_AVERAGED and fits((matrix.entries,), 32)
+
+
+def is_dense(matrix: Operator) -> bool:
+    """Tell whether a strategy is an explicit array, over the cells or over groups of them."""
+    while isinstance(matrix, Product):
+        matrix = matrix.left
+    return isinstance(matrix, Dense)
