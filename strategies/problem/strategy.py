@@ -141,7 +141,7 @@ class Strategy:
         OperatorFileError
             If the matrix's structure has no form in files.
         """
-        from strategies.operator_files.file import write_operator
+        from strategies.operator_files.file import write_operator  # loaded where files are
 
         kept = {name: getattr(self, name) for name in KEPT}
         write_operator(self.matrix, {"format": FORMAT, **kept}, path)
