@@ -49,8 +49,8 @@ class Plan(PlannedErrors):
             By public numbers alone; see `PlanPart.check_memory`.
         """
         seconds = release_seconds(self.parts, self.n_classes, self.n_records)
-        largest = self.array_sizes[0].nbytes
-        tell(f"Checking memory (then about {seconds:.2g} s, arrays of {largest:,} bytes)")
+        size = 8 * self.n_classes * max(part.n_measurements for part in self.parts)
+        tell(f"Checking memory (then about {seconds:.2g} s, and {size:,} bytes of noisy answers)")
         if (weigh := WEIGHING.get()) is not None:
             weigh(self)
         for part in self.parts:
