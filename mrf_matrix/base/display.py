@@ -1,7 +1,7 @@
 """What a person reads: a statement above rows of names and values, as text, HTML or rich table."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,9 @@ Rows = Sequence[tuple[str, str]]
 Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 """A header, and rows as long as it."""
 
+SHOWN = 12
+"""Texts that are listed in a line."""
+
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a line of text for each row, columns under each other."""
@@ -21,6 +24,18 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def first_few(texts: Iterable[str]) -> str:
+    """Return the first texts in a line, and how many more there are."""
+    items = list(texts)
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def whole(n: int) -> str:
+    """Write a whole number of any size for people."""
+    return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"
 
 
 def html_table(caption: str, rows: Sequence[Sequence[str]], header: Sequence[str] = ()) -> str:

@@ -14,14 +14,15 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import one_word, whole_number
 from mrf_matrix.base.workers import computed
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.mechanisms.budgets.budget import Norm, claimed_budget
+from mrf_matrix.mechanisms.budgets.budget import Norm
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.kinds.levels import level_strategy
 from mrf_matrix.study.comparison import Comparison, Score
 from mrf_matrix.study.fit_file import FitFile
@@ -35,7 +36,7 @@ from mrf_matrix.study.methods import (
 )
 from mrf_matrix.study.metrics import all_metrics
 from mrf_matrix.study.strategy_table import strategy_rows
-from mrf_matrix.voting.voting import check_voting
+from mrf_matrix.voting.voting import VOTINGS
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
@@ -157,7 +158,7 @@ def compare(
         "n_splits": whole_number("n_splits", n_splits),
         "n_draws": whole_number("n_draws", n_draws),
         "test_size": _share("test_size", test_size),
-        "voting": check_voting(voting),
+        "voting": one_word("voting", voting, VOTINGS),
         "strategy": _named(strategy),
         "neighboring": neighboring,
         "noise": noise,

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from mrf_matrix.datasets import load_dataset
-from mrf_matrix.estimators import MultinomialForestClassifier
+from mrf_matrix.estimators import MultinomialForestClassifier, ObliqueForestClassifier
 
 
 def best(call, runs):
@@ -60,3 +60,15 @@ def test_connect_4_takes_a_minute_or_two(benchmark, request):
     start = process_time()
     benchmark.pedantic(forest.fit, (X, y), rounds=1, iterations=1)
     assert process_time() - start < 150
+
+
+@pytest.mark.parametrize("split", ["pca", "lda", "mpsvm_t", "mpsvm_p", "mpsvm_n"])
+@pytest.mark.parametrize("name", ["vehicle", "breast cancer"])
+def test_oblique_trees_take_at_most_three_random_forests(benchmark, request, name, split):
+    X, y = table(name, request)
+    ours = ObliqueForestClassifier(split=split, random_state=0)
+    theirs = best(lambda: RandomForestClassifier(random_state=0).fit(X, y), 3)
+    ratio = best(lambda: ours.fit(X, y), 3) / theirs
+    benchmark.pedantic(ours.fit, (X, y), rounds=1, iterations=1)
+    benchmark.extra_info["times scikit-learn's fit"] = round(ratio, 2)
+    assert ratio < 3

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import train_test_split
-from test_federated_forests import CHUNKS, load
 
 from mrf_matrix import Domain, RandomTrees, from_release, path_matrix
 from mrf_matrix.federated import federate
@@ -23,8 +23,15 @@ from mrf_matrix.mechanisms import PureDP, count_cells
 SETTINGS = {"pendigits": (8, 6, 101), "letter": (4, 5, 16)}
 """Bins a feature, depth, and values of a feature."""
 
+CHUNKS = {"pendigits": 2, "letter": 1}
 PARTIES, TREES = 10, 16
 Parts = list[tuple[np.ndarray, np.ndarray]]
+
+
+def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return records and classes, as numbers."""
+    frame = pd.read_csv(folder / f"{name}.csv")
+    return frame.drop(columns="class").to_numpy(), frame["class"].to_numpy()
 
 
 def public(domain: Domain, parts: Parts, depth: int, epsilon: float, seed: int) -> Forest:

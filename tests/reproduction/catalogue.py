@@ -4,6 +4,7 @@ from federated_004 import table as federated_table
 from forests_003 import figure_1, figure_2, figures_3_4, optimiser, table_1
 from item import Item
 from multinomial_000_001 import (
+    complexity,
     heterogeneous,
     private_trees,
     segmentation,
@@ -30,6 +31,7 @@ ITEMS: tuple[Item, ...] = (
     *private_trees.ITEMS,
     *tuned.ITEMS,
     *heterogeneous.ITEMS,
+    *complexity.ITEMS,
     *segmentation.ITEMS,
     *theorems.ITEMS,
     *rates.ITEMS,

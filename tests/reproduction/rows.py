@@ -82,7 +82,7 @@ ROWS = (
     shown_by(18, "003", "Figures 3a, 3b, 4"),
     shown_by(19, "003", "Figure 2, six data sets"),
     shown_by(20, "003", "Table 1, seconds"),
-    shown_by(21, "003", "Adult (123 binary columns) and Heart", "datasets/test_files"),
+    shown_by(21, "003", "Adult (123 binary columns) and Heart", "datasets/test_heart_and_adult"),
     shown_by(
         22,
         "000",
@@ -118,7 +118,12 @@ ROWS = (
     shown_by(41, "001", "Table 3: a tree under B₃, B₁, B₂"),
     shown_by(42, "001", "Figure 7: accuracies of single trees"),
     shown_by(43, "000", "Figure 1: selection probabilities"),
-    shown_by(44, "000", "complexity O(t D n log n)"),
+    Row(
+        44,
+        "000",
+        "complexity O(t D n log n)",
+        ("tests/benchmarks/test_multinomial_speed.py",),
+    ),
     shown_by(
         45,
         "002",

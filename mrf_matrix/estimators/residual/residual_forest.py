@@ -17,13 +17,13 @@ from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
     PrivateData,
     needs_records,
+    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import (
     Records,
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import with_provenance
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,

@@ -16,7 +16,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.base.workers import computed
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget, epsilon_or_default
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount

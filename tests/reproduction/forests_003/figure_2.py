@@ -2,7 +2,7 @@
 
 import numpy as np
 from forests_003.panels import EPSILONS, RESEARCH, SETTINGS, accuracies, records
-from item import Figure, Item, Run, Table, mean_of
+from item import Claim, Figure, Item, Run, Table, mean_of
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix import (
@@ -62,7 +62,7 @@ THEIRS = {  # the authors' code, run for 3 forests and splits with 5 draws each
         EXTRA: (0.829,) * 4,
     },
 }
-DRAWS_OF_THEIRS = 3
+SPLITS_OF_THEIRS = 3
 COLUMNS = tuple(f"ε = {epsilon:g}" for epsilon in EPSILONS)
 
 
@@ -104,20 +104,25 @@ def without_privacy(data, seed: int, settings: dict) -> dict[str, float]:
     }
 
 
-def in_their_error(table: Table) -> bool:
-    """Say whether each curve's mean over ε is within two standard errors of the authors' code.
+def curve_gap(table: Table, name: str, method: str) -> float:
+    """Return the root mean square over ε of ours minus theirs, in standard errors of both.
 
-    Theirs are means of three forests and splits; a split's spread is taken from ours.
+    Theirs are means of three forests and splits with as many draws: their spread is taken from
+    ours.
     """
-    for name, methods in THEIRS.items():
-        for method in (TRAINING, PREDICTION, LAPLACE, DISJOINT):
-            ours = [table.figure(f"{name}, {method}", column) for column in COLUMNS]
-            error = np.mean(
-                [one.error * np.sqrt(1 + one.repeats / DRAWS_OF_THEIRS) for one in ours]
-            )
-            if abs(np.mean([one.value for one in ours]) - np.mean(methods[method])) > 2 * error:
-                return False
-    return True
+    ours = [table.figure(f"{name}, {method}", column) for column in COLUMNS]
+    if any(one.error is None or one.repeats < 5 for one in ours):
+        raise KeyError("too few repeats for an error bar")
+    squares = [
+        (one.value - theirs) ** 2 / (one.error**2 * (1 + one.repeats / SPLITS_OF_THEIRS))
+        for one, theirs in zip(ours, THEIRS[name][method], strict=True)
+    ]
+    return float(np.sqrt(np.mean(squares)))
+
+
+def within_errors(*methods: str) -> Claim:
+    """Return the claim that these curves are within two standard errors of theirs on every set."""
+    return lambda t: all(curve_gap(t, name, one) < 2 for name in THEIRS for one in methods)
 
 
 def ahead(better: str, worse: str, by: float = 0.0):
@@ -169,7 +174,7 @@ def picture(table: Table):
         ax.set_axis_off()
     axes[0, 0].set_ylabel("test accuracy")
     figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+        *axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8
     )
     return figure
 
@@ -191,7 +196,9 @@ ITEMS = (
             "by 20 points and more on Car at ε of 1 and 2": lambda t: bool(
                 (t.row(f"Car, {TRAINING}") - t.row(f"Car, {LAPLACE}"))[2:].min() > 0.2
             ),
-            "every curve is within two standard errors of the authors' code": in_their_error,
+            "both curves are within two standard errors of the authors' code": within_errors(
+                TRAINING, PREDICTION
+            ),
             "forests of 40 columns of Adult's 123 stay within a point of the majority": lambda t: (
                 abs(t.row(f"Adult, {TRAINING}") - 0.764).max() < 0.01
             ),
@@ -207,6 +214,8 @@ ITEMS = (
         },
         why="The figure prints no numbers. In brackets stands the authors' code, run for 3 forests"
         " and splits with 5 noise draws each (not on Adult). Splits and forests are others here."
+        " Disjoint data are some ten points ahead of the authors' code at ε = 2 on Car and Balance,"
+        " and equal below; we do not know why."
         " Adult is a9a, its official records to train and to test on: ten random ones of 123 binary"
         " columns an ensemble carry nothing, and every method of the paper predicts the majority"
         " (.764); with its 14 attributes (h=3, d̄=4) forests of the same kind learn.",

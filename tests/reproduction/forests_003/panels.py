@@ -105,7 +105,7 @@ def accuracies(
                 data.domain,
                 epsilon=epsilon,
                 noise="research",
-                noise_state=draw,
+                noise_state=100 * seed + draw,
                 random_state=seed,
                 **settings,
             )

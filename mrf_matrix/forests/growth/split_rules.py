@@ -1,0 +1,147 @@
+"""The rules that forests differ in: which attributes a node looks at, and how it picks a cut."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal, Protocol
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.shown import shown
+from mrf_matrix.forests.growth.parameters import check_probability, check_sharpness
+
+
+class AttributeRule(Protocol):
+    """Which attributes each node looks at."""
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return attributes of shape (p, n_nodes), -1 for none; None when all are looked at."""
+        ...
+
+
+class CutRule(Protocol):
+    """How a node picks among what it looks at."""
+
+    def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Return (B₁, B₂) of each node, from 0 (uniform) to infinity (the best)."""
+        ...
+
+
+@dataclass(frozen=True)
+class AllAttributes:
+    """Every node looks at every attribute."""
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return None."""
+        return None
+
+
+@dataclass(frozen=True)
+class RandomAttributes:
+    """Every node looks at a fixed number of attributes, drawn without replacement.
+
+    Parameters
+    ----------
+    count : int or "sqrt", default="sqrt"
+        How many; "sqrt" is the rounded-down square root of their number.
+    """
+
+    count: int | Literal["sqrt"] = "sqrt"
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return a random subset for each node."""
+        count = subset_size(self.count, n_attributes)
+        return random_subsets(np.full(n_nodes, count), n_attributes, generator)
+
+
+@dataclass(frozen=True)
+class PoissonAttributes:
+    """``min(1 + Poisson(mean), d)`` attributes (Denil, Matheson and de Freitas, 2014)."""
+
+    mean: float = 10.0
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.mean, int | float | np.number) and not isinstance(self.mean, bool)
+        if not number or not 0 <= self.mean < np.inf:
+            raise ValueError(f"mean_features={shown(self.mean)}: expected a number of at least 0.")
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return a random subset of random size for each node."""
+        count = np.minimum(1 + generator.poisson(self.mean, n_nodes), n_attributes)
+        return random_subsets(count, n_attributes, generator)
+
+
+@dataclass(frozen=True)
+class BernoulliAttributes:
+    """One random attribute with probability p, otherwise `count` of them (Wang et al., 2017)."""
+
+    probability: float = 0.05
+    count: int | Literal["sqrt"] = "sqrt"
+
+    def __post_init__(self) -> None:
+        check_probability("probability", self.probability)
+
+    def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
+        """Return a random subset for each node."""
+        few = generator.random(n_nodes) < self.probability
+        count = np.where(few, 1, subset_size(self.count, n_attributes))
+        return random_subsets(count, n_attributes, generator)
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """softmax(B₁ Î/2) over attributes, then softmax(B₂ Î⁽ʲ⁾/2) over cuts (Bai et al., 2021).
+
+    Parameters
+    ----------
+    b1, b2 : float
+        From 0 (uniform) to infinity (the best one, ties at random).
+    """
+
+    b1: float = 10.0
+    b2: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_sharpness("b1", self.b1)
+        check_sharpness("b2", self.b2)
+
+    def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Return the same pair for every node."""
+        return np.full(n_nodes, float(self.b1)), np.full(n_nodes, float(self.b2))
+
+
+@dataclass(frozen=True)
+class BernoulliCut:
+    """A random cut with probability p, otherwise the best one (Wang et al., 2017)."""
+
+    probability: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_probability("probability", self.probability)
+
+    def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Return 0 or infinity for each node, by its own coin."""
+        b = np.where(generator.random(n_nodes) < self.probability, 0.0, np.inf)
+        return b, b
+
+
+GREEDY = Softmax(float("inf"), float("inf"))
+"""The best cut of all; ties at random."""
+
+
+def random_subsets(count: Longs, n_attributes: int, generator: np.random.Generator) -> Longs:
+    """Return for each node its number of distinct attributes, in random order, -1 below.
+
+    The largest array is (nodes, attributes) of doubles.
+    """
+    most = int(count.max(initial=1))
+    keys = generator.random((len(count), n_attributes))
+    order = np.argsort(keys, axis=1)[:, :most].T.astype(np.int64)
+    order[np.arange(most)[:, None] >= count] = -1
+    return order
+
+
+def subset_size(count: int | Literal["sqrt"], n_attributes: int) -> int:
+    """Return how many attributes a node looks at."""
+    size = int(sqrt(n_attributes)) if count == "sqrt" else int(count)
+    return max(1, min(size, n_attributes))
