@@ -18,7 +18,7 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
-from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
+from mrf_matrix.mechanisms.ledger.default import DEFAULTS, PAID_FOR, BudgetWarning
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
@@ -179,13 +179,18 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     """Return what a release costs; `what` it is for is said in the ledger's words."""
     random_state: RandomState = vars(estimator).get("random_state")
     return Bill(
-        ledger=default_ledger() if estimator.ledger is None else estimator.ledger,
+        ledger=_default_ledger() if estimator.ledger is None else estimator.ledger,
         budget=budget,
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,
         noise=estimator.noise,
         noise_state=noise_seed(estimator.noise, estimator.noise_state, random_state),
     )
+
+
+def _default_ledger() -> PrivacyLedger | None:
+    """Return the ledger of the innermost `privacy_ledger`, if there is one."""
+    return DEFAULTS[-1] if DEFAULTS and not PAID_FOR.get() else None
 
 
 def check_no_ledger(ledger: object, reason: str) -> None:
