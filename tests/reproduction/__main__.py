@@ -3,8 +3,8 @@
 ``python tests/reproduction list`` names the items; ``ITEM --quick`` checks its directions in
 seconds and writes nothing; ``ITEM --full`` measures it at the paper's size, keeps its record in
 ``docs/reproduction/records`` after each part, and resumes where it was stopped; ``all`` stands for
-every item. ``--repeats`` lowers the repeats, which the record says. ``pages`` draws the pages and
-pictures from the records alone.
+every item. Items keep their own records, so several may run side by side. ``--repeats`` lowers the
+repeats, which the record says. ``pages`` draws the pages and pictures from the records alone.
 """
 
 import argparse

@@ -32,6 +32,26 @@ INTROS = {
         "*Enhancing Privacy and Robustness in Federated Random Forests* (poster).",
     ),
 }
+SHOWN_BY_TESTS = {
+    "000, 001: with the stopping rule of Algorithm 1 on raw counts Theorem 2 does not hold; with"
+    " public depth, all classes and all leaves it does": (
+        "tests/mrf_matrix/forests/growth/private/test_privacy.py"
+    ),
+    "000: SmoothRF, its rival, is not ε-DP as published": (
+        "tests/mrf_matrix/forests/learned/test_smooth_sensitivity.py"
+    ),
+    "000: Lemma 4's central cuts fail where values crowd at an end": (
+        "tests/mrf_matrix/forests/theory/test_cells.py"
+    ),
+    "002: Theorem 4's rate is 1/n, not its square root; sharp forms of all theorems": (
+        "tests/mrf_matrix/forests/theory/test_bounds.py"
+    ),
+    "004: growing protects no record: one more decides whether a tree is split": (
+        "tests/mrf_matrix/federated/systems/test_growing.py"
+    ),
+}
+"""Where a paper is wrong, and a test of the library that says so."""
+
 HOW = (
     "Every figure is read from a record that `python tests/reproduction ITEM --full` wrote; this"
     " page is drawn from the records by `python tests/reproduction pages`. A cell shows ours ± one"
@@ -176,6 +196,7 @@ def index_of(records: list[Record]) -> str:
             for r in records
             if r.words["finding"]
         ),
+        "\n".join(f"- {text}: `{test}`" for text, test in SHOWN_BY_TESTS.items()),
         "## The 64 rows",
         rows_of(records),
     ]

@@ -2,8 +2,8 @@
 
 import pytest
 from catalogue import BY_NAME, ITEMS
-from item import Figure, Item, Run, Table, mean_of
-from pages import PAGES, ROOT, all_records, page_texts
+from item import Figure, Item, MissingData, Run, Table, mean_of
+from pages import PAGES, ROOT, SHOWN_BY_TESTS, all_records, page_texts
 from record import read_record, worded
 from rows import ROWS
 from running import run_item
@@ -44,6 +44,7 @@ def test_all_64_rows_are_listed_and_their_tests_exist():
     assert {number for item in ITEMS for number in item.rows} <= set(range(1, 65))
     for row in ROWS:
         assert all((ROOT / test).is_file() for test in row.tests), row
+    assert all((ROOT / test).is_file() for test in SHOWN_BY_TESTS.values())
 
 
 def counted(calls):
@@ -73,6 +74,24 @@ def test_a_full_run_resumes_by_parts_and_says_what_is_left(tmp_path):
     assert run_item(item, full=True, folder=tmp_path, say=said.append).left == []
     assert calls == ["a", "b", "b", "a", "b"]
     assert said[-1] == "004-made-up: complete"
+
+
+def test_what_a_part_lacks_is_said_until_it_is_there(tmp_path):
+    here = [False]
+
+    def measure(part: str, run: Run) -> list[Figure]:
+        if part == "b" and not here[0]:
+            raise MissingData("needs b.csv")
+        return [Figure(part, "value", 1.0)]
+
+    item = Item("004-made-up", "made up", (64,), measure, "none", ("a", "b"), repeats=1)
+    settings = {"full": True, "folder": tmp_path, "say": lambda words: None}
+    lacking = run_item(item, **settings)
+    assert (lacking.missing, lacking.left) == ({"b": "needs b.csv"}, ["b"])
+    assert list(run_item(item, parts=("a",), **settings).parts) == ["a"]
+    here[0] = True
+    whole = run_item(item, **settings)
+    assert (whole.missing, whole.left) == ({}, [])
 
 
 def test_a_figure_is_a_mean_with_its_standard_error():
