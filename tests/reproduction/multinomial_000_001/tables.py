@@ -3,6 +3,7 @@
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
 from multinomial_000_001.folds import FOLDS, folds, numeric_records, raw_records
+from multinomial_000_001.tuned import p_values
 from scipy.stats import rankdata
 
 from mrf_matrix.estimators import (
@@ -111,7 +112,7 @@ def accuracies(
     """Return accuracies in per cent on the first folds of ten times ten."""
     texts, y = raw_records(part)
     numbers, _ = numeric_records(part)
-    found = []
+    found, folded = [], {}
     for method, forest in forests.items():
         X = numbers if method.startswith(("CompRF", "RoF", "MPSVM")) else texts
         forest = forest.set_params(random_state=0, n_trees=100 if run.full else 20)
@@ -119,8 +120,9 @@ def accuracies(
             100 * forest.fit(X[train], y[train]).score(X[test], y[test])
             for train, test in folds(y, run)
         ]
+        folded[method] = scores
         found.append(mean_of(part, method, scores))
-    return found
+    return found + p_values(part, folded) if run.repeats >= FOLDS else found
 
 
 def table_two(part: str, run: Run) -> list[Figure]:
@@ -143,8 +145,9 @@ def mean_gap(table: Table, printed: dict[str, tuple[float, ...]], column: str, p
 
 
 def ranks(table: Table, columns: tuple[str, ...]) -> np.ndarray:
-    """Return average ranks of columns over all rows, 1 for the best."""
-    rows = [[-table[row, column] for column in columns] for row in table.rows]
+    """Return average ranks of columns over all sets, 1 for the best."""
+    sets = [row for row in table.rows if row in PAPER_2]
+    rows = [[-table[row, column] for column in columns] for row in sets]
     return rankdata(rows, axis=1).mean(axis=0)
 
 
