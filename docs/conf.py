@@ -49,6 +49,7 @@ autosummary_ignore_module_all = False
 autosummary_context = {"documented_elsewhere": re_exported("strategies", "strategies.operators")}
 autodoc_typehints = "none"  # the docstrings say the types in words
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
 html_theme = "pydata_sphinx_theme"

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.sources.sklearn_import import from_sklearn as from_sklearn
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
-    from mrf_matrix.mechanisms.counts.counting import merge_counts as merge_counts
+    from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.ledger.default import BudgetWarning as BudgetWarning
     from mrf_matrix.mechanisms.ledger.default import privacy_ledger as privacy_ledger
     from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger as PrivacyLedger
@@ -94,55 +94,4 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "compilation.path_matrix": ("path_matrix", "path_matrix_from_codes"),
-        "compilation.queries": ("query_matrix",),
-        "compilation.workloads": ("prediction_workload",),
-        "datasets.dataset": ("Dataset",),
-        "datasets.registry": ("list_datasets", "load_dataset"),
-        "domain.attribute": ("Attribute",),
-        "domain.domain": ("Domain",),
-        "domain.errors": ("PrivacyLeakWarning",),
-        "error.expected_error": ("expected_error",),
-        "estimators.design": ("from_design",),
-        "estimators.grown.federated_forest": ("FederatedForestClassifier",),
-        "estimators.grown.multinomial_forest": ("MultinomialForestClassifier",),
-        "estimators.grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
-        "estimators.grown.named_forests": (
-            "PureForestClassifier",
-            "SimplifiedBreimanForestClassifier",
-        ),
-        "estimators.prediction.batch_prediction": ("BatchPredictionClassifier",),
-        "estimators.prediction.subsample_aggregate": ("SubsampleAggregateClassifier",),
-        "estimators.private.private_forest": ("PrivateForestClassifier",),
-        "estimators.released.from_release": ("from_release",),
-        "estimators.residual.residual_forest": ("ResidualForestClassifier",),
-        "estimators.training.matrix_forest": ("MatrixForestClassifier",),
-        "estimators.training.naive_bayes": ("PrivateNaiveBayesClassifier",),
-        "estimators.training.posterior_forest": ("PosteriorForestClassifier",),
-        "files.models.load": ("load_model",),
-        "files.models.save": ("save_model",),
-        "files.release_files": ("load_release", "save_release"),
-        "forests.forest": ("Forest",),
-        "forests.learned.multinomial": ("MultinomialTrees",),
-        "forests.learned.private_multinomial": ("PrivateMultinomialTrees",),
-        "forests.learned.simplified_breiman": ("SimplifiedBreimanTrees",),
-        "forests.sources.pure": ("PureTrees",),
-        "forests.sources.random_trees": ("RandomTrees",),
-        "forests.sources.sklearn_import": ("from_sklearn",),
-        "mechanisms.budgets.budget": ("PureDP", "ZCDP"),
-        "mechanisms.counts.counting": ("merge_counts",),
-        "mechanisms.ledger.default": ("BudgetWarning", "privacy_ledger"),
-        "mechanisms.ledger.ledger": ("PrivacyLedger",),
-        "mechanisms.measurement.measure": ("measure",),
-        "mechanisms.measurement.reconstruct": ("reconstruct",),
-        "mechanisms.measurement.release": ("Release",),
-        "planning.plans.plan": ("Plan",),
-        "planning.plans.planner": ("plan",),
-        "planning.search.design_search": ("tune",),
-        "streams": ("count_dask", "count_leaves", "count_stream", "partial_counts"),
-        "study.study": ("compare",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

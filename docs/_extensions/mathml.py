@@ -4,6 +4,8 @@ No file is fetched when a page is read, and formulas print and copy as they are 
 that is not translated is a warning, which fails the build.
 """
 
+import re
+
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
@@ -14,13 +16,16 @@ log = logging.getLogger(__name__)
 SPELLED = {r"\dotsc": r"\ldots", r"\tfrac": r"\frac", r"\lvert": "|", r"\rvert": "|"}
 """Commands of amsmath in words that the converter knows."""
 
+BAR = re.compile(r"<mo(?: stretchy=\"true\")?>(&#x02016;|&#x0007C;|&#x0007c;)</mo>")
+"""Bars of norms, which as operators of their own would stretch, each to another height."""
+
 
 def mathml(node, display):
     """Return a formula as MathML."""
     source = node.astext()
     for word, known in SPELLED.items():
         source = source.replace(word, known)
-    found = convert(source, display=display)
+    found = BAR.sub(r'<mo stretchy="false">\1</mo>', convert(source, display=display))
     if "\\" in found:
         log.warning("mathematics that is not translated: %s", node.astext(), location=node)
     return found

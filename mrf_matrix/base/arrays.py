@@ -28,3 +28,6 @@ Values = NDArray[Any]
 
 Words = NDArray[np.uint64]
 """Uniform random bits, 64 at a time."""
+
+Seed = int | np.random.Generator | None
+"""What NumPy makes a generator of."""

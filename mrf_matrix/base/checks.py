@@ -1,17 +1,24 @@
-"""Numbers that a user states: trees, records, levels, shares; and seeds."""
+"""What every room checks: numbers and words that a user states, lines of text, the process."""
 
-from collections.abc import Sequence
-from numbers import Integral
-from typing import TypeVar
-
-import numpy as np
+import multiprocessing
+import os
+import unicodedata
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Rational, Real
+from typing import TYPE_CHECKING, TypeVar
 
 from mrf_matrix.base.shown import shown
 
-Word = TypeVar("Word", bound=str)
+if TYPE_CHECKING:
+    import numpy as np
 
-Seed = int | np.random.Generator | None
-"""What NumPy makes a generator of."""
+MOST_BITS = 13_000
+"""Of a numerator or denominator: some 3900 digits. Python writes no number above 4300."""
+
+Word = TypeVar("Word", bound=str)
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
@@ -25,29 +32,24 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
-    """Return one of a few words, or refuse by name."""
-    for word in allowed:
-        if isinstance(value, str) and value == word:
-            return word
-    raise ValueError(f"{name}={shown(value)}: expected one of {', '.join(map(repr, allowed))}.")
+def check_integer(name: str, value: object, least: int) -> None:
+    """Refuse a parameter of a path source that is no integer of at least `least`.
+
+    Raises TypeError, ValueError naming the parameter, what was got and what was expected.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={shown(value)}: expected an integer of at least {least}.")
+    if value < least:
+        raise ValueError(f"{name}={value}: expected at least {least}.")
 
 
-def checked_level(level: object) -> float:
-    """Return a level between 0 and 1, or refuse by name."""
-    if isinstance(level, float | np.floating) and 0 < level < 1:
-        return float(level)
-    raise ValueError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95.")
-
-
-def structure_generator(random_state: object) -> np.random.Generator:
+def structure_generator(random_state: object) -> "np.random.Generator":
     """Return the generator of the public structure from any scikit-learn random state.
 
-    Raises
-    ------
-    ValueError
-        If it is none.
+    Raises ValueError if it is none.
     """
+    import numpy as np  # not above: help needs no numpy
+
     if isinstance(random_state, np.random.Generator):
         return random_state
     try:
@@ -61,3 +63,186 @@ def structure_generator(random_state: object) -> np.random.Generator:
         f"random_state={shown(random_state)}: expected None, a whole number that is not negative, "
         f"a RandomState or a Generator."
     )
+
+
+def one_word(name: str, value: object, allowed: Sequence[Word]) -> Word:
+    """Return one of a few words, or refuse by name."""
+    for word in allowed:
+        if isinstance(value, str) and value == word:
+            return word
+    raise ValueError(f"{name}={shown(value)}: expected one of {', '.join(map(repr, allowed))}.")
+
+
+def checked_level(level: object) -> float:
+    """Return a level between 0 and 1, or refuse by name."""
+    if isinstance(level, Real) and 0 < (share := float(level)) < 1:
+        return share
+    raise ValueError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95.")
+
+
+ACTING = {"Cc", "Cs", "Zl", "Zp"}
+"""Unicode's controls (C0, DEL, C1), lone surrogates, separators of lines and of paragraphs."""
+
+JOINERS = {"\u200c", "\u200d"}
+"""Format characters (Cf) that writing needs, in Persian or in Hindi; the others are refused, marks
+of direction and invisible spaces among them."""
+
+
+def is_plain_line(text: str) -> bool:
+    r"""Return whether a text is one line, without characters that act or hide.
+
+    A terminal obeys control characters: it moves the cursor, clears the screen, changes its title.
+    Marks of writing direction show a line in another order than it is stored in. Names and
+    categories come from files of strangers, so none of these may be in them.
+
+    Examples
+    --------
+    >>> is_plain_line("<=50K"), is_plain_line("größer als 1 €"), is_plain_line("red\x1b[31m")
+    (True, True, False)
+    """
+    return text.isprintable() or not any(map(_acts, text))
+
+
+def escaped(text: str, *, keep: str = "") -> str:
+    r"""Return a text with every character that acts or hides written as in a Python string.
+
+    Parameters
+    ----------
+    text : str
+    keep : str, default=""
+        Characters that stay, a line's end say.
+
+    Examples
+    --------
+    >>> print(escaped("class\x1b]0;owned\x07"))
+    class\x1b]0;owned\x07
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one.encode("unicode_escape").decode("ascii") if _acts(one) and one not in keep else one
+        for one in text
+    )
+
+
+def _acts(character: str) -> bool:
+    kind = unicodedata.category(character)
+    return kind in ACTING or (kind == "Cf" and character not in JOINERS)
+
+
+_IMPORTED_BY = os.getpid()
+"""Known from the first import of any of the library: this file is loaded with its front door."""
+
+
+class NoiseProcessError(RuntimeError):
+    """Release-grade noise was asked for in a worker process."""
+
+
+def check_parent_process() -> None:
+    """Refuse to draw release-grade noise in a worker, forked or pooled.
+
+    A forked worker starts with a copy of its parent's random state. OpenDP reseeds from the system,
+    but a guarantee should not hang on that, and a ledger in the parent cannot see what a worker
+    spends.
+
+    Raises
+    ------
+    NoiseProcessError
+        If this process was started by multiprocessing, joblib or concurrent.futures, or forked
+        after this package was imported.
+    """
+    if multiprocessing.parent_process() is not None or os.getpid() != _IMPORTED_BY:
+        raise NoiseProcessError(
+            "noise='exact' in a worker process: release-grade noise is drawn in the parent "
+            "process only. Run the private fit in the parent (n_jobs=1, or "
+            "joblib.parallel_config(backend='threading')), or study with noise='research'."
+        )
+
+
+class BudgetError(ValueError):
+    """A privacy budget that cannot be: not positive, not a number, or more than there is."""
+
+
+def exact_positive(name: str, value: object, *, allow_infinite: bool = False) -> Fraction | float:
+    """Return a positive number as an exact fraction, or infinity where it is allowed.
+
+    A float stands for the shortest decimal that prints as it, so ten times 0.1 is 1.
+
+    Raises TypeError if the value is no real number: a string, a bool, a complex number, None, an
+    array; BudgetError if the value is zero, negative, NaN, too long to write, or infinite where
+    that is not allowed.
+
+    Examples
+    --------
+    >>> exact_positive("epsilon", 0.1)
+    Fraction(1, 10)
+    """
+    expected = "a positive number" + (' or float("inf")' if allow_infinite else "")
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(
+            f"{name}={shown(value)} is of type {type(value).__name__}: expected {expected}, "
+            f"for example {name}=1.0."
+        )
+    if value != value:
+        raise BudgetError(f"{name} is NaN: expected {expected}.")
+    if value <= 0:
+        raise BudgetError(f"{name}={shown(value)}: expected {expected}.")
+    if not isinstance(value, Rational) and not isfinite(value):
+        if not allow_infinite:
+            raise BudgetError(f"{name}={value}: expected {expected}, and finite.")
+        return float("inf")
+    exact = as_fraction(value)
+    if max(exact.numerator, exact.denominator).bit_length() > MOST_BITS:
+        raise BudgetError(f"{name}={shown(value)}: expected {expected} of at most 3900 digits.")
+    return exact
+
+
+def as_fraction(value: object) -> Fraction:
+    """Return a finite real number exactly as it is written."""
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        return Fraction(value)
+    if isinstance(value, float):  # np.float64 too, whose own repr is no number
+        return Fraction(repr(float(value)))
+    return Fraction(str(value))  # other NumPy floats print their shortest decimal
+
+
+def readable(value: Fraction | float) -> str:
+    """Write an exact number for people: as a short decimal where it is one, else as a fraction.
+
+    Examples
+    --------
+    >>> readable(Fraction(1, 10)), readable(Fraction(1, 3)), readable(float("inf"))
+    ('0.1', '1/3', 'inf')
+    """
+    if not isinstance(value, Fraction):
+        return str(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    try:
+        short = repr(float(value))
+    except OverflowError:
+        return str(value)
+    return short if Fraction(short) == value else str(value)
+
+
+def checked_shares(shares: int | Sequence[object]) -> list[Fraction]:
+    """Return the weights of shares: of a number of equal ones, or one weight a share.
+
+    Raises BudgetError, TypeError if there is no share, or one is not a positive number.
+    """
+    if isinstance(shares, bool | str) or not isinstance(shares, Integral | Iterable):
+        raise TypeError(
+            f"shares={shown(shares)}: expected a number of shares or a list of weights."
+        )
+    if isinstance(shares, Integral):
+        if shares < 1:
+            raise BudgetError(f"shares={shares}: expected at least one share.")
+        return [Fraction(1)] * int(shares)
+    weights = list(shares)
+    if not weights:
+        raise BudgetError("shares is empty: expected at least one weight.")
+    for weight in weights:
+        exact_positive("share", weight)
+    return [as_fraction(weight) for weight in weights]

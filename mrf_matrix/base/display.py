@@ -1,16 +1,20 @@
 """What a person reads: a statement above rows of names and values, as text, HTML or rich table."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+FRAMES = ("pandas", "polars", "pyarrow")
 Rows = Sequence[tuple[str, str]]
 Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 """A header, and rows as long as it."""
+
+SHOWN = 12
+"""Texts that are listed in a line."""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -20,6 +24,18 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def first_few(texts: Iterable[str]) -> str:
+    """Return the first texts in a line, and how many more there are."""
+    items = list(texts)
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def whole(n: int) -> str:
+    """Write a whole number of any size for people."""
+    return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"
 
 
 def html_table(caption: str, rows: Sequence[Sequence[str]], header: Sequence[str] = ()) -> str:
@@ -94,7 +110,7 @@ def frame_of(rows: Sequence[Sequence[object]], header: Sequence[str], native: st
 
     import narwhals as nw
 
-    able = [name for name in ("pandas", "polars", "pyarrow") if find_spec(name)]
+    able = [name for name in FRAMES if find_spec(name)]
     if native is None and not able:
         raise ImportError("no frame library is installed; pip install polars.")
     columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import inf, isfinite
 from typing import NoReturn
 
-from mrf_matrix.base.plain_text import is_plain_line
+from mrf_matrix.base.checks import is_plain_line
 from mrf_matrix.base.shown import shown
 
 JsonObject = dict[str, object]

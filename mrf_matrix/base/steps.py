@@ -14,11 +14,14 @@ Listener = Callable[[str, int, int | None], None]
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
-def tell(step: str, done: int = 0, total: int | None = None) -> None:
-    """Tell the listener, if there is one, which step has begun or how far it is."""
+def tell(step: str | Callable[[], str], done: int = 0, total: int | None = None) -> None:
+    """Tell the listener, if there is one, which step has begun or how far it is.
+
+    `step`: a function is called only where somebody listens.
+    """
     listener = _LISTENER.get()
     if listener is not None:
-        listener(step, done, total)
+        listener(step if isinstance(step, str) else step(), done, total)
 
 
 @contextmanager

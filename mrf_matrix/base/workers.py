@@ -22,19 +22,9 @@ def computed(
 ) -> Iterator[Result]:
     """Yield ``function(task)`` of every task, in order; tasks are taken as there is room for them.
 
-    Parameters
-    ----------
-    function : callable
-    tasks : iterable
-    n_jobs : int, optional
-        Processes of joblib.
-    client : distributed.Client, optional
-        A Dask cluster that runs the tasks instead.
+    `n_jobs`: processes of joblib; `client`: a Dask cluster that runs the tasks instead.
 
-    Raises
-    ------
-    ValueError
-        If both are given.
+    Raises ValueError if both are given.
 
     Examples
     --------

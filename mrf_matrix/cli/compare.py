@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     strategy_option,
     time_limit_option,
 )
-from mrf_matrix.cli.screen import console, note_ignored, progress_bar, write_results
+from mrf_matrix.cli.screen import console, note_ignored, progress_bar, resumable, write_results
 
 if TYPE_CHECKING:
     from mrf_matrix.study import Comparison
@@ -99,14 +99,18 @@ def command(
 
     data = load_dataset(dataset, domain_file, extra="ignore")
     note_ignored(dataset, data.domain)
-    with progress_bar(quiet=as_json) as progress:
-        study = compare(data, progress=progress, **settings)
+    folder = output or Path("results") / data.name
+    asked = [settings, data.domain.to_dict(), len(data.y)]
+    done: list[Comparison] = []
+    whole = resumable(folder, None, asked, lambda: not done[0].unfinished)
+    with progress_bar(quiet=as_json) as progress, whole as file:
+        done.append(compare(data, progress=progress, resume=file, **settings))
+    study = done[0]
     record = json.dumps(study.to_dict(), indent=2)
     if as_json:
         click.echo(record)
     else:
         show(study, metric)
-    folder = output or Path("results") / data.name
     drawing = None if no_pictures else partial(pictures, study, metric)
     write_results(record, folder / "compare.json", drawing, as_json=as_json)
 

@@ -86,6 +86,8 @@ def mean_and_error(point: Summary, metric: str) -> str:
 def notes(study: Comparison) -> Iterator[str]:
     """Say what is private, what is research noise, and what is noise-free."""
     settings = study.settings
+    if study.unfinished:
+        yield f"UNFINISHED: {study.unfinished} fits are not done; means are of those that are."
     yield (
         "Noise 'none': no privacy, for comparison. 'exact': a private release. 'research': "
         "seedable noise for studies, not a release."

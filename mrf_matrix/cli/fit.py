@@ -163,7 +163,7 @@ def command(
     nothing behind.
     """
     from mrf_matrix.mechanisms import PrivacyLedger
-    from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
+    from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
     from mrf_matrix.mechanisms.ledger.listening import describing
     from mrf_matrix.planning.plans.verdict import weighing
 

@@ -1,8 +1,10 @@
 """What a subcommand shows and leaves: one console, one style of table, its record and pictures."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -145,6 +147,34 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Report]:
             bar.update(task, description=what, completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def resumable(
+    folder: Path, given: Path | None, request: object, is_whole: Callable[[], bool]
+) -> Iterator[Path]:
+    """Give the file that interrupted work goes on from; it goes when the work is whole.
+
+    Parameters
+    ----------
+    folder
+        Of the results: the file's name there follows from the request.
+    given
+        A file of the user's, which stays.
+    request
+        What was asked, as plain values.
+    is_whole
+        Whether all is done, asked at the end.
+    """
+    name = sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    file = given or folder / f"unfinished-{name}.json"
+    if file.exists():
+        note(f"Going on from {file}.")
+    yield file
+    if not is_whole():
+        note(f"Not finished: the same command goes on from {file}.")
+    elif given is None:
+        file.unlink(missing_ok=True)
 
 
 def timed_steps() -> Report:

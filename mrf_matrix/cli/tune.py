@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.plan_tables import search_table
-from mrf_matrix.cli.screen import console, progress_bar, write_results
+from mrf_matrix.cli.screen import console, progress_bar, resumable, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 if TYPE_CHECKING:
@@ -130,7 +130,13 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @random_state_option()
 @time_limit_option(1.0)
 @click.option("--search-all", is_flag=True, help="Seek a strategy for every design, slowly.")
-@click.option("--max-seconds", type=float, help="Begin no further design after this time.")
+@click.option(
+    "--max-seconds",
+    type=float,
+    default=45.0,
+    show_default=True,
+    help="Begin no further design after this time; the same command goes on where it stopped.",
+)
 @click.option(
     "--max-release-seconds", type=float, help="Refuse designs whose release would take longer."
 )
@@ -153,7 +159,11 @@ def command(
 
     schema, label = public_domain(domain)
     space = spaces(schema, settings)
-    with progress_bar(quiet=as_json) as progress:
+    folder = output or Path("results") / label
+    asked = [settings, schema.to_dict()]
+    done: list[Tuning] = []
+    whole = resumable(folder, settings["resume"], asked, lambda: not done[0].stopped)
+    with progress_bar(quiet=as_json) as progress, whole as file:
         found = tune(
             schema,
             epsilon=settings["epsilon"],
@@ -170,10 +180,11 @@ def command(
             max_release_seconds=settings["max_release_seconds"],
             max_bytes=settings["max_bytes"],
             n_jobs=settings["n_jobs"],
-            resume=settings["resume"],
+            resume=file,
             progress=progress,
             random_state=settings["random_state"],
         )
+        done.append(found)
     record = json.dumps({"domain": label, **found.to_dict()}, indent=2, default=str)
     if as_json:
         click.echo(record)
@@ -187,7 +198,6 @@ def command(
             console().print("Train it with:")
             console().print(f"  {line}", soft_wrap=True, highlight=False)
         console().print("Nothing was spent and no record read: every figure is public.")
-    folder = output or Path("results") / label
     drawing = None if no_pictures else partial(pictures, found)
     write_results(record, folder / "tune.json", drawing, as_json=as_json)
 

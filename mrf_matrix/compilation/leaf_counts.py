@@ -75,10 +75,7 @@ def checked_labels(
 ) -> NDArray[np.integer[Any]]:
     """Return class codes as integers, shape (N,), each from 0 to ``n_classes - 1``.
 
-    Raises
-    ------
-    ValueError
-        If there is no class, or the labels' shape, type or range is wrong.
+    Raises ValueError if there is no class, or the labels' shape, type or range is wrong.
     """
     if isinstance(n_classes, bool) or not isinstance(n_classes, int | np.integer) or n_classes < 1:
         raise ValueError(f"n_classes={n_classes!r}: expected a positive integer.")

@@ -109,10 +109,7 @@ def path_matrix_from_codes(
 def domain_sizes(domain: Sequence[int] | Domain) -> tuple[int, ...]:
     """Return the attributes' sizes of a domain, or of a sequence of positive integers.
 
-    Raises
-    ------
-    ValueError
-        If there are no sizes, or one is not positive.
+    Raises ValueError if there are no sizes, or one is not positive.
     """
     if isinstance(domain, Domain):
         return domain.sizes

@@ -13,12 +13,4 @@ if TYPE_CHECKING:
     from mrf_matrix.datasets.registry import list_datasets as list_datasets
     from mrf_matrix.datasets.registry import load_dataset as load_dataset
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "adult": ("load_a9a", "load_adult"),
-        "dataset": ("Dataset", "DatasetInfo"),
-        "heart": ("load_heart",),
-        "registry": ("list_datasets", "load_dataset"),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

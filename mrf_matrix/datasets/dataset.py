@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
 from mrf_matrix.base.arrays import Codes, Values
@@ -98,6 +97,8 @@ class Dataset:
 
     def frame(self, native: Literal["pandas", "polars", "pyarrow"]) -> Any:
         """Return the records as a frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+        import narwhals as nw
+
         lists = {name: values.tolist() for name, values in self.columns.items()}
         return nw.from_dict(lists, backend=native).to_native()
 

@@ -12,7 +12,6 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Literal, cast
 
-import narwhals as nw
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
@@ -59,6 +58,8 @@ def parquet_columns(path: Path, library: FrameLibrary) -> Columns:
 
     Each has errors of its own kind, with words that may quote the file's values.
     """
+    import narwhals as nw
+
     with path.open("rb"):  # a file that is not there or not readable says so itself
         pass
     with parquet_errors(path, library):
@@ -82,6 +83,8 @@ def parquet_bytes(columns: Mapping[str, Sequence[object]]) -> bytes:
     """Return columns as a Parquet file, by the first installed library that can write one."""
     for library in PARQUET_LIBRARIES:
         if find_spec(library):
+            import narwhals as nw
+
             written = BytesIO()
             nw.from_dict(dict(columns), backend=library).write_parquet(written)
             return written.getvalue()
@@ -145,6 +148,8 @@ def header_of(path: Path) -> list[str]:
     if path.name.lower().endswith(PARQUET_ENDINGS):
         for library in PARQUET_LIBRARIES:
             if find_spec(library):
+                import narwhals as nw
+
                 with parquet_errors(path, library):
                     return nw.scan_parquet(str(path), backend=library).collect_schema().names()
         raise DomainError(f"{path}: reading Parquet needs polars or pyarrow; pip install polars.")

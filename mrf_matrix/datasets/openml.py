@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
@@ -52,6 +51,8 @@ def openml_arguments(key: str) -> dict[str, object]:
 def named_columns(bunch: Any) -> dict[str, Values]:
     """Return features and target by name, from a frame or from arrays."""
     if bunch.frame is not None:
+        import narwhals as nw
+
         frame = nw.from_native(bunch.frame, eager_only=True)
         return {name: frame[name].to_numpy() for name in frame.columns}
     columns = {name: bunch.data[:, i] for i, name in enumerate(bunch.feature_names)}

@@ -3,12 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import narwhals as nw
 import numpy as np
-from narwhals.exceptions import NarwhalsError
-from narwhals.typing import IntoDataFrame
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Bools, Values
@@ -16,10 +13,14 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 from mrf_matrix.domain.factors import factorise
 
-Records = IntoDataFrame | ArrayLike
+if TYPE_CHECKING:
+    import narwhals as nw
+    from narwhals.typing import IntoDataFrame
+
+Records: TypeAlias = "IntoDataFrame | ArrayLike"
 """Records as users hold them: a frame of any library, or an array."""
 
-Table = Mapping[str, object] | Values | nw.DataFrame[Any]
+Table: TypeAlias = "Mapping[str, object] | Values | nw.DataFrame[Any]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,8 @@ def one_dimensional(name: str, values: object) -> Values:
 
 def as_series_column(name: str, series: "nw.Series[Any]") -> Column:
     """Wrap a series of any frame library."""
+    import narwhals as nw
+
     dtype = series.dtype
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         factors = factorise(series)
@@ -107,7 +110,7 @@ def read_columns(records: object, names: Sequence[str], extra: str = "error") ->
     table = checked_table(records, names, extra)
     if isinstance(table, Mapping):
         return [as_any_column(name, table[name]) for name in names]
-    if isinstance(table, nw.DataFrame):
+    if not isinstance(table, np.ndarray):
         return [as_series_column(name, table.get_column(name)) for name in names]
     if names_of(table) is not None:
         return [as_array_column(name, table[name]) for name in names]
@@ -162,6 +165,9 @@ def as_table(records: object) -> Table:
 
 def as_frame(records: object) -> "nw.DataFrame[Any] | None":
     """Return records as a narwhals frame, None if they are no frame in memory."""
+    import narwhals as nw
+    from narwhals.exceptions import NarwhalsError
+
     try:
         frame = nw.from_native(records, eager_only=True, pass_through=True)
         repeated = isinstance(frame, nw.DataFrame) and len(set(frame.columns)) < frame.shape[1]
@@ -175,6 +181,8 @@ def as_frame(records: object) -> "nw.DataFrame[Any] | None":
 def as_any_column(name: str, values: object) -> Column:
     """Wrap an array, a list or a series."""
     if not isinstance(values, np.ndarray):
+        import narwhals as nw
+
         series = nw.from_native(values, series_only=True, pass_through=True)
         if isinstance(series, nw.Series):
             return as_series_column(name, series)

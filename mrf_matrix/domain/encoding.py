@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import inf, nan
 from typing import Any, cast
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -224,6 +223,8 @@ def decode_records(
     }
     if native is None:
         return columns
+    import narwhals as nw
+
     lists = {name: values.tolist() for name, values in columns.items()}
     return nw.from_dict(lists, backend=native).to_native()
 

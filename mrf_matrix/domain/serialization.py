@@ -9,7 +9,6 @@ from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import FieldError, JsonObject, check_version, list_of, object_of, parsed
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
-from mrf_matrix.domain.writing.shorthand import SHORTHAND, written_out
 
 FORMAT = "mrf_matrix.domain"
 SCHEMA_VERSION = 1
@@ -22,7 +21,9 @@ AttributesAndTarget = tuple[list[Attribute], Attribute | None]
 DOMAIN_KEYS = {"$schema", "format", "schema_version", "attributes", "target"}
 OPTIONS = ("unknown", "outside", "missing")
 KINDS = ("size", "categories", "edges", "groups")
-ATTRIBUTE_KEYS = {"name", *KINDS, *OPTIONS, "missing_values", *SHORTHAND}
+ATTRIBUTE_KEYS = {"name", *KINDS, *OPTIONS, "missing_values"}
+SHORTHAND = ("boolean", "range", "step", "vocabulary")
+"""Short forms by hand, see `mrf_matrix.domain.writing.shorthand`."""
 
 
 def domain_to_dict(attributes: Sequence[Attribute], target: Attribute | None) -> JsonObject:
@@ -73,13 +74,17 @@ def domain_from_dict(data: object, where: str = "domain") -> AttributesAndTarget
 
 def attribute_from_dict(item: object, where: str) -> Attribute:
     """Return the attribute that :func:`attribute_to_dict` wrote."""
-    data = object_of(item, where, ("name",), ATTRIBUTE_KEYS)
+    data = object_of(item, where, ("name",), {*ATTRIBUTE_KEYS, *SHORTHAND})
     for key in ("categories", "edges", "missing_values"):
         if data.get(key) is not None:
             list_of(data[key], f"{where}: {key}", MAX_VALUES)
     try:
-        return Attribute(**written_out(data))  # type: ignore[arg-type]  # which checks it all
-    except DomainError as error:
+        if not data.keys().isdisjoint(SHORTHAND):
+            from mrf_matrix.domain.writing.shorthand import written_out  # few files have them
+
+            data = written_out(data)
+        return Attribute(**data)  # type: ignore[arg-type]  # which checks all that it is given
+    except (DomainError, FieldError) as error:
         raise FieldError(f"{where}: {error}") from error
 
 

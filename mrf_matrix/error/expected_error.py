@@ -14,7 +14,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms import ZCDP, Mechanism, NoiseLaw, PureDP, as_budget, calibrate
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import OfMechanism
 from strategies import Strategy

@@ -73,37 +73,4 @@ if TYPE_CHECKING:
         PosteriorForestClassifier as PosteriorForestClassifier,
     )
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "design": ("from_design",),
-        "grown.federated_forest": ("FederatedForestClassifier",),
-        "grown.forest_classifier": ("ForestClassifier",),
-        "grown.multinomial_forest": ("MultinomialForestClassifier",),
-        "grown.multinomial_matrix_forest": ("MultinomialMatrixForestClassifier",),
-        "grown.named_forests": (
-            "BernoulliForestClassifier",
-            "BreimanForestClassifier",
-            "ComparisonForestClassifier",
-            "DenilForestClassifier",
-            "ObliqueForestClassifier",
-            "PureForestClassifier",
-            "SimplifiedBreimanForestClassifier",
-        ),
-        "grown.smooth_sensitivity_forest": ("SmoothSensitivityForestClassifier",),
-        "prediction.batch_prediction": ("BatchPredictionClassifier",),
-        "prediction.subsample_aggregate": ("SubsampleAggregateClassifier",),
-        "private.private_forest": ("PrivateForestClassifier",),
-        "released": (
-            "ReleasedForestClassifier",
-            "ReleasedPosteriorForestClassifier",
-            "ReleasedPrivateForestClassifier",
-            "ReleasedResidualForestClassifier",
-        ),
-        "residual.residual_forest": ("ResidualForestClassifier",),
-        "released.from_release": ("from_release",),
-        "training.matrix_forest": ("MatrixForestClassifier",),
-        "training.naive_bayes": ("PrivateNaiveBayesClassifier",),
-        "training.posterior_forest": ("PosteriorForestClassifier",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -9,7 +9,7 @@ from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.estimators.training.naive_bayes import PrivateNaiveBayesClassifier
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning import Plan, Trial, Tuning
 from mrf_matrix.planning.blocks.block_part import BlockPart
 from mrf_matrix.residual import ResidualPlan
@@ -91,10 +91,8 @@ def _sequence_settings(plan: ResidualPlan) -> dict[str, Any]:
 def claim_parameters(budget: PureDP | ZCDP, delta: float) -> dict[str, object]:
     """Return the ``epsilon``, ``rho`` and ``delta`` that a budget was made of.
 
-    Raises
-    ------
-    BudgetError
-        If the ε of an (ε, δ) claim has more than six digits, and so is not known any more.
+    Raises BudgetError if the ε of an (ε, δ) claim has more than six digits, and so is not known any
+    more.
     """
     if not delta or budget.is_infinite:
         return {"epsilon": None, budget.parameter: budget.amount}

@@ -30,24 +30,4 @@ if TYPE_CHECKING:
     from mrf_matrix.federated.sums.messages import ReplayedMessageError as ReplayedMessageError
     from mrf_matrix.federated.sums.session import Session as Session
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "noisy_answers": ("CapacityError", "Contribution", "contribution"),
-        "network": ("Network",),
-        "opening": ("release_of", "session_of"),
-        "runner": ("Federation", "run_federation"),
-        "shares.coarse": ("CoarseStrategyError",),
-        "shares.design": ("FederatedDesign", "federate"),
-        "sums.message_bytes": ("RoundBytes", "message_bytes"),
-        "sums.messages": (
-            "AlteredMessageError",
-            "BelowThresholdError",
-            "Message",
-            "OutOfOrderError",
-            "ProtocolError",
-            "ReplayedMessageError",
-        ),
-        "sums.session": ("Session",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

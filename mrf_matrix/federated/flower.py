@@ -43,19 +43,11 @@ def client_app(
 ) -> "ClientApp":
     """Return the ClientApp of a party.
 
-    Parameters
-    ----------
-    design : FederatedDesign
-        Planned by the party itself: the session's digest tells whether it is everyone's.
-    session : Session
-        The public configuration, of `session_of`.
-    load : callable
-        Given Flower's context, returns the `LocalParty`.
+    `design`: planned by the party itself: the session's digest tells whether it is everyone's;
+    `session`: the public configuration, of `session_of`; `load`: given Flower's context, returns
+    the `LocalParty`.
 
-    Raises
-    ------
-    ProtocolError
-        If the session is of another design.
+    Raises ProtocolError if the session is of another design.
     """
     from flwr.app import ConfigRecord, RecordDict
     from flwr.app import Message as Envelope
@@ -93,22 +85,10 @@ def server_app(
 ) -> "ServerApp":
     """Return the ServerApp: four rounds, four more to take excess noise off, ``keep(release)``.
 
-    Parameters
-    ----------
-    design : FederatedDesign
-    session : Session
-    load_identity : callable
-        Returns the server's Ed25519 private key.
-    sizes : iterable of int
-        Attribute sizes of the public domain.
-    keep : callable
-        Given the release, for instance to save it.
-    ledger : PrivacyLedger, optional
-        Charged before masked vectors are asked for.
-    seconds : float
-        Longest wait for parties to connect, and for the answers of each round.
-    domain : Domain, optional
-        Kept in the release.
+    `load_identity`: returns the server's Ed25519 private key; `sizes`: attribute sizes of the
+    public domain; `keep`: given the release, for instance to save it; `ledger`: charged before
+    masked vectors are asked for; `seconds`: longest wait for parties to connect, and for the
+    answers of each round; `domain`: kept in the release.
     """
     from flwr.serverapp import ServerApp
 

@@ -78,12 +78,8 @@ def party_answer(
 
     With a generator the noise is research noise, for studies.
 
-    Raises
-    ------
-    ProtocolError
-        By what is wrong with the message, see `party_step`. Nothing is sent.
-    BudgetError, CapacityError
-        As `contribution`: nothing is sent.
+    Raises ProtocolError by what is wrong with the message, see `party_step`. Nothing is sent;
+    BudgetError, CapacityError as `contribution`: nothing is sent.
     """
     if request.session == session.digest:
         state = _state(session, local, kept.state)

@@ -10,10 +10,4 @@ if TYPE_CHECKING:
     from mrf_matrix.files.release_files import load_release as load_release
     from mrf_matrix.files.release_files import save_release as save_release
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "container": ("ReleaseFileError", "write_container"),
-        "release_files": ("load_release", "save_release"),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -134,10 +134,7 @@ class Container:
     def array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Values:
         """Return an array that must have this name, type and shape.
 
-        Raises
-        ------
-        ContainerError
-            If it has not.
+        Raises ContainerError if it has not.
         """
         info = self._infos.get(f"{name}.npy")
         items = int(np.dtype(dtype).itemsize)

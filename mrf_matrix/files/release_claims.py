@@ -14,14 +14,12 @@ import numpy as np
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.files.release_shares import check_scale
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, noise_for
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from mrf_matrix.mechanisms.noise.law import NoiseLaw
-from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
-from mrf_matrix.mechanisms.rounding.entry_bound import check_entries
-from mrf_matrix.mechanisms.rounding.integer_form import integer_form
-from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
+from mrf_matrix.mechanisms.rounding.entries import check_entries, is_nonnegative
+from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, integer_form
 from strategies.operator_files import encode
 from strategies.operators import Norm, Operator, Scaled
 

@@ -23,11 +23,15 @@ from mrf_matrix.files.container import Container
 from mrf_matrix.files.release_claims import Claims, verified_mechanism
 from mrf_matrix.files.release_shares import shares_content, shares_of
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, budget_of
-from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING
+from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.mechanisms.counts.cells import checked_sizes
 from mrf_matrix.mechanisms.counts.counts import check_columns
-from mrf_matrix.mechanisms.measurement.provenance import Provenance
-from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Release
+from mrf_matrix.mechanisms.measurement.release import (
+    NOISE_KINDS,
+    PRIVATE_NOISE,
+    Provenance,
+    Release,
+)
 from strategies.operator_files import decode, encode
 
 FORMAT = "mrf_matrix.release"
@@ -92,12 +96,9 @@ def content_of(release: Release) -> tuple[JsonObject, dict[str, Values]]:
 def release_of(container: Container) -> tuple[Release, object]:
     """Return the release of a file, and its domain as plain values, which are not yet checked.
 
-    Raises
-    ------
-    FieldError
-        If the file claims more privacy than its noise gives.
-    ValueError, TypeError, KeyError, ArithmeticError
-        If something is missing, of another type, too large, or does not agree.
+    Raises FieldError if the file claims more privacy than its noise gives; ValueError, TypeError,
+    KeyError, ArithmeticError if something is missing, of another type, too large, or does not
+    agree.
     """
     data = object_of(container.data, "release.json", KEYS, (READ_OFF_KEY, "shares"))
     if data.get(READ_OFF_KEY, True) is not True:

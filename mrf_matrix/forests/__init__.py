@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.forests.assembly import branch_pool as branch_pool
     from mrf_matrix.forests.assembly import forest_from_levels as forest_from_levels
-    from mrf_matrix.forests.boxes import decision_paths as decision_paths
-    from mrf_matrix.forests.boxes import leaf_masks as leaf_masks
-    from mrf_matrix.forests.branches import branch_pool as branch_pool
-    from mrf_matrix.forests.branches import multiway_pattern as multiway_pattern
-    from mrf_matrix.forests.branches import subset_patterns as subset_patterns
-    from mrf_matrix.forests.branches import threshold_pattern as threshold_pattern
-    from mrf_matrix.forests.checks import ForestError as ForestError
+    from mrf_matrix.forests.assembly import multiway_pattern as multiway_pattern
+    from mrf_matrix.forests.assembly import subset_patterns as subset_patterns
+    from mrf_matrix.forests.assembly import threshold_pattern as threshold_pattern
     from mrf_matrix.forests.combine import concatenate as concatenate
     from mrf_matrix.forests.combine import take_trees as take_trees
     from mrf_matrix.forests.forest import Forest as Forest
+    from mrf_matrix.forests.forest import LearnedStructureError as LearnedStructureError
+    from mrf_matrix.forests.forest import check_structure_is_public as check_structure_is_public
     from mrf_matrix.forests.growth.grow import Grown as Grown
     from mrf_matrix.forests.learned.bernoulli import BernoulliTrees as BernoulliTrees
     from mrf_matrix.forests.learned.breiman import BreimanTrees as BreimanTrees
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.learned.simplified_breiman import (
         SimplifiedBreimanTrees as SimplifiedBreimanTrees,
     )
+    from mrf_matrix.forests.nodes import ForestError as ForestError
     from mrf_matrix.forests.oblique.oblique_forest import ObliqueForest as ObliqueForest
     from mrf_matrix.forests.oblique.oblique_trees import ObliqueTrees as ObliqueTrees
-    from mrf_matrix.forests.privacy import LearnedStructureError as LearnedStructureError
-    from mrf_matrix.forests.privacy import check_structure_is_public as check_structure_is_public
+    from mrf_matrix.forests.partition import decision_paths as decision_paths
+    from mrf_matrix.forests.partition import leaf_masks as leaf_masks
     from mrf_matrix.forests.sources.block_trees import BlockTrees as BlockTrees
     from mrf_matrix.forests.sources.from_paths import forest_from_paths as forest_from_paths
     from mrf_matrix.forests.sources.pure import PureTrees as PureTrees
@@ -65,81 +65,4 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.theory.heights import height_tail_bounds as height_tail_bounds
     from mrf_matrix.forests.theory.heights import height_variance as height_variance
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "assembly": ("forest_from_levels",),
-        "boxes": (
-            "decision_paths",
-            "leaf_masks",
-        ),
-        "branches": (
-            "branch_pool",
-            "multiway_pattern",
-            "subset_patterns",
-            "threshold_pattern",
-        ),
-        "checks": ("ForestError",),
-        "combine": (
-            "concatenate",
-            "take_trees",
-        ),
-        "forest": ("Forest",),
-        "growth.grow": ("Grown",),
-        "learned.bernoulli": ("BernoulliTrees",),
-        "learned.breiman": ("BreimanTrees",),
-        "learned.comparison_trees": (
-            "ComparisonForest",
-            "ComparisonTrees",
-        ),
-        "learned.denil": ("DenilTrees",),
-        "learned.grown_trees": ("GrownTrees",),
-        "learned.multinomial": ("MultinomialTrees",),
-        "learned.private_multinomial": (
-            "PrivateGrown",
-            "PrivateMultinomialTrees",
-        ),
-        "learned.simplified_breiman": ("SimplifiedBreimanTrees",),
-        "oblique.oblique_forest": ("ObliqueForest",),
-        "oblique.oblique_trees": ("ObliqueTrees",),
-        "privacy": (
-            "LearnedStructureError",
-            "check_structure_is_public",
-        ),
-        "sources.block_trees": ("BlockTrees",),
-        "sources.from_paths": ("forest_from_paths",),
-        "sources.pure": ("PureTrees",),
-        "sources.random_trees": ("RandomTrees",),
-        "sources.sklearn_import": ("from_sklearn",),
-        "sources.source": (
-            "PathSource",
-            "RandomState",
-        ),
-        "text": ("export_text",),
-        "theory.bounds": (
-            "best_leaves",
-            "pure_forest_bound",
-            "pure_leaves_bound",
-            "simplified_forest_bound",
-        ),
-        "theory.cells": (
-            "attribute_probability_bounds",
-            "cell_error_bound",
-            "central_cut_probability",
-            "expected_side_bound",
-        ),
-        "theory.diameters": (
-            "diameter_tail_bound",
-            "expected_diameter_bound",
-            "impure_diameter",
-        ),
-        "theory.heights": (
-            "biau_height_rate",
-            "expected_height",
-            "height_bounds",
-            "height_probabilities",
-            "height_tail_bounds",
-            "height_variance",
-        ),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Bools, Codes, Longs
-from mrf_matrix.forests.checks import ForestError
-from mrf_matrix.forests.nodes import Nodes
+from mrf_matrix.base.arrays import AnyInts, Bools, Longs
+from mrf_matrix.forests.nodes import ForestError, Nodes
 
 BLOCK = 16384
 """States (records x trees) routed together, at most."""
@@ -133,23 +132,11 @@ def checked_codes(
 ) -> AnyInts:
     """Return codes as an integer array (N, d), column i from `least` to ``sizes[i] - 1``.
 
-    Parameters
-    ----------
-    codes : array_like of int, shape (N, d)
-        Encoded records, or decision paths.
-    sizes : sequence of int
-        Attribute sizes.
-    names : sequence of str, optional
-        Attribute names, for the message.
-    least : int, default=0
-        Smallest code; -1 where it means "free".
-    argument : str, default="codes"
-        What the caller calls them.
+    `codes` (N, d): encoded records, or decision paths; `sizes`: attribute sizes; `names`: attribute
+    names, for the message; `least`: smallest code; -1 where it means "free"; `argument`: what the
+    caller calls them.
 
-    Raises
-    ------
-    ValueError
-        If the shape or type is wrong, or a code is out of range.
+    Raises ValueError if the shape or type is wrong, or a code is out of range.
     """
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
@@ -169,10 +156,3 @@ def checked_codes(
                 f"domain.encode(X)."
             )
     return array
-
-
-def seen_columns(codes: Codes, features: tuple[int, ...]) -> Codes:
-    """Return the columns of encoded records that a forest over some attributes sees, (N, d̄)."""
-    if features == tuple(range(codes.shape[1])):
-        return codes
-    return np.ascontiguousarray(codes[:, features])

@@ -126,16 +126,10 @@ def take_trees(forest: Forest, trees: NDArray[np.integer[Any]] | Sequence[int]) 
 def hang(forest: Forest, subtrees: Forest) -> Forest:
     """Return a forest with a tree hung on each of its leaves; no split of its own changes.
 
-    Parameters
-    ----------
-    forest : Forest
-    subtrees : Forest
-        Tree i goes to leaf i. A tree of one leaf leaves the leaf as it is.
+    `subtrees`: tree i goes to leaf i. A tree of one leaf leaves the leaf as it is.
 
-    Raises
-    ------
-    ValueError
-        If there are not as many trees as leaves, the domains differ, or one has spent budget.
+    Raises ValueError if there are not as many trees as leaves, the domains differ, or one has spent
+    budget.
 
     Examples
     --------

@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Ints
+from mrf_matrix.base.arrays import Codes, Ints
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import checks
-from mrf_matrix.forests.boxes import decision_paths
-from mrf_matrix.forests.checks import ForestError
 from mrf_matrix.forests.codes import Router, checked_codes
-from mrf_matrix.forests.nodes import ARRAYS, Nodes
-from mrf_matrix.forests.reach import check_every_branch_is_reached
+from mrf_matrix.forests.nodes import ARRAYS, ForestError, Nodes
+from mrf_matrix.forests.partition import check_partition, decision_paths
 from mrf_matrix.forests.text import export_text
 
 
@@ -103,18 +100,7 @@ class Forest(Nodes):
             )
         for name in ARRAYS:
             object.__setattr__(self, name, _read_only(name, getattr(self, name)))
-        checks.check_shapes(
-            self.domain.n_attributes,
-            self.roots,
-            self.attribute,
-            self.first_child,
-            self.pattern,
-            self.branches,
-        )
-        checks.check_parentage(self.roots, self.first_child, self.n_children)
-        checks.check_all_reached(self.levels, self.n_nodes)
-        if not self.allow_empty:
-            check_every_branch_is_reached(self)
+        check_partition(self, allow_empty=self.allow_empty)
 
     @cached_property
     def router(self) -> Router:
@@ -187,6 +173,13 @@ class Forest(Nodes):
         )
 
 
+def seen_columns(codes: Codes, features: tuple[int, ...]) -> Codes:
+    """Return the columns of encoded records that a forest over some attributes sees, (N, d̄)."""
+    if features == tuple(range(codes.shape[1])):
+        return codes
+    return np.ascontiguousarray(codes[:, features])
+
+
 def _read_only(name: str, array: object) -> Ints:
     """Return a read-only int32 copy of a one-dimensional integer array."""
     given = np.asarray(array)
@@ -200,3 +193,51 @@ def _read_only(name: str, array: object) -> Ints:
     copy = given.astype(np.int32)
     copy.flags.writeable = False
     return copy
+
+
+class LearnedStructureError(ValueError):
+    """A structure learned from records was given where only a public or paid-for one may be."""
+
+
+def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool = False) -> None:
+    """Refuse a forest whose structure was learned from records.
+
+    Parameters
+    ----------
+    forest : Forest
+    purpose : str
+        What the structure was to be used for, for the message.
+    allow_spent : bool, default=False
+        Accept a structure that was grown privately and says what that cost (`budget_spent`): a
+        release may go on with the rest of the budget. Planning without data may not.
+
+    Raises
+    ------
+    LearnedStructureError
+        If the forest is data-dependent and not accepted.
+
+    Examples
+    --------
+    >>> from mrf_matrix.domain import Domain
+    >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
+    >>> forest = RandomTrees(1, 1).grow(Domain.from_sizes([2]))
+    >>> check_structure_is_public(forest, "a plan without data")
+    """
+    if not forest.data_dependent:
+        return
+    if forest.budget_spent is not None:
+        if allow_spent:
+            return
+        raise LearnedStructureError(
+            f"forest ({forest.source or 'learned'}) was grown from records at the cost of "
+            f"{forest.budget_spent}: {purpose} must not depend on records. Plan with a structure "
+            f"grown without data, such as RandomTrees or PureTrees."
+        )
+    raise LearnedStructureError(
+        f"forest ({forest.source or 'learned'}) was learned from records without a budget: its "
+        f"splits reveal them, so {purpose} over it would not be private, whatever the noise. Use "
+        f"a structure grown without data (RandomTrees, PureTrees), one that was grown privately "
+        f"and carries budget_spent, or epsilon=float('inf') for non-private work; if it was "
+        f"learned from public records only, say so with "
+        f"dataclasses.replace(forest, data_dependent=False)."
+    )

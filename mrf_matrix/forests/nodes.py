@@ -1,15 +1,21 @@
 """The nodes of a forest as five parallel arrays, and what follows from these alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests import arrays, checks
 
 ARRAYS = ("roots", "attribute", "first_child", "pattern", "branches")
+
+
+class ForestError(ValueError):
+    """The arrays do not describe trees that partition the domain."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,17 +36,24 @@ class Nodes:
     @cached_property
     def n_children(self) -> Longs:
         """Number of children of each node, 0 at leaves."""
-        return checks.count_children(self.domain.sizes, self.attribute, self.pattern, self.branches)
+        return count_children(self.domain.sizes, self.attribute, self.pattern, self.branches)
 
     @cached_property
     def levels(self) -> tuple[Longs, ...]:
         """Nodes of every level of all trees, roots first, siblings left to right."""
-        return tuple(arrays.levels(self.roots, self.first_child, self.n_children))
+        found, level = [], self.roots.astype(np.int64)
+        while level.size:
+            found.append(level)
+            level = self._children(self._inner(level))
+        return tuple(found)
 
     @cached_property
     def parent(self) -> Ints:
         """Parent of each node, -1 at roots."""
-        return arrays.parents(self.first_child, self.n_children)
+        inner = np.flatnonzero(self.n_children)
+        result = np.full(self.n_nodes, -1, dtype=np.int32)
+        result[self._children(inner)] = np.repeat(inner, self.n_children[inner])
+        return result
 
     @cached_property
     def depth(self) -> Ints:
@@ -53,14 +66,35 @@ class Nodes:
     @cached_property
     def tree(self) -> Ints:
         """Tree that each node belongs to."""
-        return arrays.handed_down(
-            self.levels, self.first_child, self.n_children, np.arange(self.n_trees)
-        )
+        tree = np.empty(self.n_nodes, dtype=np.int32)
+        tree[self.roots] = np.arange(self.n_trees)
+        for level in self.levels[:-1]:
+            inner = self._inner(level)
+            tree[self._children(inner)] = np.repeat(tree[inner], self.n_children[inner])
+        return tree
 
     @cached_property
     def leaf_index(self) -> Ints:
-        """Number of each leaf, -1 at inner nodes."""
-        return arrays.leaf_numbers(self.levels, self.first_child, self.n_children)
+        """Number of each leaf, tree by tree and left to right; -1 at inner nodes.
+
+        Bottom-up the leaves below each node are counted, top-down each child starts where its left
+        sibling ends.
+        """
+        below = (self.n_children == 0).astype(np.int64)
+        for level in reversed(self.levels[:-1]):
+            inner = self._inner(level)
+            begin = np.cumsum(self.n_children[inner]) - self.n_children[inner]
+            children = below[self._children(inner)]
+            below[inner] = np.add.reduceat(children, begin) if len(inner) else 0
+        start = np.zeros(self.n_nodes, dtype=np.int64)
+        start[self.roots] = np.cumsum(below[self.roots]) - below[self.roots]
+        for level in self.levels[:-1]:
+            inner = self._inner(level)
+            children, fan = self._children(inner), self.n_children[inner]
+            running = np.cumsum(below[children]) - below[children]
+            offset = start[inner] - running[np.cumsum(fan) - fan]
+            start[children] = running + np.repeat(offset, fan)
+        return np.where(self.n_children == 0, start, -1).astype(np.int32)
 
     @cached_property
     def leaves(self) -> Ints:
@@ -99,3 +133,100 @@ class Nodes:
     def nbytes(self) -> int:
         """Bytes held by the five arrays."""
         return sum(int(getattr(self, name).nbytes) for name in ARRAYS)
+
+    def _inner(self, level: Longs) -> Longs:
+        """Return the nodes of a level that split."""
+        return level[self.n_children[level] > 0]
+
+    def _children(self, inner: Longs) -> Longs:
+        """Return the children of inner nodes, in their order."""
+        return concatenated_ranges(self.first_child[inner], self.n_children[inner])
+
+
+def concatenated_ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Longs:
+    """Return ``starts[0], starts[0]+1, ... (lengths[0] of them), starts[1], ...`` in one array.
+
+    Examples
+    --------
+    >>> concatenated_ranges(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    lengths = np.asarray(lengths, dtype=np.int64)
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    shift = np.asarray(starts, dtype=np.int64) - (ends - lengths)
+    ranges: Longs = np.arange(total, dtype=np.int64) + np.repeat(shift, lengths)
+    return ranges
+
+
+def count_children(sizes: Sequence[int], attribute: Ints, pattern: Ints, branches: Ints) -> Longs:
+    """Return each node's number of children, 0 at leaves, and check its branch table.
+
+    The table of an inner node must lie within the pool and hold the dense numbers 0..b-1; that
+    of a leaf must be zeros for the largest attribute, so that routing needs no mask. Windows
+    that rise in steps of at most one (thresholds, multi-way splits, leaves) are judged by two
+    differences of a running count; only the others are read in full.
+    """
+    width = np.asarray(sizes, dtype=np.int64)
+    length = np.where(attribute < 0, width.max(), width[attribute])
+    end = pattern + length
+    beyond = np.flatnonzero(end > len(branches))
+    if len(beyond):
+        node = int(beyond[0])
+        raise ForestError(
+            f"pattern[{node}] is {pattern[node]}: the node's {length[node]} codes reach beyond "
+            f"the {len(branches)} entries of branches."
+        )
+    rising = rising_windows(branches, pattern, end)
+    n_branches = np.where(rising, branches[end - 1].astype(np.int64) + 1, 0)
+    wrong = np.flatnonzero((attribute < 0) & (n_branches != 1))
+    if len(wrong):
+        raise ForestError(
+            f"pattern of leaf {wrong[0]} points at branches other than 0: expected a run of "
+            f"{width.max()} zeros."
+        )
+    other = np.flatnonzero(~rising)
+    if len(other):
+        n_branches[other] = _count_dense(pattern[other], length[other], branches, other)
+    single = np.flatnonzero((attribute >= 0) & (n_branches == 1))
+    if len(single):
+        raise ForestError(
+            f"node {single[0]} has one branch only: expected at least two; make it a leaf."
+        )
+    n_branches[attribute < 0] = 0
+    return n_branches
+
+
+def rising_windows(
+    branches: Ints, start: NDArray[np.integer[Any]], end: NDArray[np.integer[Any]]
+) -> NDArray[np.bool_]:
+    """Tell which windows of the pool start at 0 and rise in steps of at most one.
+
+    Examples
+    --------
+    >>> pool = np.array([0, 0, 1, 1, 0, 1, 2], dtype=np.int32)
+    >>> rising_windows(pool, np.array([0, 4, 2]), np.array([4, 7, 5]))
+    array([ True,  True, False])
+    """
+    step = np.diff(branches, prepend=branches[:1])
+    jumps = np.cumsum((step < 0) | (step > 1))
+    rising: NDArray[np.bool_] = (branches[start] == 0) & (jumps[end - 1] == jumps[start])
+    return rising
+
+
+def _count_dense(pattern: Ints, length: Longs, branches: Ints, nodes: Longs) -> Longs:
+    """Count the branches in windows of any order, each distinct window once."""
+    windows, back = np.unique(np.stack([pattern, length]), axis=1, return_inverse=True)
+    starts, lengths = windows
+    values = branches[concatenated_ranges(starts, lengths)].astype(np.int64)
+    highest = np.maximum.reduceat(values, np.cumsum(lengths) - lengths) + 1
+    owner = np.repeat(np.arange(len(starts)), lengths)
+    distinct = np.unique(owner * (int(values.max()) + 1) + values) // (int(values.max()) + 1)
+    present = np.bincount(distinct, minlength=len(starts))
+    gap = np.flatnonzero((present != highest)[back])
+    if len(gap):
+        raise ForestError(
+            f"node {nodes[gap[0]]} has an empty branch: its branch numbers must be 0, 1, ... "
+            f"without a gap."
+        )
+    return np.asarray(highest[back], dtype=np.int64)

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
+    from mrf_matrix.base.checks import BudgetError as BudgetError
     from mrf_matrix.mechanisms.budgets.budget import ZCDP as ZCDP
     from mrf_matrix.mechanisms.budgets.budget import PureDP as PureDP
-    from mrf_matrix.mechanisms.budgets.budget import as_budget as as_budget
-    from mrf_matrix.mechanisms.budgets.exact_number import BudgetError as BudgetError
-    from mrf_matrix.mechanisms.budgets.neighboring import NEIGHBORING as NEIGHBORING
-    from mrf_matrix.mechanisms.budgets.neighboring import neighboring_factor as neighboring_factor
-    from mrf_matrix.mechanisms.budgets.neighboring import squared_factor as squared_factor
+    from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING as NEIGHBORING
+    from mrf_matrix.mechanisms.budgets.claim import as_budget as as_budget
+    from mrf_matrix.mechanisms.budgets.claim import neighboring_factor as neighboring_factor
+    from mrf_matrix.mechanisms.budgets.claim import squared_factor as squared_factor
     from mrf_matrix.mechanisms.budgets.shares import budget_shares as budget_shares
-    from mrf_matrix.mechanisms.counts.counting import count_cells as count_cells
-    from mrf_matrix.mechanisms.counts.counting import merge_counts as merge_counts
     from mrf_matrix.mechanisms.counts.counts import CellCounts as CellCounts
     from mrf_matrix.mechanisms.counts.counts import PrivateDataError as PrivateDataError
+    from mrf_matrix.mechanisms.counts.counts import count_cells as count_cells
+    from mrf_matrix.mechanisms.counts.counts import merge_counts as merge_counts
     from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts as LeafCounts
     from mrf_matrix.mechanisms.counts.tally import CellTally as CellTally
     from mrf_matrix.mechanisms.ledger.charge import Charge as Charge
@@ -27,49 +27,20 @@ if TYPE_CHECKING:
     from mrf_matrix.mechanisms.measurement.measure import measure as measure
     from mrf_matrix.mechanisms.measurement.mechanism import Mechanism as Mechanism
     from mrf_matrix.mechanisms.measurement.mechanism import calibrate as calibrate
-    from mrf_matrix.mechanisms.measurement.provenance import Provenance as Provenance
     from mrf_matrix.mechanisms.measurement.quorum import Quorum as Quorum
     from mrf_matrix.mechanisms.measurement.reconstruct import reconstruct as reconstruct
     from mrf_matrix.mechanisms.measurement.reconstruct import row_variances as row_variances
+    from mrf_matrix.mechanisms.measurement.release import Provenance as Provenance
     from mrf_matrix.mechanisms.measurement.release import Release as Release
-    from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
-    from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+    from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian as DiscreteGaussian
+    from mrf_matrix.mechanisms.noise.discrete import DiscreteLaplace as DiscreteLaplace
+    from mrf_matrix.mechanisms.noise.discrete import NoiseProcessError as NoiseProcessError
     from mrf_matrix.mechanisms.noise.law import NoiseLaw as NoiseLaw
     from mrf_matrix.mechanisms.noise.law import NoNoise as NoNoise
-    from mrf_matrix.mechanisms.noise.sampler import NoiseProcessError as NoiseProcessError
     from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian as SharedDiscreteGaussian
     from mrf_matrix.mechanisms.noise.shared import SharedDiscreteLaplace as SharedDiscreteLaplace
-    from mrf_matrix.mechanisms.rounding.integer_form import integer_form as integer_form
     from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy as RoundedStrategy
+    from mrf_matrix.mechanisms.rounding.rounding import integer_form as integer_form
     from mrf_matrix.mechanisms.rounding.rounding import round_strategy as round_strategy
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "budgets.budget": ("ZCDP", "PureDP", "as_budget"),
-        "budgets.exact_number": ("BudgetError",),
-        "budgets.neighboring": ("NEIGHBORING", "neighboring_factor", "squared_factor"),
-        "budgets.shares": ("budget_shares",),
-        "counts.counting": ("count_cells", "merge_counts"),
-        "counts.counts": ("CellCounts", "PrivateDataError"),
-        "counts.leaf_table": ("LeafCounts",),
-        "counts.tally": ("CellTally",),
-        "ledger.charge": ("Charge",),
-        "ledger.default": ("BudgetWarning", "privacy_ledger"),
-        "ledger.ledger": ("PrivacyLedger",),
-        "ledger.record": ("LedgerError",),
-        "measurement.measure": ("measure",),
-        "measurement.mechanism": ("Mechanism", "calibrate"),
-        "measurement.provenance": ("Provenance",),
-        "measurement.quorum": ("Quorum",),
-        "measurement.reconstruct": ("reconstruct", "row_variances"),
-        "measurement.release": ("Release",),
-        "noise.discrete_gaussian": ("DiscreteGaussian",),
-        "noise.discrete_laplace": ("DiscreteLaplace",),
-        "noise.law": ("NoNoise", "NoiseLaw"),
-        "noise.sampler": ("NoiseProcessError",),
-        "noise.shared": ("SharedDiscreteGaussian", "SharedDiscreteLaplace"),
-        "rounding.integer_form": ("integer_form",),
-        "rounding.rounding": ("RoundedStrategy", "round_strategy"),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

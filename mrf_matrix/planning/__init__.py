@@ -24,30 +24,4 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.search.trials import Trial as Trial
     from mrf_matrix.planning.search.tuning import Tuning as Tuning
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "accuracy.cluster_prior": ("ClusterPrior",),
-        "accuracy.target_prior": ("TargetPrior",),
-        "plans.part": ("PlanPart",),
-        "plans.parties": ("FederatedPlan",),
-        "plans.plan": ("Plan",),
-        "plans.planner": ("plan",),
-        "private.private_plan": (
-            "Forecast",
-            "PrivatePlan",
-            "private_plan",
-        ),
-        "private.screening": ("Screening",),
-        "search.design_search": ("tune",),
-        "search.objectives": (
-            "ExpectedLoss",
-            "FlipProbability",
-            "LipschitzBound",
-            "RelativeError",
-        ),
-        "search.search_space": ("default_space",),
-        "search.trials": ("Trial",),
-        "search.tuning": ("Tuning",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from strategies import Strategy
-from strategies.operator_files import encode
 from strategies.operators import Operator, as_operator
 
 Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | None
@@ -67,6 +66,8 @@ def _named(value: object) -> str:
     if isinstance(value, Strategy):
         return f"strategy by {value.method!r}, {_digest(value.norm, _named(value.matrix))}"
     if isinstance(value, Operator):
+        from strategies.operator_files import encode  # nine files, for names of designs alone
+
         tree, arrays = encode(value)
         return f"{value!r}, {_digest(json.dumps(tree), *arrays.values())}"
     if (code := getattr(value, "__code__", None)) is not None:

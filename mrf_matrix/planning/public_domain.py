@@ -11,14 +11,7 @@ def public_domain(name: str) -> tuple[Domain, str]:
 
     Only schemas are read: the data sets' domains are written down in the library.
 
-    Parameters
-    ----------
-    name : str
-
-    Raises
-    ------
-    DomainError
-        If it is neither.
+    Raises DomainError if it is neither.
 
     Examples
     --------

@@ -21,20 +21,4 @@ if TYPE_CHECKING:
     from mrf_matrix.plotting.strategy_error import StrategyErrorDisplay as StrategyErrorDisplay
     from mrf_matrix.plotting.strength import StrengthDisplay as StrengthDisplay
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "accuracy": ("AccuracyDisplay",),
-        "budget": ("BudgetDisplay",),
-        "cell_sensitivity": ("CellSensitivityDisplay",),
-        "effect": ("EffectDisplay",),
-        "error_by_leaf": ("LeafErrorDisplay",),
-        "error_curve": ("ErrorCurveDisplay",),
-        "matrices": ("MatrixDisplay",),
-        "pareto": ("ParetoDisplay",),
-        "reliability": ("ReliabilityDisplay",),
-        "row_errors": ("RowErrorDisplay",),
-        "strategy_error": ("StrategyBoundDisplay", "StrategyErrorDisplay"),
-        "strength": ("StrengthDisplay",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -1,37 +1,27 @@
 """Posteriors of forests whose trees are whole tables: from one release, or table by table."""
 
-from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.class_totals import ClassTotals, class_totals
-from mrf_matrix.posterior.product_posterior import ProductPosterior, product_posterior
-from mrf_matrix.posterior.residuals.kernels import Smoothness
-from mrf_matrix.posterior.residuals.link import (
-    CURVATURE_CAP,
-    RESIDUAL_CAP,
-    UNITS,
-    curvature_units,
-    residual_units,
-)
-from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
-from mrf_matrix.posterior.residuals.state import Pooling, ResidualState
-from mrf_matrix.posterior.residuals.tables import estimated_total, intercept, margin, shrunk_counts
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CURVATURE_CAP",
-    "RESIDUAL_CAP",
-    "UNITS",
-    "BlockTable",
-    "ClassTotals",
-    "Pooling",
-    "ProductPosterior",
-    "ResidualPosterior",
-    "ResidualState",
-    "Smoothness",
-    "class_totals",
-    "curvature_units",
-    "estimated_total",
-    "intercept",
-    "margin",
-    "product_posterior",
-    "residual_units",
-    "shrunk_counts",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.posterior.block_table import BlockTable as BlockTable
+    from mrf_matrix.posterior.product import ProductPosterior as ProductPosterior
+    from mrf_matrix.posterior.product import product_posterior as product_posterior
+    from mrf_matrix.posterior.residuals.kernels import Smoothness as Smoothness
+    from mrf_matrix.posterior.residuals.link import CURVATURE_CAP as CURVATURE_CAP
+    from mrf_matrix.posterior.residuals.link import RESIDUAL_CAP as RESIDUAL_CAP
+    from mrf_matrix.posterior.residuals.link import UNITS as UNITS
+    from mrf_matrix.posterior.residuals.link import curvature_units as curvature_units
+    from mrf_matrix.posterior.residuals.link import residual_units as residual_units
+    from mrf_matrix.posterior.residuals.posterior import ResidualPosterior as ResidualPosterior
+    from mrf_matrix.posterior.residuals.state import Pooling as Pooling
+    from mrf_matrix.posterior.residuals.state import ResidualState as ResidualState
+    from mrf_matrix.posterior.residuals.tables import estimated_total as estimated_total
+    from mrf_matrix.posterior.residuals.tables import intercept as intercept
+    from mrf_matrix.posterior.residuals.tables import margin as margin
+    from mrf_matrix.posterior.residuals.tables import shrunk_counts as shrunk_counts
+    from mrf_matrix.posterior.totals import ClassTotals as ClassTotals
+    from mrf_matrix.posterior.totals import class_totals as class_totals
+
+__getattr__, __dir__, __all__ = front_door(__name__)

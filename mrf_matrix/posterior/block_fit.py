@@ -24,8 +24,8 @@ from scipy.special import log_softmax
 
 from mrf_matrix.posterior.arrow import Arrow, ArrowInverse
 from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.class_totals import ClassTotals
 from mrf_matrix.posterior.effect_prior import EffectPrior
+from mrf_matrix.posterior.totals import ClassTotals
 
 Array = NDArray[np.float64]
 

@@ -86,10 +86,7 @@ class BlockTable:
 def check_blocks(tables: Sequence[BlockTable], n_classes: int) -> None:
     """Refuse blocks that share an attribute, or count other classes.
 
-    Raises
-    ------
-    ValueError
-        If they do.
+    Raises ValueError if they do.
     """
     seen = [i for table in tables for i in table.attributes]
     if len(seen) != len(set(seen)):

@@ -55,12 +55,8 @@ def trust(
 ) -> float:
     """Return what the sum of log odds is multiplied by, positive and at most `MOST_TRUST`.
 
-    Parameters
-    ----------
-    models, fits : sequences
-        From `fit_main_effects`.
-    pair_weights : sequence of ndarray
-        How much of each pair's interaction the log odds of a block hold already.
+    `models`, `fits`: from `fit_main_effects`; `pair_weights`: how much of each pair's interaction
+    the log odds of a block hold already.
     """
     shares = models[0].totals.shares
     effects = [_effects(model, fit) for model, fit in zip(models, fits, strict=True)]

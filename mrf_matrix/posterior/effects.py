@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
-from mrf_matrix.posterior.product_posterior import ProductPosterior
+from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
 
 Array = NDArray[np.float64]

@@ -55,11 +55,7 @@ class Interactions:
 def fit_interactions(table: BlockTable, expected: Array) -> Interactions:
     """Return the corrections of a block, given what its main effects expect.
 
-    Parameters
-    ----------
-    table : BlockTable
-    expected : ndarray of shape (n_B, k)
-        Expected counts under the main effects.
+    `expected` (n_B, k): expected counts under the main effects.
     """
     width = len(table.sizes)
     if width < 2:

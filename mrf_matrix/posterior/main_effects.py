@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
 from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.class_totals import ClassTotals
 from mrf_matrix.posterior.effect_prior import EffectPrior
+from mrf_matrix.posterior.totals import ClassTotals
 
 Array = NDArray[np.float64]
 

@@ -23,18 +23,4 @@ if TYPE_CHECKING:
     from mrf_matrix.reconstruction.shrinkage import shrink_leaves as shrink_leaves
     from mrf_matrix.reconstruction.simplex import project_to_simplex as project_to_simplex
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "additive": ("additive_model",),
-        "constrained.least_squares": ("equal_to", "least_squares", "rising"),
-        "estimate": ("Estimate",),
-        "generalised": ("combine",),
-        "known_totals": ("with_known_totals",),
-        "likelihood": ("LikelihoodEstimate", "maximum_likelihood"),
-        "nonnegative": ("nearest_on_simplex", "nonnegative_least_squares"),
-        "shrinkage": ("ShrunkLeaves", "shrink_leaves"),
-        "simplex": ("project_to_simplex",),
-        "noise_share": ("vote_noise_share",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.mechanisms.measurement.containment import determined_estimate
+from mrf_matrix.mechanisms.measurement.least_squares import determined_estimate
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 from strategies.operators import Dense, Operator, RowSpaceError
 

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.containment import checked_workload, determined_estimate
-from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.measurement.least_squares import (
+    checked_workload,
+    determined_estimate,
+    recovered_squares,
+)
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import exact_counts
 from mrf_matrix.reconstruction.pooling import pool_releases

@@ -14,12 +14,12 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.containment import (
+from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
     checked_workload,
     determined_estimate,
+    recovered_squares,
 )
-from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import exact_counts, exact_where_near
 from mrf_matrix.reconstruction.generalised import combine

@@ -12,12 +12,10 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise, Release
-from mrf_matrix.mechanisms.measurement.containment import (
+from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
     checked_workload,
     determined_estimate,
-)
-from mrf_matrix.mechanisms.measurement.least_squares import (
     estimated_cells,
     factors_of,
     recovered_squares,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.containment import check_determined, checked_workload
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined, checked_workload
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.reconstruction.pooling import pool_releases
 from strategies.operators import MemoryCapError, Operator, over_groups

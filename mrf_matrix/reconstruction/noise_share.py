@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mrf_matrix.base.checks import Seed, whole_number
+from mrf_matrix.base.arrays import Seed
+from mrf_matrix.base.checks import whole_number
 from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release

@@ -7,8 +7,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.containment import check_determined
-from mrf_matrix.mechanisms.measurement.least_squares import estimated_cells
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined, estimated_cells
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
 from mrf_matrix.reconstruction.known_totals import checked_totals

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests import Forest, leaf_masks
-from mrf_matrix.forests.arrays import concatenated_ranges
+from mrf_matrix.forests.nodes import concatenated_ranges
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.reconstruction.generalised import combine

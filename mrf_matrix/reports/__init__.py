@@ -13,12 +13,4 @@ if TYPE_CHECKING:
     from mrf_matrix.reports.privacy_report import Measurement as Measurement
     from mrf_matrix.reports.privacy_report import PrivacyReport as PrivacyReport
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "ledger_page": ("ledger_report",),
-        "model_page": ("domain_hash", "model_report"),
-        "page": ("ReportPage", "Section"),
-        "privacy_report": ("Measurement", "PrivacyReport"),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

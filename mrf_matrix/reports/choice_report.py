@@ -2,13 +2,13 @@
 
 from dataclasses import asdict, dataclass
 
+from mrf_matrix.base.checks import readable
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import DomainOrPath, is_read_off
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
-from mrf_matrix.mechanisms.budgets.exact_number import readable
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
 from mrf_matrix.reports.privacy_report import DENIAL
 

@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.plain_text import escaped
+from mrf_matrix.base.checks import escaped
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 """Okabe and Ito's, told apart by people with any common colour blindness."""

@@ -3,8 +3,8 @@
 import re
 from math import log, sqrt
 
+from mrf_matrix.base.checks import readable
 from mrf_matrix.mechanisms import PureDP
-from mrf_matrix.mechanisms.budgets.exact_number import readable
 from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.page import Section
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from html import escape
 
+from mrf_matrix.base.checks import escaped
 from mrf_matrix.base.display import aligned
-from mrf_matrix.base.plain_text import escaped
 
 STYLE = """
 .mrf-report{font:15px/1.5 system-ui,sans-serif;max-width:52em;margin:0 auto;padding:.5em 1em;

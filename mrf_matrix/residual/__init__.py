@@ -14,12 +14,4 @@ if TYPE_CHECKING:
     from mrf_matrix.residual.settings import suits_residual_forest as suits_residual_forest
     from mrf_matrix.residual.step import ResidualStep as ResidualStep
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "law": ("residual_budget",),
-        "sequence": ("PairSteps", "ResidualPlan", "residual_plan"),
-        "settings": ("ResidualSettings", "residual_signal", "suits_residual_forest"),
-        "step": ("ResidualStep",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,

@@ -22,19 +22,9 @@ def code_blocks(
 ) -> Iterator[list[Codes]]:
     """Yield blocks of records as codes: a column for each attribute, and that of the classes.
 
-    Parameters
-    ----------
-    batches : iterable of batches, a single batch, or a path
-        See `count_stream`.
-    domain : Domain
-        With its target.
-    extra : {"error", "ignore"}
-    progress : callable, optional
+    `batches`: see `count_stream`; `domain`: with its target; `extra` {"error", "ignore"}.
 
-    Raises
-    ------
-    DomainError
-        If a batch does not fit the domain.
+    Raises DomainError if a batch does not fit the domain.
     """
     attributes = [*domain.attributes, domain.required_target()]
     done, total = 0, _total(batches)

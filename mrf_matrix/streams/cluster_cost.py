@@ -117,13 +117,7 @@ def cluster_cost(
 def table_bytes(domain: Domain, records: int, all_records: int) -> int:
     """Return the bytes of a table of counts: dense, or at most so many keys.
 
-    Parameters
-    ----------
-    domain : Domain
-    records : int
-        In a partition.
-    all_records : int
-        In all of them: a sum of tables may hold as many keys.
+    `records`: in a partition; `all_records`: in all of them: a sum of tables may hold as many keys.
     """
     pairs = domain.size * checked_domain(domain).n_classes
     if is_dense(domain):

@@ -58,10 +58,8 @@ def endings() -> str:
 def file_columns(file: "str | PathLike[str]", domain: Domain) -> Iterator[ReadColumns]:
     """Yield the domain's columns of some records at a time, that of the classes last.
 
-    Raises
-    ------
-    DomainError
-        If the file lacks a column, cannot be read, or no installed library can read it.
+    Raises DomainError if the file lacks a column, cannot be read, or no installed library can read
+    it.
     """
     path = Path(file)
     attributes = [*domain.attributes, domain.required_target()]

@@ -24,10 +24,7 @@ class NoSpilling(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Worker) -> None:
         """Keep the worker's own limits, and lift them.
 
-        Raises
-        ------
-        TypeError
-            If the worker keeps its data in a store of its own, which might be a disk.
+        Raises TypeError if the worker keeps its data in a store of its own, which might be a disk.
         """
         manager = worker.memory_manager
         if isinstance(manager.data, dict):

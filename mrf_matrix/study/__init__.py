@@ -28,42 +28,4 @@ if TYPE_CHECKING:
     from mrf_matrix.study.tuned import TunedScores as TunedScores
     from mrf_matrix.study.tuned import tuned_scores as tuned_scores
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "calibration": (
-            "Reliability",
-            "expected_calibration_error",
-            "reliability",
-        ),
-        "comparison": (
-            "Comparison",
-            "Score",
-            "Summary",
-        ),
-        "effects": (
-            "Effect",
-            "effect",
-            "explained",
-            "importance",
-        ),
-        "federated_systems": (
-            "SystemScores",
-            "compare_systems",
-        ),
-        "ranks": (
-            "PairedRanks",
-            "compared_ranks",
-            "paired_ranks",
-        ),
-        "private_evaluation": (
-            "PrivateEvaluation",
-            "evaluate",
-        ),
-        "study": ("compare",),
-        "tuned": (
-            "TunedScores",
-            "tuned_scores",
-        ),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -78,6 +78,8 @@ class Comparison(Tabular):
         Every fit.
     methods : tuple of Method
         The methods of the study, in the order of tables and legends.
+    unfinished : int
+        Fits that an interrupt left undone.
     """
 
     dataset: str
@@ -85,6 +87,7 @@ class Comparison(Tabular):
     strategies: tuple[StrategyRow, ...]
     scores: tuple[Score, ...]
     methods: tuple[Method, ...] = METHODS
+    unfinished: int = 0
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -137,6 +140,7 @@ class Comparison(Tabular):
             "schema_version": 1,
             "dataset": self.dataset,
             "settings": self.settings,
+            "unfinished": self.unfinished,
             "methods": [method.to_dict(self.settings["noise"]) for method in self.methods],
             "strategies": [row.to_dict() for row in self.strategies],
             "summaries": [summary.to_dict() for summary in self.summaries()],

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import Seed, checked_level
+from mrf_matrix.base.arrays import Array, Codes, Seed, Values
+from mrf_matrix.base.checks import checked_level
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.domain import Domain
@@ -23,7 +23,7 @@ from mrf_matrix.mechanisms import (
     count_cells,
     measure,
 )
-from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.reports.privacy_report import statement_of
 from mrf_matrix.study.metrics import METRICS
 from mrf_matrix.study.probability_grid import ProbabilityGrid

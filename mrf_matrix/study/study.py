@@ -7,22 +7,25 @@ seedable research noise: a study on public data, labelled as such, not a release
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.checks import whole_number
+from mrf_matrix.base.checks import one_word, whole_number
 from mrf_matrix.base.workers import computed
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.datasets import Dataset, load_dataset
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, PathSource, RandomTrees
 from mrf_matrix.mechanisms import as_budget
-from mrf_matrix.mechanisms.budgets.budget import Norm, claimed_budget
+from mrf_matrix.mechanisms.budgets.budget import Norm
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.kinds.levels import level_strategy
 from mrf_matrix.study.comparison import Comparison, Score
+from mrf_matrix.study.fit_file import FitFile
 from mrf_matrix.study.methods import (
     LEVEL_METHODS,
     QUERYING,
@@ -33,7 +36,7 @@ from mrf_matrix.study.methods import (
 )
 from mrf_matrix.study.metrics import all_metrics
 from mrf_matrix.study.strategy_table import strategy_rows
-from mrf_matrix.voting.voting import check_voting
+from mrf_matrix.voting.voting import VOTINGS
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
 
@@ -71,6 +74,7 @@ def compare(
     random_state: int = 0,
     time_limit: float = 8.0,
     client: "Client | None" = None,
+    resume: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare the noise allocations on a data set, beside naive Bayes and forests without privacy.
@@ -113,6 +117,10 @@ def compare(
     client : distributed.Client, optional
         A Dask cluster that runs the splits, one a task; the records travel there. Research noise
         only: that of a release is drawn in this process.
+    resume : str or Path, optional
+        JSON file of finished fits: read if it is there, written as fits end; not with a client.
+        An interrupt (Ctrl-C) after the first forest ends in what was found until then, with
+        `Comparison.unfinished` fits.
     progress : callable, optional
         Called as ``progress(what, done, total)`` before every step; with a client after each split.
 
@@ -150,7 +158,7 @@ def compare(
         "n_splits": whole_number("n_splits", n_splits),
         "n_draws": whole_number("n_draws", n_draws),
         "test_size": _share("test_size", test_size),
-        "voting": check_voting(voting),
+        "voting": one_word("voting", voting, VOTINGS),
         "strategy": _named(strategy),
         "neighboring": neighboring,
         "noise": noise,
@@ -164,18 +172,31 @@ def compare(
         methods=compared,
         strategy=strategy,
         settings=settings,
+        file=FitFile(
+            resume if client is None else None,
+            {
+                **settings,
+                "dataset": data.name,
+                "trees": repr(trees),
+                "domain": data.domain.to_dict(),
+                "n_records": len(data.y),
+                "methods": [method.key for method in compared],
+            },
+        ),
         progress=_silent if progress is None or client is not None else progress,
     )
     seeds = np.random.SeedSequence(random_state).generate_state(n_splits)
     splits_to_run = list(enumerate(seeds.tolist()))
+    parts: list[Found] = []
     if client is None:
-        parts = [study.run_split(one) for one in splits_to_run]
+        study.run_here(splits_to_run, parts)
     else:
-        parts = study.run_on(client, splits_to_run, progress or _silent)
+        parts += study.run_on(client, splits_to_run, progress or _silent)
     forest, selected, _ = parts[0]
     rows = strategy_rows(forest, selected, settings["epsilons"], neighboring, float(delta))
     scores = tuple(score for _, _, scored in parts for score in scored)
-    return Comparison(data.name, settings, rows, scores, compared)
+    unfinished = study.n_fits * settings["n_splits"] - len(scores)
+    return Comparison(data.name, settings, rows, scores, compared, unfinished)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,13 +207,17 @@ class _Study:
     methods: tuple[Method, ...]
     strategy: object
     settings: dict[str, Any]
+    file: FitFile
     progress: Progress
 
     @property
+    def n_fits(self) -> int:
+        """Fits of a split."""
+        return sum(1 for _ in self._fits())
+
+    @property
     def steps_per_split(self) -> int:
-        private = sum(method.spends for method in self.methods)
-        n_fits = private * len(self.settings["epsilons"]) * self.settings["n_draws"]
-        return 1 + len(self.querying) + int(n_fits) + len(self.methods) - private
+        return 1 + len(self.querying) + self.n_fits
 
     @property
     def norm(self) -> Norm:
@@ -203,6 +228,17 @@ class _Study:
     def querying(self) -> list[str]:
         """Keys of the methods whose strategies serve the test records."""
         return [method.key for method in self.methods if method.key in QUERYING]
+
+    def run_here(self, splits: Sequence[tuple[int, int]], parts: list[Found]) -> None:
+        """Run the splits in this process; an interrupt ends it, if there is a forest to tell of."""
+        try:
+            for one in splits:
+                self.run_split(one, parts)
+        except KeyboardInterrupt:
+            if not parts:
+                raise
+        finally:
+            self.file.write()
 
     def run_on(
         self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress
@@ -219,10 +255,10 @@ class _Study:
             progress("splits", len(parts), len(splits))
         return parts
 
-    def run_split(self, numbered: tuple[int, int]) -> Found:
+    def run_split(self, numbered: tuple[int, int], parts: list[Found] | None = None) -> Found:
         """Grow one forest, choose its strategy, and score every method on one split.
 
-        The split is given by its number and its seed.
+        The split is given by its number and its seed; `parts` takes it as soon as it has a forest.
         """
         split, seed = numbered
         total = self.steps_per_split * self.settings["n_splits"]
@@ -230,6 +266,9 @@ class _Study:
         self.progress(f"split {split + 1}: selecting a strategy", done, total)
         forest = self.trees.grow(self.domain, random_state=seed)
         strategy = self._strategy_of_leaves(path_matrix(forest), seed)
+        scores: list[Score] = []
+        if parts is not None:
+            parts.append((forest, strategy, scores))
         halves = train_test_split(
             self.dataset.codes,
             self.dataset.labels,
@@ -255,12 +294,14 @@ class _Study:
             self.progress(f"split {split + 1}: selecting a strategy for {key}", done, total)
             found = self._strategy_of_queries(key, base, halves[1])
             base = replace(base, strategies={**base.strategies, key: found})
-        scores = []
         for step, (method, epsilon, draw) in enumerate(self._fits(), start=1):
             self.progress(f"split {split + 1}: {method.label}", done + step, total)
-            setting = self._setting(base, epsilon, draw)
-            figures = _figures(method, setting, halves)
-            scores.append(Score(method.key, epsilon, split, draw, **figures))
+            score = self.file.get(method.key, epsilon, split, draw)
+            if score is None:
+                figures = _figures(method, self._setting(base, epsilon, draw), halves)
+                score = Score(method.key, epsilon, split, draw, **figures)
+                self.file.add(score)
+            scores.append(score)
         return forest, strategy, scores
 
     def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:

@@ -22,7 +22,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import seen_columns
+from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.voting.leaf_evidence import class_prior, evidence_scale, odds_logs, product_logs
 from mrf_matrix.voting.leaf_noise import NoisyLeaves
 from mrf_matrix.voting.naive_bayes import posterior_shares

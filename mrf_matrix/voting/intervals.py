@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Codes, Values
-from mrf_matrix.base.checks import Seed, checked_level
+from mrf_matrix.base.arrays import Array, Codes, Seed, Values
+from mrf_matrix.base.checks import checked_level
 from mrf_matrix.domain.columns import Records
 from mrf_matrix.voting.margin_widths import VotingEnsemble, half_widths
 from mrf_matrix.voting.redrawn_votes import RedrawableEnsemble, agreements, checked_draws

@@ -15,7 +15,6 @@ import numpy as np
 from scipy import sparse
 
 from mrf_matrix.base.arrays import Array, Codes
-from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.counts.cells import distinct_cells
@@ -106,21 +105,6 @@ def vote_shares(votes: Array) -> Array:
     total = shifted.sum(axis=1, keepdims=True)
     uniform = np.full_like(shifted, 1.0 / votes.shape[1])
     return np.asarray(np.divide(shifted, total, out=uniform, where=total > 0))
-
-
-def check_voting(voting: object) -> Voting:
-    """Return one of the paper's voting rules or refuse by name."""
-    return one_word("voting", voting, VOTINGS)
-
-
-def check_noise_aware_voting(voting: object) -> NoiseAwareVoting:
-    """Return a voting rule of classifiers that know their noise, or refuse by name."""
-    return one_word("voting", voting, NOISE_AWARE_VOTINGS)
-
-
-def check_shrinkage(shrinkage: object) -> Shrinkage:
-    """Return a valid shrinkage of leaves or refuse by name."""
-    return one_word("shrinkage", shrinkage, SHRINKAGES)
 
 
 def leaf_labels(counts: CellCounts, preference: Array) -> CellCounts:

@@ -17,11 +17,8 @@ WORK = 4.0
 LARGEST = 2600
 """Merged cells, or rows, up to which weights are climbed."""
 MOST_STEPS = 400
-JOINT_GAP = 1e-4
-"""Gap at which a joint climb stops."""
-COARSE_GAP = 5e-4
-"""The same where one step takes longer than `COSTLY` seconds."""
-COSTLY = 0.1
+JOINT_GAPS = ((5e-4, 1e-7), (0.1, 1e-4), (float("inf"), 5e-4))
+"""Seconds of one step, and the gap at which a joint climb stops where it takes no longer."""
 SPEED = 6e10
 """Operations a second of the reference machine in matrix products."""
 
@@ -43,7 +40,7 @@ def joint_dual(problem: Problem, rows: DistinctRows, work: float) -> JointDual:
     if climb is None:
         climb = _JOINT[problem] = joint_climb(rows)
     seconds = joint_update_seconds(rows, len(rows.factor))
-    tolerance = JOINT_GAP if seconds < COSTLY else COARSE_GAP
+    tolerance = next(gap for most, gap in JOINT_GAPS if seconds <= most)
     return climb.to(tolerance, min(MOST_STEPS, steps_within(seconds, work)))
 
 

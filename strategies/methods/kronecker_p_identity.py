@@ -162,8 +162,10 @@ def kronecker_p_identity(problem: Problem, search: Search) -> Operator:
     loss = PairLoss.of(distinct_paths(rows))
     sizes = rows.sizes
     plain = {i: np.zeros((1, sizes[i])) for i in loss.paths.varied}
+    if not plain:  # sums over all cells, which nothing of this form serves
+        return Identity(problem.workload.shape[1], sizes)
     entries = [loss.entries(i, _cell_inverse(theta)) for i, theta in plain.items()]
-    identity = float(loss.values @ np.prod(entries, axis=0)) if entries else np.inf
+    identity = float(loss.values @ np.prod(entries, axis=0))
     cost = turn_seconds([sizes[i] for i in plain], len(loss.values))
     best: tuple[float, dict[int, Array]] = (identity * (1 - GAIN), {})
     for turn in range(max(1, min(30, int(search.work / (1e-3 + cost))))):

@@ -11,7 +11,7 @@ import numpy as np
 
 from strategies.operator_files.codec import decode, encode
 from strategies.operator_files.reader import OperatorFileError
-from strategies.operators import Operator, check_allocation
+from strategies.operators import MemoryCapError, Operator, check_allocation
 
 VALUES = "values.json"
 MOST_TEXT = 2**24
@@ -65,15 +65,9 @@ def read_operator(path: "str | os.PathLike[str]") -> tuple[Operator, dict[str, o
             arrays = {name: held[name] for name in held.files}
         values = json.loads(arrays.pop(VALUES).tobytes())
         operator, _ = decode(values.pop("operator"), arrays)
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
-        raise OperatorFileError(f"{path} is no operator's file: {error}") from error
-    except MemoryError:
+    except (FileNotFoundError, PermissionError, MemoryError, MemoryCapError, OperatorFileError):
         raise
-    except OperatorFileError:
-        raise
-    except (zipfile.BadZipFile, ValueError, TypeError, KeyError, ArithmeticError, AttributeError,
-            RecursionError) as error:  # fmt: skip
+    except (OSError, zipfile.BadZipFile, ValueError, TypeError, KeyError, ArithmeticError,
+            AttributeError, RecursionError) as error:  # fmt: skip
         raise OperatorFileError(f"{path} is no operator's file: {error}") from error
     return operator, values

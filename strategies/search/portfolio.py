@@ -38,6 +38,8 @@ from strategies.search.progress import Progress, Report
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
+LEAST_PATIENCE = 20.0
+"""Seconds of wall time in which a family may start, however short the limit."""
 TRIALS = ("identity", "marginals")
 PLAIN = ("identity", "workload_itself")
 """Families that no result of "auto" is above."""
@@ -126,7 +128,7 @@ class Portfolio:
         """Search with every family in turn, polish, and return the best strategy."""
         if self.may_stop_early and self.promises_nothing():
             return replace(min(self.found, key=lambda one: one.loss), candidates=tuple(self.tried))
-        deadline = time.monotonic() + PATIENCE * self.limit
+        deadline = time.monotonic() + max(LEAST_PATIENCE, PATIENCE * self.limit)
         steps = tuple(self.steps())
         truncated, purse = False, CREDIT * self.limit
         for step, (family, work) in enumerate(steps):

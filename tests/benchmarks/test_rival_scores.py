@@ -157,10 +157,10 @@ def test_tables_of_the_private_forest_count_its_defeats():
     )
     told = private_tables({"tic_tac_toe": found})
     assert (
-        "best pure-DP rival: 2 of 5 cells (tic_tac_toe at 0.5, tic_tac_toe at 1)\n"
-        "the posterior forest, the same: 1 of 5 cells (tic_tac_toe at 0.5)" in told
+        "best pure-DP rival: 2 of 5 cells (Tic-tac-toe at 0.5, Tic-tac-toe at 1)\n"
+        "the posterior forest, the same: 1 of 5 cells (Tic-tac-toe at 0.5)" in told
     )
-    assert "N ε >= 20: 1 of 5 cells (tic_tac_toe at 0.1)" in told  # 766 records
+    assert "N ε >= 20: 1 of 5 cells (Tic-tac-toe at 0.1)" in told  # 766 records
     assert "| best pure-DP rival of each set and ε | .600 .715 .815 .900 .900 |" in told
     quiet = found | {"private forest": found["posterior forest"]}
     assert "N ε >= 20: 0 of 5 cells (none)" in private_tables({"tic_tac_toe": quiet})

@@ -7,7 +7,7 @@ from mrf_matrix.base.fields import FieldError, JsonObject, one_line
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.writing.vocabularies import VOCABULARIES
 
-SHORTHAND = ("boolean", "range", "step", "vocabulary")
+SHORTHAND = {"boolean", "range", "step", "vocabulary"}
 STEPS = {"month": 1, "quarter": 3, "year": 12}
 """Steps of dates, in months."""
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
-from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -20,7 +20,6 @@ from mrf_matrix.federated.systems import (
 )
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import BreimanTrees, Forest
-from mrf_matrix.forests.parameters import check_choice
 from mrf_matrix.reports.privacy_report import DENIAL
 
 MODES = ("collaborative", "ncff", "central")
@@ -124,7 +123,7 @@ class FederatedForestClassifier(LearnedForestClassifier):
         ValueError
             If a parameter, the domain, a record or the length of `clients` is invalid.
         """
-        check_choice("mode", self.mode, MODES)
+        one_word("mode", self.mode, MODES)
         generator = structure_generator(self.random_state)
         codes, labels = self._encode_training(X, y)
         self.clients_, k = self._parties(labels, clients, generator)

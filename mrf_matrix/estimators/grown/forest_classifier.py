@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
-from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.domain import Domain, DomainOrPath
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
+from mrf_matrix.estimators.shared.given_data import encode, resolve_domain
 from mrf_matrix.estimators.shared.parameters import (
     DomainParameters,
     RandomState,
@@ -22,15 +23,10 @@ from mrf_matrix.estimators.shared.parameters import (
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import (
-    encode,
-    resolve_domain,
-    validated_queries,
-    validated_training,
-)
+from mrf_matrix.estimators.shared.schema import validated_queries, validated_training
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
+from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
 
 Trees = TypeVar("Trees")
 
@@ -127,7 +123,7 @@ class TreesClassifier(BaseForestClassifier):
         ValueError
             If a parameter, the domain or a record is invalid.
         """
-        check_voting(self._voting())
+        one_word("voting", self._voting(), VOTINGS)
         generator = structure_generator(self.random_state)
         source = self._source(())  # refuses wrong parameters before any work
         if "X" in signature(source.grow).parameters:
@@ -253,7 +249,7 @@ class TreesClassifier(BaseForestClassifier):
         """Return what each leaf adds to the votes of a record, shape (o, k)."""
         if hasattr(self, "leaf_labels_"):
             return np.eye(len(self.classes_))[self.leaf_labels_]
-        return leaf_votes(self.leaf_values_, check_voting(self._voting()))
+        return leaf_votes(self.leaf_values_, one_word("voting", self._voting(), VOTINGS))
 
 
 @parameters

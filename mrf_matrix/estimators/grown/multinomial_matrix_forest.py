@@ -5,8 +5,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import Seed, structure_generator
+from mrf_matrix.base.arrays import Array, Seed
+from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
@@ -15,7 +15,13 @@ from mrf_matrix.estimators.grown.multinomial_forest import (
 from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, keeping, release_note
-from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.estimators.shared.given_data import (
+    EncodedRecords,
+    check_before_release,
+    encode,
+    resolve_domain,
+    with_provenance,
+)
 from mrf_matrix.estimators.shared.parameters import (
     Amount,
     DomainParameters,
@@ -24,18 +30,16 @@ from mrf_matrix.estimators.shared.parameters import (
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import encode, resolve_domain, with_provenance
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
-from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.forests.sources.ensembles import Ensemble, public_queries
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import PublicForests
-from mrf_matrix.planning.plans.queries import public_queries
 from mrf_matrix.reports.choice_report import TwoStageReport, two_stage_report
-from mrf_matrix.voting.voting import check_voting, forest_votes, leaf_votes
+from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
 
 FITTED = (
     "leaf_plan_", "strategy_", "release_", "leaf_values_", "privacy_report_", "domain_", "classes_"
@@ -131,7 +135,7 @@ class MultinomialMatrixForestClassifier(
         stage 2 fails, the structure is kept as ``forest_``, and the error notes what was spent
         and how to go on from it.
         """
-        kind = kind_of("training", voting=check_voting(self.voting))
+        kind = kind_of("training", voting=one_word("voting", self.voting, VOTINGS))
         check_structure_score(self.structure_score)
         structure = structure_generator(self.random_state)
         plan = TwoStagePlan.of(
@@ -156,7 +160,7 @@ class MultinomialMatrixForestClassifier(
             leaves = PublicForests(kind, domain, (whole,), structure).plan(
                 measuring, public_queries(domain, None), n_classes=domain.n_classes
             )
-            leaves.check_memory()
+            check_before_release(leaves)
             (part,) = leaves.parts
             records = EncodedRecords(domain, codes[measured], labels[measured])
             table = kind.table(whole, records, structure)
@@ -173,7 +177,7 @@ class MultinomialMatrixForestClassifier(
 
     def _votes(self, X: Records) -> Array:
         codes = self._codes(X)
-        votes_of_leaf = leaf_votes(self.leaf_values_, check_voting(self.voting))
+        votes_of_leaf = leaf_votes(self.leaf_values_, one_word("voting", self.voting, VOTINGS))
         return forest_votes(self.forest_, codes, votes_of_leaf)
 
     def _structure_note(self, plan: TwoStagePlan) -> str:

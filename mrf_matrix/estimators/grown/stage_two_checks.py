@@ -7,7 +7,8 @@ from math import comb
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.parameters import GivenStrategy
 from mrf_matrix.mechanisms import ZCDP, PureDP, calibrate
-from mrf_matrix.planning.plans.strategy_choice import check_strategy_names, given_matrix
+from mrf_matrix.planning.plans.measuring import check_strategy_names
+from mrf_matrix.planning.plans.strategy_choice import given_matrix
 from strategies import Strategy
 from strategies.operators import Marginals, RowSpaceError, fits
 

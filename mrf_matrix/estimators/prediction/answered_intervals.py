@@ -12,10 +12,10 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.prediction.vote_book import FittedPrediction
+from mrf_matrix.forests.sources.ensembles import query_keys
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.planning.plans.queries import query_keys
 from mrf_matrix.voting.margin_widths import half_widths
 from mrf_matrix.voting.vote_draws import vote_terms
 from strategies.operators import Operator

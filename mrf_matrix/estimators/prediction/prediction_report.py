@@ -16,11 +16,7 @@ from mrf_matrix.reports.privacy_report import (
 def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
     """Return the report of everything released since `fit`; figures come from the releases.
 
-    Parameters
-    ----------
-    fitted : FittedPrediction
-    note : str
-        What the claim hangs on.
+    `note`: what the claim hangs on.
     """
     book, relation = fitted.book, fitted.bill.neighboring
     delta = fitted.measuring.delta

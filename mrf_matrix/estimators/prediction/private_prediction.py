@@ -20,7 +20,7 @@ from mrf_matrix.estimators.prediction.vote_book import (
     batch_bill,
 )
 from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
-from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.parameters import (
     EnsembleParameters,
     Records,
@@ -34,11 +34,10 @@ from mrf_matrix.estimators.shared.spending import (
     bill_of,
     noise_stream,
 )
-from mrf_matrix.planning.kinds.coins import record_coins
-from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.forests.sources.ensembles import query_keys
+from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
-from mrf_matrix.planning.plans.queries import query_keys
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.voting.intervals import Margins, VoteIntervals, leading_margins
 
@@ -174,7 +173,7 @@ class PrivatePredictionClassifier(
         domain = required_domain(self.domain)
         forests, _ = self._forests(kind, domain)
         planned = forests.plan(measuring, domain.encode(X), n_classes=domain.n_classes)
-        planned.check_memory()
+        check_before_release(planned)
         return planned
 
     def _planned(self, codes: Codes, fitted: FittedPrediction, number: int) -> Plan | None:
@@ -188,7 +187,7 @@ class PrivatePredictionClassifier(
         planned = forests.plan(
             measuring, codes[unknown], n_classes=forests.domain.n_classes, batch=number
         )
-        planned.check_memory()
+        check_before_release(planned)
         return planned
 
     def _votes(self, X: Records) -> Array:

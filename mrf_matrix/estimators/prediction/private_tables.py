@@ -43,10 +43,7 @@ class PrivateTables:
 def counts_of_cells(counts: CellCounts | LeafCounts) -> CellCounts:
     """Return the counts over cells; refuse those of leaves, which answer no queries.
 
-    Raises
-    ------
-    ValueError
-        If leaves were counted.
+    Raises ValueError if leaves were counted.
     """
     if not isinstance(counts, CellCounts):
         raise ValueError(

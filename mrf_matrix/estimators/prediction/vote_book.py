@@ -13,8 +13,8 @@ from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
 from mrf_matrix.estimators.prediction.private_tables import PrivateTables
 from mrf_matrix.estimators.shared.spending import Bill, Budget
 from mrf_matrix.mechanisms import BudgetError, Release
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.plans.measuring import Measuring
-from mrf_matrix.planning.plans.part import total_budget
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
 
@@ -111,10 +111,7 @@ class VoteBook:
         It returns where the block fails before the batch is charged. Afterwards it stays, for
         the records may have been read.
 
-        Raises
-        ------
-        BudgetError
-            If all batches are taken.
+        Raises BudgetError if all batches are taken.
         """
         self.check_open(new)
         number, charged = self.n_started, self.n_charged

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.shared.given_data import (
+from mrf_matrix.estimators.shared.given_counts import (
     CountedTables,
-    EncodedRecords,
     GivenCounts,
-    GivenRecords,
     GivenStream,
-    PrivateData,
     is_small,
+)
+from mrf_matrix.estimators.shared.given_data import (
+    EncodedRecords,
+    GivenRecords,
+    PrivateData,
     needs_records,
 )
 from mrf_matrix.forests import Forest
@@ -78,16 +80,9 @@ class HeldData:
 def held(data: PrivateData, *, records: bool) -> HeldData:
     """Return data that can be asked again: as records, or as counts of all cells.
 
-    Parameters
-    ----------
-    data : PrivateData
-    records : bool
-        Whether every record is needed by itself, see `Serving`: 4 N (d + 1) bytes.
+    `records`: whether every record is needed by itself, see `Serving`: 4 N (d + 1) bytes.
 
-    Raises
-    ------
-    TypeError
-        If all that is known are counts of leaves.
+    Raises TypeError if all that is known are counts of leaves.
     """
     if isinstance(data, GivenCounts) and not isinstance(data.counts, CellCounts):
         raise needs_records("this forest")

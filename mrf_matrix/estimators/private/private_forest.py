@@ -16,7 +16,7 @@ from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.given_data import PrivateData
+from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
 from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     BudgetParameters,
@@ -28,14 +28,13 @@ from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClass
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.budgets.budget import claiming_budgets
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets, squared_factor
 from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.planning.blocks.block_design import choose_blocks
 from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.verdict import WEIGHING
+from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
@@ -173,17 +172,18 @@ class PrivateForestClassifier(
         forest = self._forest(None, None, None).set_params(domain=plan.domain)
         if isinstance(forest, ResidualForestClassifier):
             steps = forest.plan()
-            if (weighing := WEIGHING.get()) is not None:
-                weighing.weigh(steps)
+            if (weigh := WEIGHING.get()) is not None:
+                weigh(steps)
             return
-        plan_of(
+        whole = plan_of(
             kind_of("posterior"),
             plan.domain,
             BlockChoice("auto", None),
             forest._measuring(plan.rest),
             np.random.default_rng(0),
             n_records=plan.n_records,
-        ).check_memory()
+        )
+        check_before_release(whole)
 
     def _fit_forest(
         self,

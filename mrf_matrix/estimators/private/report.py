@@ -19,18 +19,9 @@ def private_report(
 ) -> PrivacyReport:
     """Return the report of choices and of the forest that followed them.
 
-    Parameters
-    ----------
-    forest : PrivacyReport
-        Of the forest alone.
-    choices : sequence of ResidualStep
-        That were made before.
-    budget : PureDP or ZCDP
-        The whole.
-    delta : float
-        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
-    notes : sequence of str
-        What comes before the forest's own notes.
+    `forest`: of the forest alone; `choices`: that were made before; `budget`: the whole; `delta`:
+    the δ that the claim is stated for, where the budget is zCDP; 0 for none; `notes`: what comes
+    before the forest's own notes.
     """
     made = (*map(of_choice, choices), *forest.measurements)
     statement = forest.statement

@@ -7,7 +7,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Bools
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate
-from mrf_matrix.planning.kinds.table_source import TableSource
+from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private.screening import Screening, right_by_codes
 from mrf_matrix.residual.learning import chosen_place
 from mrf_matrix.residual.step import ResidualStep
@@ -18,15 +18,8 @@ def screened(
 ) -> tuple[tuple[int, ...], bool]:
     """Choose attributes, and tell whether they are enough: all that is learned is what returns.
 
-    Parameters
-    ----------
-    screening : Screening
-        What the choices cost.
-    data : TableSource
-        **Private**: gives counts of the cells of any attributes.
-    n_attributes : int
-    bits : Bits
-        Their randomness.
+    `screening`: what the choices cost; `data`: **Private**: gives counts of the cells of any
+    attributes; `bits`: their randomness.
 
     Returns
     -------

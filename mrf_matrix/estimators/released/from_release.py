@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mrf_matrix.base.checks import structure_generator
+from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
@@ -18,7 +18,7 @@ from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
 from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
-from mrf_matrix.voting.voting import check_noise_aware_voting, check_shrinkage
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 
 def from_release(
@@ -75,8 +75,8 @@ def from_release(
     checked_release(release)
     known = required_domain(release.domain if domain is None else domain)
     _check_measured(release, known)
-    check_noise_aware_voting(voting)
-    check_shrinkage(shrinkage)
+    one_word("voting", voting, NOISE_AWARE_VOTINGS)
+    one_word("shrinkage", shrinkage, SHRINKAGES)
     grown = _grown(forest, known, random_state)
     if release.is_private:
         check_structure_is_public(grown, "a private release", allow_spent=True)

@@ -17,13 +17,13 @@ from mrf_matrix.estimators.shared.given_data import (
     GivenRecords,
     PrivateData,
     needs_records,
+    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import (
     Records,
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.schema import with_provenance
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
@@ -32,7 +32,7 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.planning.plans.planner import sequence_plan
-from mrf_matrix.planning.plans.verdict import WEIGHING
+from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.residual.law import sequence_budget
 from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
@@ -177,8 +177,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         for name in FITTED:  # they belong to an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
-        if (weighing := WEIGHING.get()) is not None:
-            weighing.weigh(plan)
+        if (weigh := WEIGHING.get()) is not None:
+            weigh(plan)
         bill.charge()
         self.plan_ = plan
         keep_if_fit_fails(self)

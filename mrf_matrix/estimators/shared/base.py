@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from os import PathLike
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,16 +18,16 @@ from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, required_domain
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, FixedClaim
+from mrf_matrix.estimators.shared.given_counts import GivenCounts, GivenStream
 from mrf_matrix.estimators.shared.given_data import (
-    GivenCounts,
     GivenRecords,
-    GivenStream,
     PrivateData,
     needs_records,
     tables_for,
+    with_provenance,
 )
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
-from mrf_matrix.estimators.shared.schema import validated_queries, with_provenance
+from mrf_matrix.estimators.shared.schema import validated_queries
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
@@ -37,16 +37,18 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.planning.kinds.coins import record_coins
-from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.kind import Kind, record_coins
 from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.part import released
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
-from mrf_matrix.reports.page import ReportPage
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.streams import partial_counts
 from mrf_matrix.streams.blocks import Progress
 from mrf_matrix.voting.voting import vote_shares
+
+if TYPE_CHECKING:
+    from mrf_matrix.reports.page import ReportPage
 
 
 class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,7 +59,7 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
     privacy_report_ = ClaimAttribute[PrivacyReport]()
 
     @property
-    def report_(self) -> ReportPage:
+    def report_(self) -> "ReportPage":
         """All that was released, as a page: shown in a notebook, ``to_html()`` for a file.
 
         With a ledger, an evaluation or a model file's hash: `mrf_matrix.reports.model_report`.
@@ -297,5 +299,5 @@ class MeasuresOnce(NoiseParameters, BudgetParameters, FitsFromCounts):
         ]
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
-        releases = plan.release(tables, noise=self.noise, noise_state=stream)
+        releases = released(plan.parts, tables, noise=self.noise, noise_state=stream)
         return plan, tuple(with_provenance(release, self.domain) for release in releases)

@@ -11,7 +11,7 @@ later compares them, and refuses by name.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from numbers import Number
 from threading import Lock
 from typing import ClassVar, Generic, Self, TypeVar, overload
@@ -72,10 +72,7 @@ class ClaimRecord:
     def check(self, estimator: object) -> None:
         """Refuse an estimator of which one of these parameters was changed since.
 
-        Raises
-        ------
-        ValueError
-            It names the parameter.
+        Raises ValueError: it names the parameter.
         """
         for name, kept in self.values.items():
             now = vars(estimator).get(name)
@@ -116,7 +113,10 @@ class FixedClaim:
 
 
 class ClaimAttribute(Generic[Claim]):
-    """A fitted attribute that states a claim: refused once a parameter under it was changed."""
+    """A fitted attribute that states a claim: refused once a parameter under it was changed.
+
+    A `partial` that is set is worked out when it is first asked for.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -131,16 +131,19 @@ class ClaimAttribute(Generic[Claim]):
         """Return what `fit` set."""
         if estimator is None:
             return self
-        if self._name not in vars(estimator):
+        held = vars(estimator)
+        if self._name not in held:
             raise AttributeError(
                 f"{type(estimator).__name__} has no {self._name}: it is not fitted, or claims "
                 f"nothing."
             )
         estimator._check_claim()
-        stated: Claim = vars(estimator)[self._name]
+        stated: Claim | partial[Claim] = held[self._name]
+        if isinstance(stated, partial):
+            stated = held[self._name] = stated()
         return stated
 
-    def __set__(self, estimator: FixedClaim, value: Claim) -> None:
+    def __set__(self, estimator: FixedClaim, value: Claim | partial[Claim]) -> None:
         vars(estimator)[self._name] = value
 
     def __delete__(self, estimator: FixedClaim) -> None:
@@ -150,10 +153,7 @@ class ClaimAttribute(Generic[Claim]):
 def check_claim(estimator: object) -> None:
     """Refuse a fitted estimator of which a parameter under its claim was changed since.
 
-    Raises
-    ------
-    ValueError
-        It names the parameter.
+    Raises ValueError: it names the parameter.
     """
     if isinstance(estimator, FixedClaim):
         estimator._check_claim()
@@ -163,15 +163,9 @@ def check_claim(estimator: object) -> None:
 def keeping(estimator: object, earlier: Sequence[str], note: str, **kept: object) -> Iterator[None]:
     """Keep what was just paid for, and nothing of an earlier fit beside it.
 
-    Parameters
-    ----------
-    estimator : object
-    earlier : sequence of str
-        Attributes that follow from an earlier fit: dropped.
-    note : str
-        Where it is and how to go on, added to whatever the block raises.
-    **kept
-        Attributes of the estimator, within the block and after an error.
+    `earlier`: attributes that follow from an earlier fit: dropped; `note`: where it is and how to
+    go on, added to whatever the block raises; `**kept`: attributes of the estimator, within the
+    block and after an error.
     """
     held = vars(estimator)
     for one in earlier:

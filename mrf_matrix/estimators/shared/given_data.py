@@ -1,32 +1,33 @@
-"""What private tables are counted from: records in memory, counts made elsewhere, or a stream.
+"""What private tables are counted from: here records in memory, whose domain is public.
 
 An estimator decides without data what it measures, and asks for its tables then: over the cells
-of some attributes, or over the leaves of a public forest. Where the data are is known here alone.
+of some attributes, or over the leaves of a public forest. Where the data are is known here, and in
+`given_counts`, alone. ``domain="from_data"`` reads the domain off the records, which is not
+private: it exists for public data and for scikit-learn's own checks, and warns.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from mrf_matrix.base.arrays import Codes
-from mrf_matrix.base.shown import shown
 from mrf_matrix.base.steps import tell
-from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.domain import Domain, DomainOrPath, is_read_off, required_domain
+from mrf_matrix.domain.columns import checked_table, names_of
 from mrf_matrix.estimators.shared.parameters import DomainParameters, Records
-from mrf_matrix.estimators.shared.schema import encode, resolve_domain
+from mrf_matrix.estimators.shared.schema import validated_training
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import seen_columns
+from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.mechanisms import CellCounts, LeafCounts, count_cells
-from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
-from mrf_matrix.planning.kinds.coins import one_leaf_each
-from mrf_matrix.planning.kinds.table_source import Features, TableSource
+from mrf_matrix.mechanisms import CellCounts, Release, count_cells
+from mrf_matrix.planning.kinds.kind import Features, TableSource, one_leaf_each
+from mrf_matrix.planning.plans.part import check_memory
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.streams import count_leaves, count_tables
-from mrf_matrix.streams.blocks import Progress
+from mrf_matrix.planning.plans.signal import WEIGHING
 from strategies.operators import Operator
 
 
@@ -50,6 +51,14 @@ class PrivateData(Protocol):
         leaves : Forest, optional
             A public forest over the whole domain whose leaves are all that is measured.
         """
+
+
+def needs_records(what: str) -> TypeError:
+    """Return the refusal of counts where every record is needed by itself."""
+    return TypeError(
+        f"{what} needs the records themselves, for each of them is sent its own way: expected "
+        f"fit(X, y). Counts of cells do not tell records apart."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,49 +100,6 @@ class EncodedRecords:
 
 
 @dataclass(frozen=True, eq=False)
-class CountedTables:
-    """Tables that were counted already.
-
-    Attributes
-    ----------
-    counted : mapping of tuple of int to CellCounts or LeafCounts
-        Under the attributes of each; those of the whole domain answer all others.
-    whole : tuple of int
-        The positions of all attributes.
-    """
-
-    counted: Mapping[Features, CellCounts | LeafCounts]
-    whole: Features
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-        return next(iter(self.counted.values())).n_classes
-
-    def cells(self, features: Features) -> CellCounts | LeafCounts:
-        """Return the counts over some attributes, summed over the others where need be."""
-        if features in self.counted:
-            return self.counted[features]
-        everything = self.counted[self.whole]
-        if isinstance(everything, LeafCounts):
-            raise ValueError(
-                "counts are those of a forest's leaves, and cells of some attributes are asked "
-                "for: expected counts of cells, from count_stream."
-            )
-        return everything.marginal(features)
-
-    def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
-        """Refuse: counts throw no coins."""
-        raise needs_records("disjoint data")
-
-    def check(self, measured: Operator) -> None:
-        """Refuse a strategy that measures anything but the leaves, where these were counted."""
-        for counts in self.counted.values():
-            if isinstance(counts, LeafCounts):
-                counts.check_measured(measured)
-
-
-@dataclass(frozen=True, eq=False)
 class GivenRecords:
     """Records and classes as the user gave them; they are encoded when tables are asked for."""
 
@@ -154,118 +120,80 @@ class GivenRecords:
         return EncodedRecords(self.domain, *encode(self.domain, self.X, self.y))
 
 
-@dataclass(frozen=True, eq=False)
-class GivenCounts:
-    """Counts that were made elsewhere, over a known domain."""
+def resolve_domain(
+    estimator: BaseEstimator, domain: DomainOrPath, X: Records, y: ArrayLike | None
+) -> tuple[Domain, Records, ArrayLike]:
+    """Return the domain, and X and y ready to be encoded by it.
 
-    domain: Domain
-    counts: CellCounts | LeafCounts
-
-    @classmethod
-    def of(cls, estimator: DomainParameters, counts: object) -> Self:
-        """Check that counts are of the estimator's domain, and hold a record.
-
-        Raises
-        ------
-        TypeError
-            If they are no counts.
-        ValueError
-            If they were counted over another domain, or do not know over which.
-        """
-        if not isinstance(counts, CellCounts | LeafCounts):
-            raise TypeError(
-                f"counts is of type {type(counts).__name__}: expected CellCounts, from "
-                f"count_stream(batches, domain), or LeafCounts, from count_leaves."
-            )
-        known = _domain_for_batches(estimator)
-        if counts.domain is None:
-            raise ValueError(
-                "counts do not say over which domain they were counted: expected those of "
-                "count_stream(batches, domain), or dataclasses.replace(counts, domain=domain)."
-            )
-        if counts.domain != known:
-            raise ValueError(
-                "counts were counted over another domain than that of the classifier: expected "
-                "one domain, with the same attributes and classes in the same order."
-            )
-        if not counts.counts.any():
-            raise ValueError("counts hold no record: expected at least one record to train on.")
-        _keep_features(estimator, known)
-        return cls(known, counts)
-
-    def check_records(self, what: str) -> None:
-        """Refuse."""
-        raise needs_records(what)
-
-    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
-        """Return the counts."""
-        whole = tuple(range(self.domain.n_attributes))
-        return CountedTables({whole: self.counts}, whole)
-
-
-@dataclass(frozen=True, eq=False)
-class GivenStream:
-    """Batches that are read once, when it is known which tables they are counted into."""
-
-    domain: Domain
-    batches: object
-    extra: str = "error"
-    progress: Progress | None = None
-
-    @classmethod
-    def of(
-        cls,
-        estimator: DomainParameters,
-        batches: object,
-        extra: str,
-        progress: Progress | None,
-    ) -> Self:
-        """Take the estimator's domain for batches."""
-        known = _domain_for_batches(estimator)
-        _keep_features(estimator, known)
-        return cls(known, batches, extra, progress)
-
-    def check_records(self, what: str) -> None:
-        """Refuse: a stream is counted as it passes."""
-        raise needs_records(what)
-
-    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
-        """Read all batches once, and count what is asked for."""
-        whole = tuple(range(self.domain.n_attributes))
-        counted: Mapping[Features, CellCounts | LeafCounts]
-        if leaves is not None and not is_small(self.domain):
-            counted = {
-                whole: count_leaves(self.batches, leaves, extra=self.extra, progress=self.progress)
-            }
-        else:
-            sets = [whole] if is_small(self.domain) else list(dict.fromkeys(asked))
-            found = count_tables(
-                self.batches, self.domain, sets, extra=self.extra, progress=self.progress
-            )
-            counted = dict(zip(sets, found, strict=True))
-        if not next(iter(counted.values())).counts.any():
-            raise ValueError("batches hold no record: expected at least one record to train on.")
-        return CountedTables(counted, whole)
-
-
-def is_small(domain: Domain) -> bool:
-    """Whether counts of all cells are a dense table."""
-    return domain.size * domain.n_classes <= DENSE_ENTRIES
-
-
-def _domain_for_batches(estimator: DomainParameters) -> Domain:
-    if is_read_off(estimator.domain):
+    Raises
+    ------
+    ValueError
+        If no domain is given, or the domain names no target classes.
+    TypeError
+        If the domain is something else.
+    """
+    if y is None:
         raise ValueError(
-            f"domain={shown(estimator.domain)}: expected a Domain, for counts and batches are made "
-            f"over one that is public before any record is read."
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    return required_domain(estimator.domain)
+    if isinstance(domain, str) and domain == "from_data":
+        records, classes = validated_training(estimator, X, y)
+        return Domain.from_data(records, classes), records, classes
+    known = required_domain(domain)
+    _keep_columns(estimator, known, X)
+    return known, X, y
 
 
-def _keep_features(estimator: DomainParameters, domain: Domain) -> None:
-    """Let predictions match frames by name and arrays by position, as the domain does."""
+def encode(domain: Domain, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:
+    """Return codes and labels of the records; refuse no records and unequal lengths."""
+    codes = domain.encode(X)
+    labels = domain.encode_target(y)
+    if len(codes) == 0:
+        raise ValueError("X has no records: expected at least one to train on.")
+    if len(codes) != len(labels):
+        raise ValueError("X and y differ in length: expected one class for each record.")
+    return codes, labels
+
+
+def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
+    """Refuse records without the domain's columns; keep what scikit-learn's estimators keep.
+
+    Columns with names are matched by them, in `fit` and in `predict`, so that their order is no
+    matter.
+    """
+    names = names_of(checked_table(X, domain.names))
+    estimator.n_features_in_ = domain.n_attributes
     vars(estimator).pop("feature_names_in_", None)
-    vars(estimator)["n_features_in_"] = domain.n_attributes
+    if names is not None:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def with_provenance(release: Release, domain: DomainOrPath) -> Release:
+    """Return a release that says whether its domain was read off the records.
+
+    Parameters
+    ----------
+    release : Release
+    domain : Domain or "from_data"
+        As `fit` read it.
+    """
+    return replace(release, domain_read_off=is_read_off(domain))
+
+
+def check_before_release(plan: Plan) -> None:
+    """Say what a release takes, weigh it where that is asked, refuse what would not fit in memory.
+
+    Raises MemoryCapError, by public numbers alone.
+    """
+
+    def step() -> str:
+        then = f"about {plan.release_seconds:.2g} s, arrays of {plan.array_sizes[0].nbytes:,} bytes"
+        return f"Checking memory (then {then})"
+
+    tell(step)
+    if (weigh := WEIGHING.get()) is not None:
+        weigh(plan)
+    check_memory(plan.parts, plan.n_classes)
 
 
 def tables_for(plan: Plan, data: PrivateData) -> TableSource:
@@ -278,7 +206,7 @@ def tables_for(plan: Plan, data: PrivateData) -> TableSource:
     ValueError
         If the data are counts that have no answers to what is measured.
     """
-    plan.check_memory()
+    check_before_release(plan)
     tell("Counting the records")
     tables = data.tables([part.ensemble.features for part in plan.parts], _only_leaves(plan))
     for part in plan.parts:
@@ -292,11 +220,3 @@ def _only_leaves(plan: Plan) -> Forest | None:
     whole = first.ensemble.features == tuple(range(plan.domain.n_attributes))
     by_themselves = not plan.kind.chooses_strategies and not plan.kind.is_disjoint
     return first.forest if len(plan.parts) == 1 and whole and by_themselves else None
-
-
-def needs_records(what: str) -> TypeError:
-    """Return the refusal of counts where every record is needed by itself."""
-    return TypeError(
-        f"{what} needs the records themselves, for each of them is sent its own way: expected "
-        f"fit(X, y). Counts of cells do not tell records apart."
-    )

@@ -7,24 +7,24 @@ from functools import cached_property
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Codes
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import seen_columns
+from mrf_matrix.forests.forest import seen_columns
 from mrf_matrix.mechanisms import Release, row_variances
-from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, shares_of_votes
 from mrf_matrix.voting.intervals import WeightVoteIntervals
 from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.voting.vote_draws import vote_terms
 from mrf_matrix.voting.voting import (
+    NOISE_AWARE_VOTINGS,
+    SHRINKAGES,
     NoiseAwareVoting,
     Shrinkage,
-    check_noise_aware_voting,
-    check_shrinkage,
 )
 from strategies import Strategy
 from strategies.operators import Operator
@@ -58,12 +58,6 @@ class ReleasedEnsemble:
     strategy: Strategy | None = None
     leaves_measured: bool = False
 
-    @classmethod
-    def of(cls, part: PlanPart, release: Release, leaf_values: Array) -> "ReleasedEnsemble":
-        """Return what a part's release leaves of its ensemble."""
-        one, strategy = part.ensemble, part.strategy
-        return cls(one.features, one.forest, leaf_values, release, strategy, strategy is None)
-
     @cached_property
     def leaves(self) -> NoisyLeaves:
         """The leaf values with their noise, which is known without data."""
@@ -74,10 +68,7 @@ class ReleasedEnsemble:
     def release(self) -> Release:
         """The noisy measurement.
 
-        Raises
-        ------
-        ValueError
-            If it is not at hand, as in a forest from a model file.
+        Raises ValueError if it is not at hand, as in a forest from a model file.
         """
         if not isinstance(self.noise, Release):
             raise ValueError(
@@ -130,7 +121,8 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
     def voting_and_shrinkage(self) -> tuple[NoiseAwareVoting, Shrinkage]:
         """Return voting and shrinkage in use."""
         self._check_claim()
-        return check_noise_aware_voting(self.voting), check_shrinkage(self.shrinkage)
+        voting = one_word("voting", self.voting, NOISE_AWARE_VOTINGS)
+        return voting, one_word("shrinkage", self.shrinkage, SHRINKAGES)
 
     def _votes(self, X: Records) -> Array:
         codes = self._codes(X)
@@ -140,18 +132,10 @@ class NoiseAwareForest(BaseForestClassifier, WeightVoteIntervals):
     def predict_proba(self, X: Records) -> Array:
         """Return each class's probability, or its share of the votes, by the voting rule.
 
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            In the order of `classes_`. Posterior probabilities under the known noise for
-            "posterior", as in naive Bayes for "product"; for "shares" the leaves' class shares,
-            on average, which are less sure than they may be; for "hard" and "weight" shares of
-            votes, which are no probabilities.
+        Shape (b, k), in the order of `classes_`. Posterior probabilities under the known noise for
+        "posterior", as in naive Bayes for "product"; for "shares" the leaves' class shares, on
+        average, which are less sure than they may be; for "hard" and "weight" shares of votes,
+        which are no probabilities.
         """
         votes = self._votes(X)
         return shares_of_votes(votes, self.voting_and_shrinkage()[0])

@@ -16,7 +16,7 @@ from typing import TypeVar, dataclass_transform
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrf_matrix.base.checks import Seed as Seed
+from mrf_matrix.base.arrays import Seed as Seed
 from mrf_matrix.domain import DomainOrPath
 from mrf_matrix.domain.columns import Records as Records
 from mrf_matrix.forests import Forest, PathSource

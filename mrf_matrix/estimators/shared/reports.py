@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.plans.part import PlanPart, total_budget
+from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import (
     Measurement,
     PrivacyReport,

@@ -1,26 +1,18 @@
-"""The public schema of an estimator: which domain, which classes, which codes.
-
-The domain is public and must be given. ``domain="from_data"`` reads it off the records, which is
-not private: it exists for public data and for scikit-learn's own checks, and warns.
-"""
+"""Records checked by scikit-learn, and refused in words that show no value."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mrf_matrix.base.arrays import Codes, Values
-from mrf_matrix.domain import Domain, DomainOrPath, is_read_off, required_domain
-from mrf_matrix.domain.columns import checked_table, names_of
+from mrf_matrix.base.arrays import Values
 from mrf_matrix.estimators.shared.parameters import Records
-from mrf_matrix.mechanisms import Release
 
 T = TypeVar("T")
+
 
 SAID = {
     "NaN": "Input contains NaN: expected no missing values in X or y.",
@@ -41,6 +33,7 @@ SAID = {
 }
 """What is said where scikit-learn's text, which quotes arrays and shapes, holds these words."""
 
+
 QUOTED = (
     "features as input",
     "feature names should match",
@@ -50,66 +43,6 @@ QUOTED = (
     "sparse",
 )
 """What marks a text that tells of features and types only."""
-
-
-def resolve_domain(
-    estimator: BaseEstimator, domain: DomainOrPath, X: Records, y: ArrayLike | None
-) -> tuple[Domain, Records, ArrayLike]:
-    """Return the domain, and X and y ready to be encoded by it.
-
-    Raises
-    ------
-    ValueError
-        If no domain is given, or the domain names no target classes.
-    TypeError
-        If the domain is something else.
-    """
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
-    if isinstance(domain, str) and domain == "from_data":
-        records, classes = validated_training(estimator, X, y)
-        return Domain.from_data(records, classes), records, classes
-    known = required_domain(domain)
-    _keep_columns(estimator, known, X)
-    return known, X, y
-
-
-def with_provenance(release: Release, domain: DomainOrPath) -> Release:
-    """Return a release that says whether its domain was read off the records.
-
-    Parameters
-    ----------
-    release : Release
-    domain : Domain or "from_data"
-        As `fit` read it.
-    """
-    return replace(release, domain_read_off=is_read_off(domain))
-
-
-def encode(domain: Domain, X: Records, y: ArrayLike) -> tuple[Codes, Codes]:
-    """Return codes and labels of the records; refuse no records and unequal lengths."""
-    codes = domain.encode(X)
-    labels = domain.encode_target(y)
-    if len(codes) == 0:
-        raise ValueError("X has no records: expected at least one to train on.")
-    if len(codes) != len(labels):
-        raise ValueError("X and y differ in length: expected one class for each record.")
-    return codes, labels
-
-
-def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
-    """Refuse records without the domain's columns; keep what scikit-learn's estimators keep.
-
-    Columns with names are matched by them, in `fit` and in `predict`, so that their order is no
-    matter.
-    """
-    names = names_of(checked_table(X, domain.names))
-    estimator.n_features_in_ = domain.n_attributes
-    vars(estimator).pop("feature_names_in_", None)
-    if names is not None:
-        estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
 def validated_training(

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mrf_matrix.base.checks import Seed
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.arrays import Seed
+from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.base.shown import shown
 from mrf_matrix.estimators.shared.parameters import (
     Amount,
@@ -17,7 +17,7 @@ from mrf_matrix.estimators.shared.parameters import (
     parameters,
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
 
 Budget = PureDP | ZCDP

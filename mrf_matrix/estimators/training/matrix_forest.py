@@ -1,9 +1,11 @@
 """DP batch training: Algorithms 1 and 3 as a scikit-learn classifier, and its baselines."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Self
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.estimators.shared.base import MeasuresOnce, sorted_classes
 from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.given_data import PrivateData
@@ -19,7 +21,8 @@ from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.voting.voting import check_shrinkage
+from mrf_matrix.reports.privacy_report import PrivacyReport
+from mrf_matrix.voting.voting import SHRINKAGES
 from strategies import Strategy
 
 
@@ -103,7 +106,7 @@ class MatrixForestClassifier(
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         kind = kind_of(self._mode, self.allocation, self.voting)
-        check_shrinkage(self.shrinkage)
+        one_word("shrinkage", self.shrinkage, SHRINKAGES)
         self._learn(*self._measured(kind, self._design(), bring))
         return self
 
@@ -112,12 +115,13 @@ class MatrixForestClassifier(
         self.plan_, self.domain_ = plan, plan.domain
         self.classes_, order = sorted_classes(plan.domain)
         self.ensembles_ = tuple(
-            ReleasedEnsemble.of(part, release, part.answers(release)[:, order])
+            ReleasedEnsemble(
+                part.ensemble.features, part.forest, part.answers(release)[:, order], release,
+                part.strategy, leaves_measured=part.strategy is None,
+            )
             for part, release in zip(plan.parts, releases, strict=True)
-        )
-        report = training_report(plan.kind, plan.parts, releases, plan.delta)
-        known = plan.n_records is not None
-        self.privacy_report_ = report.with_note(str(plan.verdict)) if known else report
+        )  # fmt: skip
+        self.privacy_report_ = partial(_report, plan, releases)
 
     @property
     def forest_(self) -> Forest:
@@ -152,3 +156,9 @@ class MatrixForestClassifier(
                 f"ensembles. Look at each of ensembles_."
             )
         return ensembles[0]
+
+
+def _report(plan: Plan, releases: Sequence[Release]) -> PrivacyReport:
+    """Return the report, with signal and noise in words where the number of records is public."""
+    report = training_report(plan.kind, plan.parts, releases, plan.delta)
+    return report if plan.n_records is None else report.with_note(str(plan.verdict))

@@ -1,6 +1,7 @@
 """Private naive Bayes: the baseline that few, coarse counts make hard to beat at small ε."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
 from typing import Self
 
@@ -82,7 +83,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
         self.plan_, self.domain_, self.forest_ = plan, plan.domain, part.forest
         self.classes_, order = sorted_classes(plan.domain)
         self.leaf_values_ = part.answers(self.release_)[:, order]
-        self.privacy_report_ = training_report(plan.kind, plan.parts, releases, plan.delta)
+        self.privacy_report_ = partial(training_report, plan.kind, plan.parts, releases, plan.delta)
 
     def _votes(self, X: Records) -> Array:
         """Return log posteriors, less a constant."""
@@ -96,18 +97,7 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
         return np.where(absent, -np.inf, votes)
 
     def predict_proba(self, X: Records) -> Array:
-        """Return the posterior of each class under independence, from the noisy counts.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            Probabilities, in the order of `classes_`.
-        """
+        """Return the posterior of each class under independence, (b, k), from the noisy counts."""
         return posterior_shares(self._votes(X))
 
 

@@ -76,18 +76,7 @@ class ProbabilityVotes(VoteIntervals, BaseForestClassifier):
     _learned = "posterior_"
 
     def predict_proba(self, X: Records) -> Array:
-        """Return class probabilities, averaged over what noise leaves unknown.
-
-        Parameters
-        ----------
-        X : frame or array of shape (b, d)
-            Records in the domain's terms.
-
-        Returns
-        -------
-        ndarray of shape (b, k)
-            Probabilities, in the order of `classes_`.
-        """
+        """Return class probabilities (b, k), averaged over what noise leaves unknown."""
         codes = self._codes(X)  # tells first whether there is a posterior
         return once_a_cell(self.posterior_.probabilities, codes, self.domain_.sizes, dear=False)
 

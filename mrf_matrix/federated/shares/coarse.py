@@ -56,18 +56,11 @@ def coarse_mechanism(
     A strategy of small integers is taken as it is. Others are rounded at many factors, and the
     best is kept: of least ``Δ² ||W Ã⁺||²``, recomputed from the integers.
 
-    Parameters
-    ----------
-    finest : Mechanism
-        As `calibrate` returns it.
-    workload : ndarray, scipy sparse or Operator of shape (q, n), optional
-        What will be asked; needed where the strategy has to be rounded.
-    largest_scale : int, default=4096
+    `finest`: as `calibrate` returns it; `workload` (q, n): what will be asked; needed where the
+    strategy has to be rounded.
 
-    Raises
-    ------
-    CoarseStrategyError
-        If the best ratio is above 1.05, or there is nothing to judge roundings by.
+    Raises CoarseStrategyError if the best ratio is above 1.05, or there is nothing to judge
+    roundings by.
     """
     if finest.law.scale <= largest_scale:
         return CoarseMechanism(finest, 1.0)

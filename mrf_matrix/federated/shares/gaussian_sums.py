@@ -41,12 +41,7 @@ SLACK = 1e-9
 def spread_of_sums(variance: float, parties: int) -> float:
     """Return τ, or slightly more: by how much the sum's log probabilities are off, at most.
 
-    Parameters
-    ----------
-    variance : float
-        v, the variance parameter of each draw.
-    parties : int
-        Draws that are added.
+    `variance`: v, the variance parameter of each draw; `parties`: draws that are added.
 
     Returns
     -------
@@ -91,18 +86,10 @@ def gaussian_share(
 ) -> GaussianShare:
     """Return the draw of which ``honest`` parties' sum makes integer answers ρ-zCDP.
 
-    Parameters
-    ----------
-    squared_sensitivity : int
-        Largest column sum of squared entries of the integer strategy.
-    squared_factor : int
-        Square of the neighbouring relation's factor.
-    shifted : int
-        d, the most noisy integers that one record changes, whatever the multiple.
-    rho : Fraction
-        Finite budget.
-    honest : int
-        s, the draws that are counted on.
+    `squared_sensitivity`: largest column sum of squared entries of the integer strategy;
+    `squared_factor`: square of the neighbouring relation's factor; `shifted`: d, the most noisy
+    integers that one record changes, whatever the multiple; `rho`: finite budget; `honest`: s, the
+    draws that are counted on.
     """
     least = Fraction(squared_factor * squared_sensitivity) / (2 * rho * honest)
     multiple = 1
@@ -127,21 +114,11 @@ def zcdp_of_sum(
 ) -> Fraction:
     """Return ρ of a sum of discrete Gaussians: ``Δ²/2nv + τ d``, rounded up.
 
-    Parameters
-    ----------
-    variance : Fraction
-        v of each draw, at least `LEAST_VARIANCE`.
-    honest : int
-        Draws that are counted on.
-    squared_shift : Fraction or int
-        Δ², the neighbours' squared L2 distance.
-    shifted : int
-        d, the most noisy integers that differ between neighbours.
+    `variance`: v of each draw, at least `LEAST_VARIANCE`; `honest`: draws that are counted on;
+    `squared_shift`: Δ², the neighbours' squared L2 distance; `shifted`: d, the most noisy integers
+    that differ between neighbours.
 
-    Raises
-    ------
-    ValueError
-        If the variance is below `LEAST_VARIANCE`.
+    Raises ValueError if the variance is below `LEAST_VARIANCE`.
     """
     if variance < LEAST_VARIANCE:
         raise ValueError(

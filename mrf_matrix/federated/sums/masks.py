@@ -65,10 +65,8 @@ def public_key(secret: bytes) -> bytes:
 def shared_key(private: X25519PrivateKey, public: bytes, session: bytes, purpose: bytes) -> bytes:
     """Return what two parties derive alike, each from its private and the other's public key.
 
-    Raises
-    ------
-    AlteredMessageError
-        If the public key is of low order, so that nothing secret would come out.
+    Raises AlteredMessageError if the public key is of low order, so that nothing secret would come
+    out.
     """
     try:
         shared = private.exchange(X25519PublicKey.from_public_bytes(public))
@@ -91,16 +89,8 @@ def add_pair_mask(
 
     The other end adds the opposite.
 
-    Parameters
-    ----------
-    total : ndarray of uint64
-    private : X25519PrivateKey
-        Of one end.
-    public : bytes
-        Of the other.
-    ends : tuple of int
-        The party that adds it, and the other. Whose key is the private one does not matter.
-    session : bytes
+    `private`: of one end. `public`: of the other. `ends`: the party that adds it, and the other.
+    Whose key is the private one does not matter.
     """
     mask = stream(shared_key(private, public, session, b"pair mask"), len(total))
     if ends[0] < ends[1]:
@@ -122,10 +112,7 @@ def seal(key: bytes, content: bytes, sender: int) -> bytes:
 def open_box(key: bytes, box: bytes, sender: int) -> bytes:
     """Return the content of a box.
 
-    Raises
-    ------
-    AlteredMessageError
-        If it was altered or is not from that sender.
+    Raises AlteredMessageError if it was altered or is not from that sender.
     """
     try:
         return ChaCha20Poly1305(key).decrypt(sender.to_bytes(NONCE_BYTES, "little"), box, None)

@@ -92,9 +92,7 @@ def sign(message: Message, identity: "Ed25519PrivateKey") -> Message:
 def check_signature(message: Message, public: bytes) -> None:
     """Refuse a message that the holder of a public key did not sign.
 
-    Raises
-    ------
-    AlteredMessageError
+    Raises AlteredMessageError.
     """
     # of a large message anew each time: kept answers hold on to what they were given
     fits = _fits if len(message.payload) <= SHORT else _fits.__wrapped__
@@ -121,17 +119,9 @@ def _fits(public: bytes, signature: bytes, signed: bytes) -> bool:
 def check_round(message: Message, session: bytes, now: str | None) -> None:
     """Refuse a message of another session or another round.
 
-    Parameters
-    ----------
-    message : Message
-    session : bytes
-        The session's digest.
-    now : str or None
-        The round that is on; None after the last.
+    `session`: the session's digest; `now`: the round that is on; None after the last.
 
-    Raises
-    ------
-    ReplayedMessageError, OutOfOrderError
+    Raises ReplayedMessageError, OutOfOrderError.
     """
     who = name_of(message.sender)
     if message.session != session:
@@ -164,10 +154,7 @@ def pack(parts: Sequence[bytes]) -> bytes:
 def unpack(data: bytes, count: int | None = None) -> list[bytes]:
     """Return the byte strings of `pack`, of which there must be ``count`` if it is given.
 
-    Raises
-    ------
-    AlteredMessageError
-        If the data are not those of `pack`.
+    Raises AlteredMessageError if the data are not those of `pack`.
     """
     number = int.from_bytes(data[:8], "little") if len(data) >= 8 else -1
     head = 8 * (number + 1)
@@ -206,10 +193,7 @@ def pack_by_party(content: Mapping[int, bytes]) -> bytes:
 def unpack_by_party(data: bytes) -> dict[int, bytes]:
     """Return what `pack_by_party` packed.
 
-    Raises
-    ------
-    AlteredMessageError
-        If there are not as many byte strings as numbers.
+    Raises AlteredMessageError if there are not as many byte strings as numbers.
     """
     parts = unpack(data)
     parties, content = unpack_numbers(parts[0]) if parts else [], parts[1:]

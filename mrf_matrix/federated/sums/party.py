@@ -94,10 +94,7 @@ class PartyState:
 def supplied(state: PartyState, values: Longs) -> PartyState:
     """Return the state with the noisy integers that will be added to the sum.
 
-    Raises
-    ------
-    ProtocolError
-        If they have another shape or type than announced, or were supplied before.
+    Raises ProtocolError if they have another shape or type than announced, or were supplied before.
     """
     array = np.asarray(values)
     if array.shape != (state.session.length,) or array.dtype != np.int64:
@@ -113,22 +110,15 @@ def supplied(state: PartyState, values: Longs) -> PartyState:
 def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message]:
     """Answer the server's message of the next round.
 
-    Parameters
-    ----------
-    state : PartyState
-    message : Message
-        From the server, to this party.
+    `message`: from the server, to this party.
 
     Returns
     -------
     (PartyState, Message)
 
-    Raises
-    ------
-    AlteredMessageError, ReplayedMessageError, OutOfOrderError
-        By what is wrong with the message. The state stays as it was, and nothing is sent.
-    BelowThresholdError
-        If too few parties are left: no answer is given.
+    Raises AlteredMessageError, ReplayedMessageError, OutOfOrderError by what is wrong with the
+    message. The state stays as it was, and nothing is sent; BelowThresholdError if too few parties
+    are left: no answer is given.
     """
     check_request(state, message)
     answer = {"keys": _keys, "shares": _shares, "masked": _masked, "unmask": _unmask}

@@ -23,10 +23,7 @@ ORDER = (*ROUNDS, None)
 def packed_state(state: PartyState) -> bytes:
     """Return a state as bytes, without its identity. They hold secrets: never send them.
 
-    Raises
-    ------
-    ProtocolError
-        If values were supplied and not yet sent: they are kept nowhere.
+    Raises ProtocolError if values were supplied and not yet sent: they are kept nowhere.
     """
     if state.values is not None:
         raise ProtocolError("values were supplied and not yet sent: expected a state without them.")
@@ -46,10 +43,7 @@ def unpacked_state(
 ) -> PartyState:
     """Return the state of `packed_state`.
 
-    Raises
-    ------
-    ProtocolError
-        If it is of another session, or damaged.
+    Raises ProtocolError if it is of another session, or damaged.
     """
     digest, place, secrets, keys, received = unpack(data, 5)
     if digest != session.digest:

@@ -79,10 +79,8 @@ class ServerState:
 def server_receive(state: ServerState, message: Message) -> ServerState:
     """Count one party's answer in.
 
-    Raises
-    ------
-    AlteredMessageError, ReplayedMessageError, OutOfOrderError
-        By what is wrong with it. The state stays as it was.
+    Raises AlteredMessageError, ReplayedMessageError, OutOfOrderError by what is wrong with it. The
+    state stays as it was.
     """
     check_round(message, state.session.digest, state.now)
     if message.receiver != SERVER or message.sender not in state.asked:
@@ -112,10 +110,8 @@ def server_next(state: ServerState) -> tuple[ServerState, dict[int, Message]]:
     Called first on a fresh state, then once a round when answers are in or time is up. After the
     last round there is nothing to ask: see `opened_sum`.
 
-    Raises
-    ------
-    BelowThresholdError
-        If fewer answered than the threshold: the session is over, and nothing was opened.
+    Raises BelowThresholdError if fewer answered than the threshold: the session is over, and
+    nothing was opened.
     """
     order = (None, *ROUNDS)
     place = order.index(state.now)
@@ -182,12 +178,8 @@ def opened_sum(state: ServerState) -> Longs:
     -------
     ndarray of int64, shape (session.length,)
 
-    Raises
-    ------
-    BelowThresholdError
-        If too few gave shares.
-    AlteredMessageError
-        If shares do not fit what was committed to.
+    Raises BelowThresholdError if too few gave shares; AlteredMessageError if shares do not fit what
+    was committed to.
     """
     if state.now != ROUNDS[-1]:
         raise ProtocolError(f"round {state.now!r} is on: expected the last, 'unmask'.")

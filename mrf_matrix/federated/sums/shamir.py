@@ -21,17 +21,9 @@ def split(
 ) -> dict[int, bytes]:
     """Return a share of a secret for each holder.
 
-    Parameters
-    ----------
-    secret : bytes
-        32 bytes.
-    holders : sequence of int
-        Distinct numbers from 0 on.
-    threshold : int
-        How many shares recover the secret.
-    random_bytes : callable
-        Returns so many random bytes; 16 more than the prime has make each coefficient uniform up
-        to 2**-128.
+    `secret`: 32 bytes; `holders`: distinct numbers from 0 on; `threshold`: how many shares recover
+    the secret; `random_bytes`: returns so many random bytes; 16 more than the prime has make each
+    coefficient uniform up to 2**-128.
 
     Examples
     --------
@@ -82,12 +74,8 @@ def weights(holders: Sequence[int]) -> dict[int, int]:
 def recover(shares: Mapping[int, bytes], known: Mapping[int, int] | None = None) -> bytes | None:
     """Return the secret of exactly a threshold of shares; None where they fit no secret.
 
-    Parameters
-    ----------
-    shares : mapping
-        Holder to share.
-    known : mapping, optional
-        `weights` of the same holders, where many secrets have the same.
+    `shares`: holder to share; `known`: `weights` of the same holders, where many secrets have the
+    same.
     """
     factors = weights(list(shares)) if known is None else known
     secret = sum(factors[i] * int.from_bytes(share, "little") for i, share in shares.items())

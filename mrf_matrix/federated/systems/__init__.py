@@ -14,12 +14,4 @@ if TYPE_CHECKING:
         grow_privately as grow_privately,
     )
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "adjusting": ("adjusted_leaves",),
-        "chunks": ("deal_chunks", "most_chunks"),
-        "growing": ("grow_collaboratively", "grow_separately"),
-        "private_growing": ("grow_privately",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

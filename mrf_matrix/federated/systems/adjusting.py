@@ -6,10 +6,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.compilation import leaf_counts
 from mrf_matrix.federated.systems.growing import Part, class_shares
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.parameters import check_choice
 
 Aggregate = Literal["all", "reached", "pooled"]
 
@@ -43,7 +43,7 @@ def adjusted_leaves(forest: Forest, parts: Sequence[Part], aggregate: str = "all
     -----
     The largest arrays are (nodes, c) of doubles, three of them, whatever the number of parties.
     """
-    check_choice("aggregate", aggregate, get_args(Aggregate))
+    one_word("aggregate", aggregate, get_args(Aggregate))
     k = forest.domain.n_classes
     total = np.zeros((forest.n_nodes, k))
     weight = np.zeros(forest.n_nodes)

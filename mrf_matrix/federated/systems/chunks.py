@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.forests.parameters import check_choice, check_integer
+from mrf_matrix.base.checks import check_integer, one_word
 from mrf_matrix.forests.sources.source import RandomState
 
 Shuffle = Literal["classes", "chunks"]
@@ -72,7 +72,7 @@ def deal_chunks(
     """
     check_integer("n_clients", n_clients, 1)
     check_integer("chunks", chunks, 1)
-    check_choice("shuffle", shuffle, get_args(Shuffle))
+    one_word("shuffle", shuffle, get_args(Shuffle))
     generator = np.random.default_rng(random_state)
     classes, label = np.unique(labels, return_inverse=True)
     order = generator.permutation(len(label))

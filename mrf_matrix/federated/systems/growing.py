@@ -8,12 +8,12 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, concatenate
 from mrf_matrix.forests.growth.further import bare_roots, grow_further
 from mrf_matrix.forests.growth.grow import grow_forest
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
-from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
 
 Part = tuple[NDArray[Any], NDArray[Any]]

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     check_version,
@@ -24,15 +25,16 @@ from mrf_matrix.estimators.released.released_residual import ReleasedResidualFor
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.noise_aware import ReleasedEnsemble
 from mrf_matrix.files.container import MAX_BYTES, Container, ModelFileError
-from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS, checked_forest
+from mrf_matrix.files.models.forest_arrays import checked_forest
 from mrf_matrix.files.models.posterior_file import POSTERIOR_FORMAT, posterior_of
 from mrf_matrix.files.models.private_file import PRIVATE_FORMAT, private_of
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_consistent
 from mrf_matrix.files.models.residual_file import RESIDUAL_FORMAT, residual_of
 from mrf_matrix.files.models.save import ARRAYS, FLOATS, FORMAT, INTEGERS, SCHEMA_VERSION
+from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
 from mrf_matrix.voting.leaf_noise import LeafNoise
-from mrf_matrix.voting.voting import check_noise_aware_voting, check_shrinkage
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 KEYS = {"format", "schema_version", "voting", "shrinkage", "domain", "ensembles", "report"}
 ENSEMBLE_KEYS = {"features", "source", "shapes", "vote_share"}
@@ -117,8 +119,8 @@ def _model(container: Container) -> ReleasedForestClassifier:
         domain,
         classes,
         report,
-        voting=check_noise_aware_voting(data["voting"]),
-        shrinkage=check_shrinkage(data["shrinkage"]),
+        voting=one_word("voting", data["voting"], NOISE_AWARE_VOTINGS),
+        shrinkage=one_word("shrinkage", data["shrinkage"], SHRINKAGES),
     )
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.mechanisms.measurement.release import READ_OFF
-from mrf_matrix.planning.plans.part import total_budget
 from mrf_matrix.reports.privacy_report import (
     DENIAL,
     Measurement,

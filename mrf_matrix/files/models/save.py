@@ -10,10 +10,10 @@ from mrf_matrix.base.fields import FieldError, JsonObject
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
-from mrf_matrix.files.models.forest_arrays import FOREST_ARRAYS
 from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
 from mrf_matrix.files.models.private_file import PrivateModel, private_content
 from mrf_matrix.files.models.residual_file import ResidualModel, residual_content
+from mrf_matrix.forests.nodes import ARRAYS as FOREST_ARRAYS
 from mrf_matrix.reports.privacy_report import DENIAL
 from strategies.operator_files import OperatorFileError
 

@@ -1,1 +1,1 @@
-"""Growing forests from records: laws, split search, and the two engines, public and private."""
+"""Growing forests from records: split rules, search for splits, and two engines, one private."""

@@ -16,14 +16,8 @@ from mrf_matrix.base.arrays import Array, Longs
 def softmax_weights(scores: Array, low: Array, high: Array, b: Array) -> Array:
     """Return weights proportional to the probabilities, 1 for the best option of a node.
 
-    Parameters
-    ----------
-    scores : ndarray
-        Scores; minus infinity for what is no option.
-    low, high : ndarray
-        Least and largest score of the node, of a shape that broadcasts.
-    b : ndarray
-        The node's B, from 0 to infinity.
+    `scores`: scores; minus infinity for what is no option; `low`, `high`: least and largest score
+    of the node, of a shape that broadcasts; `b`: the node's B, from 0 to infinity.
     """
     span = np.where(high > low, high - low, 1.0)
     behind = np.where(np.isfinite(scores), (high - scores) / span, np.inf)
@@ -36,12 +30,8 @@ def softmax_weights(scores: Array, low: Array, high: Array, b: Array) -> Array:
 def choose_rows(scores: Array, b: Array, uniform: Array) -> Longs:
     """Choose a row for every column of a score table (options x nodes); -1 where there is none.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (options, nodes)
-        Minus infinity marks what is no option.
-    b, uniform : ndarray of shape (nodes,)
-        The node's B, and one uniform number in [0, 1) a node.
+    `scores` (options, nodes): minus infinity marks what is no option; `b`, `uniform` (nodes,): the
+    node's B, and one uniform number in [0, 1) a node.
     """
     high = scores.max(axis=0)
     low = np.where(np.isfinite(scores), scores, np.inf).min(axis=0)
@@ -57,12 +47,8 @@ def choose_in_groups(
 ) -> Longs:
     """Choose one option within every group of consecutive options; -1 for an empty group.
 
-    Parameters
-    ----------
-    group : ndarray of int, shape (options,)
-        Each option's group, non-decreasing.
-    scores : ndarray of float, shape (options,)
-    b, uniform : ndarray of shape (n_groups,)
+    `group` (options,): each option's group, non-decreasing; `scores` (options,); `b`, `uniform`
+    (n_groups,).
     """
     result = np.full(n_groups, -1, dtype=np.int64)
     if not len(group):

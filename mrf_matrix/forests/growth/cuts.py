@@ -100,16 +100,9 @@ Found = _Table | _Runs
 def find_cuts(items: Items, codes: NDArray[Any], size: int, least: int = 1) -> Found:
     """Return all cuts of an attribute whose code is given for each item.
 
-    Parameters
-    ----------
-    items : Items
-    codes : ndarray of int, shape (i,)
-        Each item's code; the attribute may differ between nodes.
-    size : int
-        One more than the largest code.
-    least : int, default=1
-        Points that either side of a cut must keep: estimation points where the items hold them,
-        structure points otherwise.
+    `codes` (i,): each item's code; the attribute may differ between nodes; `size`: one more than
+    the largest code; `least`: points that either side of a cut must keep: estimation points where
+    the items hold them, structure points otherwise.
     """
     if size * items.n_slots * items.n_nodes <= 2 * len(items):
         return _by_counts(items, codes, size, least)

@@ -48,12 +48,8 @@ def grow_further(
     the root of further growing. From `bare_roots` the result is the forest that `grow_forest`
     grows of the same random state.
 
-    Parameters
-    ----------
-    forest : Forest
-        No split of it changes.
-    codes, labels, growth, centres, nominal, random_state
-        As in `grow_forest`. The depth limit counts the splits above.
+    `forest`: no split of it changes. `codes`, `labels`, `growth`, `centres`, `nominal`,
+    `random_state`: as in `grow_forest`. The depth limit counts the splits above.
 
     Returns
     -------

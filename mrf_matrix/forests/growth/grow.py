@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth, forest_from_levels
-from mrf_matrix.forests.branches import threshold_pattern
+from mrf_matrix.forests.assembly import check_growth, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.level import Points, Splits, split_nodes
@@ -58,23 +57,10 @@ def grow_forest(
 ) -> Grown:
     """Grow a forest from records.
 
-    Parameters
-    ----------
-    domain : Domain
-        With a target.
-    codes : ndarray of int, shape (N, d)
-    labels : ndarray of int, shape (N,)
-    growth : Growth
-        The laws of the forest.
-    n_trees : int
-    centres : sequence of (ndarray or None), optional
-        Raw values of the codes, see `Records`.
-    nominal : sequence of str or int, default=()
-        Attributes without an order, by name or index: cut as "this code or not".
-    random_state : int, Generator or None
-        The forest does not depend on `n_jobs`.
-    n_jobs : int, optional
-        Threads, each growing blocks of trees.
+    `domain`: with a target; `codes` (N, d); `labels` (N,); `growth`: the rules of the forest;
+    `centres`: raw values of the codes, see `Records`; `nominal`: attributes without an order, by
+    name or index: cut as "this code or not"; `random_state`: the forest does not depend on
+    `n_jobs`; `n_jobs`: threads, each growing blocks of trees.
 
     Notes
     -----
@@ -143,15 +129,8 @@ def grow_levels(
 ) -> list[Level]:
     """Grow from roots whose points are given.
 
-    Parameters
-    ----------
-    records : Records
-    growth : Growth
-    structure, estimation : Points
-        By root, sorted as `Points` says; None where all points serve both purposes.
-    above : ndarray of int, shape (roots,)
-        Splits above each root, which count towards the depth of its tree.
-    generator : Generator
+    `structure`, `estimation`: by root, sorted as `Points` says; None where all points serve both
+    purposes; `above` (roots,): splits above each root, which count towards the depth of its tree.
     """
     tree = np.arange(len(above), dtype=np.int32)
     levels: list[Level] = []

@@ -1,12 +1,12 @@
-"""How a forest is grown from records: a composition of small laws."""
+"""How a forest is grown from records: a composition of small rules."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.laws import GREEDY, AllAttributes, AttributeLaw, CutLaw
 from mrf_matrix.forests.growth.points import Partition, Points
-from mrf_matrix.forests.parameters import check_integer
+from mrf_matrix.forests.growth.split_rules import GREEDY, AllAttributes, AttributeRule, CutRule
 
 Rule = Literal["node", "sides"]
 
@@ -43,15 +43,15 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Growth:
-    """The laws of one kind of forest.
+    """The rules of one kind of forest.
 
     Attributes
     ----------
     points : Points
         Structure and estimation points of each tree.
-    attributes : AttributeLaw
+    attributes : AttributeRule
         What a node looks at.
-    cut : CutLaw
+    cut : CutRule
         How it picks.
     stopping : Stopping
     impurity : Impurity
@@ -62,8 +62,8 @@ class Growth:
     """
 
     points: Points = field(default_factory=Partition)
-    attributes: AttributeLaw = field(default_factory=AllAttributes)
-    cut: CutLaw = GREEDY
+    attributes: AttributeRule = field(default_factory=AllAttributes)
+    cut: CutRule = GREEDY
     stopping: Stopping = field(default_factory=Stopping)
     impurity: Impurity = field(default_factory=Impurity)
     range_points: int | None = None

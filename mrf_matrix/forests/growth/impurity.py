@@ -62,10 +62,7 @@ class Impurity:
     def sums(self, left: Array, total: Array) -> tuple[Array, Array]:
         """Return ``sum f`` over axis 1 on the left and on the right of cuts.
 
-        Parameters
-        ----------
-        left : ndarray of shape (cuts, k, nodes)
-        total : ndarray of shape (k, nodes)
+        `left` (cuts, k, nodes); `total` (k, nodes).
         """
         if self.criterion != "gini":
             return self.terms(left).sum(axis=1), self.terms(total - left).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Checks that the laws of growth share: refuse by name."""
+"""Checks that the rules of growth share: refuse by name."""
 
 from math import isnan
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Ints
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.branches import branch_pool
+from mrf_matrix.forests.assembly import branch_pool
 
 
 def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:
@@ -30,12 +30,8 @@ def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:
 def attribute_indices(domain: Domain, attributes: Sequence[str | int], argument: str) -> list[int]:
     """Return the indices of attributes given by name or index.
 
-    Raises
-    ------
-    ValueError
-        If one is unknown.
-    TypeError
-        If a single name is given where a sequence is expected.
+    Raises ValueError if one is unknown; TypeError if a single name is given where a sequence is
+    expected.
     """
     if isinstance(attributes, str):
         raise TypeError(f"{argument}={attributes!r}: expected a sequence, [{attributes!r}].")

@@ -53,10 +53,8 @@ class Records:
     ) -> "Records":
         """Check and sort encoded records.
 
-        Raises
-        ------
-        ValueError
-            If the domain has no target, there is no record, or codes or labels do not fit.
+        Raises ValueError if the domain has no target, there is no record, or codes or labels do not
+        fit.
         """
         codes = checked_codes(codes, domain.sizes, domain.names)
         labels = np.asarray(labels)

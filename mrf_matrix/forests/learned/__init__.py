@@ -20,22 +20,4 @@ if TYPE_CHECKING:
         SimplifiedBreimanTrees as SimplifiedBreimanTrees,
     )
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "bernoulli": ("BernoulliTrees",),
-        "breiman": ("BreimanTrees",),
-        "comparison_trees": (
-            "ComparisonForest",
-            "ComparisonTrees",
-        ),
-        "denil": ("DenilTrees",),
-        "grown_trees": ("GrownTrees",),
-        "multinomial": ("MultinomialTrees",),
-        "private_multinomial": (
-            "PrivateGrown",
-            "PrivateMultinomialTrees",
-        ),
-        "simplified_breiman": ("SimplifiedBreimanTrees",),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -6,15 +6,15 @@ from typing import Literal
 from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.laws import (
+from mrf_matrix.forests.growth.points import Bootstrap, Partition, Points
+from mrf_matrix.forests.growth.split_rules import (
     GREEDY,
     AllAttributes,
-    AttributeLaw,
-    CutLaw,
+    AttributeRule,
+    CutRule,
     RandomAttributes,
     Softmax,
 )
-from mrf_matrix.forests.growth.points import Bootstrap, Partition, Points
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
 
 Variant = Literal["", "SE", "M"]
@@ -33,9 +33,9 @@ class BreimanTrees(GrownTrees):
         can.
     variant : {"", "SE", "M"}, default=""
         "SE": structure and estimation points instead of a bootstrap ("Breiman+SE").
-        "M": the two softmax laws over all attributes instead of the best cut ("Breiman+M").
+        "M": the two softmax rules over all attributes instead of the best cut ("Breiman+M").
     b1, b2 : float, default=10
-        Sharpness of the two softmax laws, for "M".
+        Sharpness of the two softmax rules, for "M".
 
     References
     ----------
@@ -54,10 +54,10 @@ class BreimanTrees(GrownTrees):
 
     @property
     def growth(self) -> Growth:
-        """The laws of this forest."""
+        """How this forest grows."""
         points: Points = Partition() if self.variant == "SE" else Bootstrap()
-        attributes: AttributeLaw = RandomAttributes(self.max_features)
-        cut: CutLaw = GREEDY
+        attributes: AttributeRule = RandomAttributes(self.max_features)
+        cut: CutRule = GREEDY
         if self.variant == "M":
             attributes, cut = AllAttributes(), Softmax(self.b1, self.b2)
         rule: Literal["node", "sides"] = "node" if self.variant == "SE" else "sides"

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import floor, isqrt
 
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
-from mrf_matrix.mechanisms.budgets.budget import as_budget, claiming_budgets
+from mrf_matrix.mechanisms.budgets.claim import as_budget, claiming_budgets
 
 Amount = Fraction | float
 STEPS = 10**15

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Longs
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.forests.growth.points import Everything, Partition, Points
-from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
 
 CHUNK = 1 << 20

@@ -4,8 +4,13 @@ from dataclasses import dataclass
 
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.laws import GREEDY, AttributeLaw, PoissonAttributes, RandomAttributes
 from mrf_matrix.forests.growth.points import Partition
+from mrf_matrix.forests.growth.split_rules import (
+    GREEDY,
+    AttributeRule,
+    PoissonAttributes,
+    RandomAttributes,
+)
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
 
 
@@ -40,8 +45,8 @@ class DenilTrees(GrownTrees):
 
     @property
     def growth(self) -> Growth:
-        """The laws of this forest."""
-        attributes: AttributeLaw = (
+        """How this forest grows."""
+        attributes: AttributeRule = (
             RandomAttributes()
             if self.mean_features is None
             else PoissonAttributes(self.mean_features)

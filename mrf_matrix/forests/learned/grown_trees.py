@@ -7,11 +7,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.grow import Grown, grow_forest
 from mrf_matrix.forests.growth.growth import Growth
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
-from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
 
 
@@ -50,7 +50,7 @@ class GrownTrees(ABC):
     @property
     @abstractmethod
     def growth(self) -> Growth:
-        """The laws of this forest."""
+        """How this forest grows."""
 
     def grow(
         self,

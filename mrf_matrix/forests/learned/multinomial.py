@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.laws import AllAttributes, Softmax
 from mrf_matrix.forests.growth.points import Partition
+from mrf_matrix.forests.growth.split_rules import AllAttributes, Softmax
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
 
 
@@ -59,7 +59,7 @@ class MultinomialTrees(GrownTrees):
 
     @property
     def growth(self) -> Growth:
-        """The laws of this forest."""
+        """How this forest grows."""
         return Growth(
             points=Partition(self.partition_rate),
             attributes=AllAttributes(),

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import forest_from_levels
-from mrf_matrix.forests.branches import branch_pool
+from mrf_matrix.forests.assembly import branch_pool, forest_from_levels
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.growth.impurity import Criterion, Impurity
 from mrf_matrix.forests.growth.parameters import check_probability
@@ -27,7 +27,6 @@ from mrf_matrix.forests.growth.private.private_sizes import GrowthSizes
 from mrf_matrix.forests.growth.private.scores import PrivateScore, Score
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.learned.choice_budget import ChoiceBudget
-from mrf_matrix.forests.parameters import check_integer
 
 Pairs = tuple[Longs, Longs]
 

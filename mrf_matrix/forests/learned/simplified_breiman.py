@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Ints, Longs
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth, forest_from_levels
-from mrf_matrix.forests.branches import branch_pool, threshold_pattern
+from mrf_matrix.forests.assembly import (
+    branch_pool,
+    check_growth,
+    forest_from_levels,
+    threshold_pattern,
+)
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.combine import concatenate
 from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.parameters import attribute_choice, check_integer
 from mrf_matrix.forests.sources.pure import midpoint
-from mrf_matrix.forests.sources.random_trees import draw_available, splittable
+from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
 from mrf_matrix.forests.sources.source import RandomState
 
 BLOCK = 1 << 21

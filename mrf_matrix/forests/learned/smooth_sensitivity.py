@@ -25,12 +25,7 @@ LARGEST_EXPONENT = 700.0
 def smooth_label_probabilities(counts: NDArray[np.integer], epsilon: float) -> Array:
     """Return the published law of each leaf's label.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (o, k)
-        Class counts of the leaves' records.
-    epsilon : float
-        Budget of one tree.
+    `counts` (o, k): class counts of the leaves' records; `epsilon`: budget of one tree.
 
     Returns
     -------

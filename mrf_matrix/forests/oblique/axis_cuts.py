@@ -61,11 +61,7 @@ class Level:
 def best_coordinate(level: Level, values: Array) -> tuple[Longs, Array, Array]:
     """Return each node's best coordinate, its threshold, and the purity of the two sides.
 
-    Parameters
-    ----------
-    level : Level
-    values : ndarray of shape (r, c)
-        Coordinates of the level's points: attributes, or projections.
+    `values` (r, c): coordinates of the level's points: attributes, or projections.
 
     Returns
     -------

@@ -70,9 +70,7 @@ class ClassMoments:
     def grouped(self, second: Bools) -> "ClassMoments":
         """Return the moments of two groups of classes, those outside `second` and those in it.
 
-        Parameters
-        ----------
-        second : ndarray of bool, shape (nodes, k)
+        `second` (nodes, k).
         """
         parts = [self._merged(member & self.present) for member in (~second, second)]
         counts, means, scatter = (np.stack(each, axis=1) for each in zip(*parts, strict=True))

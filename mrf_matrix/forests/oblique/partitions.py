@@ -20,11 +20,7 @@ def candidate_partitions(counts: Longs, second: Bools, generator: np.random.Gene
     Below eight classes they are all; from there on `second`, the hyperclasses of the node, and
     those with one class moved, one class against the rest, and 10 random ones for each class.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (k,)
-    second : ndarray of bool, shape (k,)
-    generator : numpy Generator
+    `counts` (k,); `second` (k,).
     """
     present = np.flatnonzero(counts)
     n = len(present)
@@ -48,11 +44,7 @@ def ranked_partitions(partitions: Bools, counts: Longs, distances: Array) -> Boo
     One is of the purity that the two groups would have if they were parted without error, the other
     of Dunn's index: the least Bhattacharyya distance between the groups over the largest within.
 
-    Parameters
-    ----------
-    partitions : ndarray of bool, shape (p, k)
-    counts : ndarray of int, shape (k,)
-    distances : ndarray of shape (k, k)
+    `partitions` (p, k); `counts` (k,); `distances` (k, k).
     """
     present = counts > 0
     sizes = counts.astype(np.float64)

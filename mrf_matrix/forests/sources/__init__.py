@@ -13,17 +13,4 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.sources.source import PathSource as PathSource
     from mrf_matrix.forests.sources.source import RandomState as RandomState
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "block_trees": ("BlockTrees",),
-        "from_paths": ("forest_from_paths",),
-        "pure": ("PureTrees",),
-        "random_trees": ("RandomTrees",),
-        "sklearn_import": ("from_sklearn",),
-        "source": (
-            "PathSource",
-            "RandomState",
-        ),
-    },
-)
+__getattr__, __dir__, __all__ = front_door(__name__)

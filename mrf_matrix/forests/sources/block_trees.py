@@ -92,19 +92,10 @@ class BlockTrees:
 def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: int) -> list[Block]:
     """Split attributes into blocks with about equally many cells, the largest attributes first.
 
-    Parameters
-    ----------
-    attributes : iterable of int
-        Positions; attributes of one size are taken in this order.
-    sizes : sequence of int
-        Sizes of all the domain's attributes.
-    n_blocks : int
-        Most blocks; no more than there are attributes are made.
+    `attributes`: positions; attributes of one size are taken in this order; `sizes`: sizes of all
+    the domain's attributes; `n_blocks`: most blocks; no more than there are attributes are made.
 
-    Raises
-    ------
-    ValueError
-        If ``n_blocks`` is less than 1.
+    Raises ValueError if ``n_blocks`` is less than 1.
 
     Examples
     --------

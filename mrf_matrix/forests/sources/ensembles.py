@@ -11,14 +11,15 @@ from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.arrays import Codes, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.codes import seen_columns
-from mrf_matrix.forests.privacy import LearnedStructureError, check_structure_is_public
+from mrf_matrix.forests.codes import checked_codes
+from mrf_matrix.forests.forest import LearnedStructureError, check_structure_is_public, seen_columns
 from mrf_matrix.forests.sources.random_trees import RandomTrees
 
 Use = Literal["plan", "release", "study"]
@@ -87,19 +88,12 @@ class EnsembleDesign:
     ) -> tuple[Ensemble, ...]:
         """Draw the attributes of every ensemble and grow its forest, without data.
 
-        Parameters
-        ----------
-        domain : Domain
-        structure : Generator
-        use : {"plan", "release", "study"}, default="plan"
-            A plan takes structures grown without data only; a private release also those that
-            were paid for (`budget_spent`); a study without privacy takes any.
+        `use` {"plan", "release", "study"}: a plan takes structures grown without data only; a
+        private release also those that were paid for (`budget_spent`); a study without privacy
+        takes any.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter is out of range, or does not fit another one or the domain, or a forest
-            was learned from records (a `LearnedStructureError`).
+        Raises ValueError, TypeError if a parameter is out of range, or does not fit another one or
+        the domain, or a forest was learned from records (a `LearnedStructureError`).
         """
         count = self.checked_count()
         subsets = self._subsets(domain, count, structure)
@@ -202,10 +196,8 @@ def _check_asks_no_records(source: object) -> None:
 def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ...]:
     """Return the positions of attributes that are given by position or name.
 
-    Raises
-    ------
-    ValueError
-        If they are no list of the domain's attributes; `name` is the argument that is named.
+    Raises ValueError if they are no list of the domain's attributes; `name` is the argument that is
+    named.
     """
     if isinstance(subset, str) or np.ndim(subset) != 1 or not len(subset):
         raise ValueError(
@@ -223,3 +215,43 @@ def _check_fits(forest: Forest, domain: Domain) -> None:
             f"forest has a domain of sizes {forest.domain.sizes}: expected the estimator's "
             f"domain, {domain.sizes}. Grow it over the same domain."
         )
+
+
+DRAWN_QUERIES = 128
+"""Queries that stand for those to come, where none are given."""
+
+
+def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:
+    """Return the codes of public queries, shape (b, d).
+
+    `queries` (b, d): codes of queries, or how many to draw uniformly from the domain, always the
+    same.
+    """
+    if queries is None or np.ndim(queries) == 0:
+        count = DRAWN_QUERIES if queries is None else whole_number("queries", queries)
+        generator = np.random.default_rng(0)
+        drawn = [generator.integers(0, size, count) for size in domain.sizes]
+        return np.stack(drawn, axis=1).astype(np.int32)
+    codes = np.asarray(checked_codes(queries, domain.sizes, domain.names), dtype=np.int32)
+    if not len(codes):
+        raise ValueError("queries is empty: expected at least one query, or their number.")
+    return codes
+
+
+def query_keys(ensembles: Sequence[Ensemble], codes: Codes) -> Codes:
+    """Return what tells queries apart: the attributes that some ensemble sees."""
+    seen = sorted(set().union(*(ensemble.features for ensemble in ensembles)))
+    return np.ascontiguousarray(codes[:, seen])
+
+
+def distinct_queries(ensembles: Sequence[Ensemble], codes: Codes) -> tuple[Codes, Longs, Longs]:
+    """Return the queries that differ to some ensemble, as first asked, and how often each is.
+
+    Last comes which of them each of the queries is, shape (b,).
+    """
+    keys = query_keys(ensembles, codes)
+    _, first, which, counts = np.unique(
+        keys, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)
+    return codes[first[order]], counts[order].astype(np.int64), np.argsort(order)[which.ravel()]

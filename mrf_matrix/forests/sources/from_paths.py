@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import forest_from_levels
-from mrf_matrix.forests.branches import branch_pool, multiway_pattern
-from mrf_matrix.forests.checks import ForestError
+from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, multiway_pattern
 from mrf_matrix.forests.codes import checked_codes
 from mrf_matrix.forests.forest import Forest
+from mrf_matrix.forests.nodes import ForestError
 
 
 def forest_from_paths(

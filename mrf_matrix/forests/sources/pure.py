@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Bools, Ints
+from mrf_matrix.base.checks import check_integer, one_word
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth
-from mrf_matrix.forests.branches import LEAF_PATTERN, branch_pool, threshold_pattern
+from mrf_matrix.forests.assembly import LEAF_PATTERN, branch_pool, check_growth, threshold_pattern
 from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.parameters import attribute_choice, check_choice, check_integer
-from mrf_matrix.forests.sources.random_trees import draw_available, splittable
+from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
 from mrf_matrix.forests.sources.source import RandomState
 
 BLOCK = 1 << 22
@@ -79,7 +78,7 @@ class PureTrees:
     def __post_init__(self) -> None:
         check_integer("n_trees", self.n_trees, 1)
         check_integer("n_leaves", self.n_leaves, 1)
-        check_choice("splits", self.splits, ("uniform", "midpoint"))
+        one_word("splits", self.splits, ("uniform", "midpoint"))
         object.__setattr__(self, "attributes", attribute_choice(self.attributes))
 
     def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:

@@ -7,12 +7,17 @@ from typing import Literal
 import numpy as np
 
 from mrf_matrix.base.arrays import Bools, Ints
+from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import check_growth, forest_from_levels
-from mrf_matrix.forests.branches import branch_pool, multiway_pattern, threshold_pattern
+from mrf_matrix.forests.assembly import (
+    branch_pool,
+    check_growth,
+    forest_from_levels,
+    multiway_pattern,
+    threshold_pattern,
+)
 from mrf_matrix.forests.forest import Forest
-from mrf_matrix.forests.parameters import check_integer
 from mrf_matrix.forests.sources.source import RandomState
 
 Level = tuple[list[Ints], list[Ints]]
@@ -76,14 +81,7 @@ class RandomTrees:
         check_integer("max_depth", self.max_depth, 0)
         if self.splits not in ("multiway", "binary"):
             raise ValueError(f"splits={shown(self.splits)}: expected 'multiway' or 'binary'.")
-        if self.attributes is not None:
-            if isinstance(self.attributes, str):
-                raise TypeError(
-                    f"attributes={shown(self.attributes)}: expected a sequence of names or "
-                    f"indices, "
-                    f"for example [{self.attributes!r}]."
-                )
-            object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "attributes", attribute_choice(self.attributes))
 
     def grow(self, domain: Domain, random_state: RandomState = None) -> Forest:
         """Draw a forest over a public domain.
@@ -162,13 +160,25 @@ class RandomTrees:
         return attributes, patterns
 
 
+def attribute_choice(attributes: Sequence[str | int] | None) -> tuple[str | int, ...] | None:
+    """Return names or indices of attributes as a tuple; None stays None.
+
+    Raises TypeError if a single name is given in place of a sequence.
+    """
+    if attributes is None:
+        return None
+    if isinstance(attributes, str):
+        raise TypeError(
+            f"attributes={shown(attributes)}: expected a sequence of names or indices, "
+            f"for example [{attributes!r}]."
+        )
+    return tuple(attributes)
+
+
 def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) -> Bools:
     """Return which attributes a tree may split: those asked for that have at least two codes.
 
-    Raises
-    ------
-    ValueError
-        If an attribute is unknown, named twice, or none can be split.
+    Raises ValueError if an attribute is unknown, named twice, or none can be split.
     """
     if attributes is None:
         chosen = np.ones(domain.n_attributes, dtype=np.bool_)
@@ -184,10 +194,7 @@ def splittable(domain: Domain, attributes: Sequence[str | int] | None = None) ->
 def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
     """Draw for every row one of its True columns uniformly; -1 where there is none.
 
-    Parameters
-    ----------
-    available : ndarray of bool, shape (nodes, attributes)
-    generator : numpy Generator
+    `available` (nodes, attributes).
 
     Examples
     --------

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.assembly import forest_from_levels
-from mrf_matrix.forests.branches import branch_pool, threshold_pattern
+from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 
 EXACT_FLOAT32 = 1 << 24

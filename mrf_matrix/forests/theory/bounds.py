@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mrf_matrix.forests.parameters import check_choice, check_integer
+from mrf_matrix.base.checks import check_integer, one_word
 from mrf_matrix.forests.theory.cells import check_number
 from mrf_matrix.forests.theory.diameters import (
     Form,
@@ -76,7 +76,7 @@ def pure_forest_bound(
     (5.39, 0.64)
     """
     n, k, d, big_l = _checked(n_records, n_leaves, n_attributes, lipschitz, form)
-    check_choice("splits", splits, ("uniform", "midpoint"))
+    one_word("splits", splits, ("uniform", "midpoint"))
     if form == "sharp":
         diameter = expected_diameter_bound(k, d, splits=splits)
         return 2 * (big_l * diameter + math.sqrt(2 / math.e * k / n) + k / (math.e * n))
@@ -217,6 +217,6 @@ def _checked(
     check_integer("n_records", n_records, 1)
     check_integer("n_leaves", n_leaves, 2)
     check_integer("n_attributes", n_attributes, 1)
-    check_choice("form", form, ("published", "sharp"))
+    one_word("form", form, ("published", "sharp"))
     check_number("lipschitz", lipschitz)
     return int(n_records), int(n_leaves), int(n_attributes), float(lipschitz)

@@ -2,7 +2,7 @@
 
 import math
 
-from mrf_matrix.forests.parameters import check_integer
+from mrf_matrix.base.checks import check_integer
 
 
 def cell_error_bound(
@@ -127,10 +127,7 @@ def expected_side_bound(
 def check_number(name: str, value: float, most: float = math.inf) -> None:
     """Refuse a number that is not finite, negative or above `most`.
 
-    Raises
-    ------
-    ValueError
-        Naming the parameter.
+    Raises ValueError naming the parameter.
     """
     if not 0 <= value <= most or math.isinf(value):
         kind = "a finite number of at least 0" if math.isinf(most) else f"a number in [0, {most:g}]"

@@ -5,7 +5,7 @@ from typing import Literal
 
 from scipy.special import beta
 
-from mrf_matrix.forests.parameters import check_choice, check_integer
+from mrf_matrix.base.checks import check_integer, one_word
 
 Form = Literal["published", "sharp"]
 Splits = Literal["uniform", "midpoint"]
@@ -41,7 +41,7 @@ def expected_diameter_bound(
     """
     check_integer("n_leaves", n_leaves, 1)
     check_integer("n_attributes", n_attributes, 1)
-    check_choice("splits", splits, ("uniform", "midpoint"))
+    one_word("splits", splits, ("uniform", "midpoint"))
     first, second = (0.5, 0.25) if splits == "midpoint" else (3 / 4, 7 / 12)
     d = n_attributes
     return min(d * side_moment(n_leaves, d, first), math.sqrt(d * side_moment(n_leaves, d, second)))
@@ -84,7 +84,7 @@ def diameter_tail_bound(
     """
     check_integer("n_leaves", n_leaves, 2)
     check_integer("n_attributes", n_attributes, 1)
-    check_choice("form", form, ("published", "sharp"))
+    one_word("form", form, ("published", "sharp"))
     if not -1 < epsilon < math.inf:
         raise ValueError(f"epsilon={epsilon!r}: expected a finite number above -1.")
     root = math.pow(n_leaves, 1 / (8 * n_attributes))
@@ -97,12 +97,8 @@ def diameter_tail_bound(
 def side_moment(n_leaves: int, n_attributes: int, kept: float) -> float:
     """Return the product over i below k of ``1 - (1 - kept) / (d i)``, see above.
 
-    Parameters
-    ----------
-    n_leaves, n_attributes : int
-        k and d.
-    kept : float
-        What one cut of the side leaves of the moment, in (0, 1).
+    `n_leaves`, `n_attributes`: k and d; `kept`: what one cut of the side leaves of the moment, in
+    (0, 1).
 
     Examples
     --------

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, log1p, polygamma, rgamma
 
-from mrf_matrix.forests.parameters import check_integer
+from mrf_matrix.base.checks import check_integer
 
 BIAU = 0.3733646177016741
 """The solution c* of ``c ln(2e/c) = 1`` below 1."""

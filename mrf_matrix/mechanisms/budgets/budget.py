@@ -4,22 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import lru_cache, total_ordering
+from functools import total_ordering
 from math import inf
-from numbers import Real
-from reprlib import repr as short
-from typing import ClassVar, Literal, Self, TypeVar
+from typing import ClassVar, Literal, Self
 
-from mrf_matrix.base.fields import FieldError, fraction_of
-from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
-from mrf_matrix.mechanisms.budgets.exact_number import (
+from mrf_matrix.base.checks import (
     BudgetError,
     checked_shares,
     exact_positive,
     readable,
 )
+from mrf_matrix.base.fields import FieldError, fraction_of
+from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 
-Given = TypeVar("Given")
 Norm = Literal["l1", "l2"]
 UPWARD = Context(prec=6, rounding=ROUND_CEILING)
 
@@ -214,98 +211,9 @@ def budget_of(data: object) -> PureDP | ZCDP:
     raise FieldError('budget: expected {"epsilon": "1/2"} or {"rho": "1/2"}.')
 
 
-def as_budget(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
-    """Return the budget of exactly one of ε and ρ.
-
-    Raises
-    ------
-    BudgetError
-        If none or both are given, or the one given is zero, negative or NaN.
-    TypeError
-        If it is no real number.
-
-    Examples
-    --------
-    >>> as_budget(epsilon=1.0), as_budget(rho=0.25)
-    (PureDP(epsilon=1), ZCDP(rho=0.25))
-    """
-    if epsilon is None and rho is None:
-        raise BudgetError(
-            "no budget: expected epsilon= (pure DP, Laplace noise) or rho= (zCDP, Gaussian noise)."
-        )
-    if epsilon is not None and rho is not None:
-        raise BudgetError(
-            f"epsilon={short(epsilon)} and rho={short(rho)}: expected exactly one of the "
-            f"two, the other None."
-        )
-    kind, amount = (ZCDP, rho) if epsilon is None else (PureDP, epsilon)
-    return kind.of(exact_positive(kind.parameter, amount, allow_infinite=True))
-
-
-def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
-    """Return the ε that estimators, plans and searches take: 1 where neither budget is given."""
-    return 1 if epsilon is None and rho is None else epsilon
-
-
-def budget_or_default(epsilon: object = None, rho: object = None) -> PureDP | ZCDP:
-    """Return the budget of at most one of ε and ρ: ε = 1 where neither is given.
-
-    Raises BudgetError, TypeError as `as_budget`.
-
-    Examples
-    --------
-    >>> budget_or_default(), budget_or_default(rho=0.5)
-    (PureDP(epsilon=1), ZCDP(rho=0.5))
-    """
-    return as_budget(epsilon=epsilon_or_default(epsilon, rho), rho=rho)
-
-
-_gaussian = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
-
-
-def claiming_budgets(
-    epsilon: object = None, delta: object = 0, rho: object = None
-) -> tuple[PureDP | ZCDP, ...]:
-    """Return the budgets of which each makes the claim: of ε, of ρ, or of (ε, δ).
-
-    (ε, δ) is claimed by Laplace noise of ε, or by Gaussian noise of the largest ρ that implies it,
-    in this order. ρ-zCDP holds of discrete Gaussian noise as it is drawn (Canonne, Kamath and
-    Steinke 2020, Theorem 14); the closed form for the continuous Gaussian understates δ of it.
-
-    Raises
-    ------
-    BudgetError
-        If δ is not between 0 and 1, stands beside ρ, or beside an infinite ε.
-    TypeError
-        If a number is none.
-
-    Examples
-    --------
-    >>> claiming_budgets(epsilon=1)
-    (PureDP(epsilon=1),)
-    >>> pure, gaussian = claiming_budgets(epsilon=1, delta=1e-6)
-    >>> pure, round(float(gaussian.rho), 4)
-    (PureDP(epsilon=1), 0.0244)
-    """
-    if isinstance(delta, Real) and delta == 0:
-        return (budget_or_default(epsilon=epsilon, rho=rho),)
-    if rho is not None:
-        raise BudgetError(
-            f"delta={short(delta)} and rho={short(rho)}: expected delta= beside epsilon= only."
-        )
-    pure = budget_or_default(epsilon=epsilon)
-    if pure.is_infinite:
-        raise BudgetError(
-            f"delta={short(delta)} with an infinite epsilon, which claims nothing: expected "
-            f"delta=0, or a finite epsilon."
-        )
-    return pure, _gaussian(pure.exact, exact_positive("delta", delta))
-
-
-def claimed_budget(epsilon: object = None, delta: object = 0, rho: object = None) -> PureDP | ZCDP:
-    """Return the budget of a claim where laws are not compared: of Gaussian noise under δ.
-
-    Raises BudgetError, TypeError as `claiming_budgets`.
-    """
-    return claiming_budgets(epsilon, delta, rho)[-1]
+def total_budget(budgets: Sequence[PureDP | ZCDP]) -> PureDP | ZCDP:
+    """Return the sum of budgets of one kind: what several measurements cost together."""
+    total = budgets[0]
+    for budget in budgets[1:]:
+        total = total + budget  # type: ignore[operator]
+    return total

@@ -5,7 +5,7 @@ from math import isinf, log, sqrt
 
 import numpy as np
 
-from mrf_matrix.mechanisms.budgets.exact_number import BudgetError, exact_positive
+from mrf_matrix.base.checks import BudgetError, exact_positive
 
 BISECTIONS = 60
 LARGEST = 10**6

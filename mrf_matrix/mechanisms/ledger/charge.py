@@ -4,10 +4,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
+from mrf_matrix.base.checks import BudgetError, readable
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.exact_number import BudgetError, readable
-from mrf_matrix.mechanisms.budgets.neighboring import Neighboring
+from mrf_matrix.mechanisms.budgets.claim import Neighboring
 from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
 
 FINEST_BITS = 4096

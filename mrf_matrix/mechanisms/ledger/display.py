@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from mrf_matrix.base.checks import readable
 from mrf_matrix.base.display import Cells, Tabular, aligned, html_table
-from mrf_matrix.mechanisms.budgets.exact_number import readable
 from mrf_matrix.mechanisms.ledger.charge import Account, Charge, amount_text
 from mrf_matrix.mechanisms.ledger.rules import Terms
 from mrf_matrix.mechanisms.ledger.store import Store

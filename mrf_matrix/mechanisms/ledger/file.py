@@ -10,10 +10,10 @@ from typing import BinaryIO
 from uuid import uuid4
 
 from mrf_matrix.base import whole_file
+from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.base.fields import parsed
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account
 from mrf_matrix.mechanisms.ledger.record import LedgerError, read_record, record_of
 from mrf_matrix.mechanisms.ledger.rules import Terms

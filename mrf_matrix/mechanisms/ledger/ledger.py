@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import Account, Amount, Charge
 from mrf_matrix.mechanisms.ledger.display import Displayed, statement
 from mrf_matrix.mechanisms.ledger.file import FileStore, open_store
@@ -65,7 +65,7 @@ class PrivacyLedger(OneLedger, Displayed):
     (Fraction(3, 10), Fraction(7, 10))
     >>> ledger.charge(PureDP(0.8), "more", neighboring="add_remove")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    mrf_matrix.mechanisms.budgets.exact_number.BudgetError: more asks for epsilon=0.8, but of ...
+    mrf_matrix.base.checks.BudgetError: more asks for epsilon=0.8, but of ...
     """
 
     def __init__(

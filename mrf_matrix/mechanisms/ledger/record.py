@@ -13,7 +13,7 @@ from mrf_matrix.base.fields import (
     one_line,
 )
 from mrf_matrix.mechanisms.budgets.budget import budget_of
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Charge
 from mrf_matrix.mechanisms.ledger.rules import Terms, amount_in, checked_kind, checked_what
 

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mrf_matrix.base import is_plain_line
-from mrf_matrix.base.checks import one_word
-from mrf_matrix.base.parent_process import check_parent_process
-from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, as_budget
-from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
-from mrf_matrix.mechanisms.budgets.neighboring import Neighboring, checked_neighboring
+from mrf_matrix.base.checks import BudgetError, check_parent_process, one_word
+from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.claim import Neighboring, as_budget, checked_neighboring
 from mrf_matrix.mechanisms.ledger.charge import WORDS, Account, Amount, Charge, amount_text
 from mrf_matrix.mechanisms.measurement.mechanism import checked_budget
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, PRIVATE_NOISE, Noise

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
-from mrf_matrix.mechanisms.budgets.exact_number import BudgetError
+from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.mechanisms.ledger.charge import Account
 
 Writer = Callable[[Account], Account]

@@ -1,7 +1,7 @@
-"""Estimates of the cells from a strategy's answers, with factors kept for the next release.
+"""Whether a strategy determines a workload, and the answers by least squares.
 
-A study draws noise many times for one strategy, so a strategy's factorisation is kept for as long
-as the strategy lives.
+The first is asked before anything is spent or answered. A study draws noise many times for one
+strategy, so a strategy's factorisation is kept for as long as the strategy lives.
 """
 
 from functools import singledispatch
@@ -11,8 +11,22 @@ import numpy as np
 from scipy import linalg
 
 from mrf_matrix.base.arrays import Array
-from strategies.operators import Grouping, Operator, Product, Scaled, fits, over_groups
-from strategies.operators.base.pseudo_inverse import Factors, factorised
+from strategies.operators import (
+    Gram,
+    Grouping,
+    Identity,
+    MemoryCapError,
+    Operator,
+    Product,
+    RowSpaceError,
+    Scaled,
+    as_operator,
+    check_allocation,
+    estimate,
+    fits,
+    over_groups,
+)
+from strategies.operators.base.pseudo_inverse import Factors, factorised, numbered
 from strategies.operators.base.recovery import explicit_row_errors, is_explicit, row_errors
 
 _FACTORS: "WeakKeyDictionary[Operator, Factors]" = WeakKeyDictionary()
@@ -91,3 +105,96 @@ def _gram_solve(factors: Factors, right: Array) -> Array:
         half = linalg.solve_triangular(factors.triangle, inner, trans="T")
         inner = linalg.solve_triangular(factors.triangle, half)
     return np.asarray(inner if factors.basis is None else factors.basis @ inner)
+
+
+PROBES = 4
+TOLERANCE = 1e-6
+"""Relative distance of a row from the row space that counts as inside."""
+
+
+def checked_workload(workload: object) -> Operator:
+    """Return a workload as an operator whose rows are known, or refuse."""
+    queries = as_operator(workload, "workload")
+    if isinstance(queries, Gram):
+        raise TypeError(
+            "workload is a Gram: its rows are not known, so they have no answers. Expected the "
+            "workload itself."
+        )
+    return queries
+
+
+def check_determined(workload: Operator, matrix: Operator) -> None:
+    """Refuse a workload with rows outside the row space of a matrix, naming them.
+
+    Raises RowSpaceError if ``w_r A⁺ A`` is not ``w_r`` for some row r.
+
+    Notes
+    -----
+    A structure that decides it by a rule of its own (marginals: by attribute sets) estimates
+    nothing, so its price does not depend on the cells.
+    """
+    _check_columns(workload, matrix)
+    if not matrix.check_rows(workload):
+        nothing = np.zeros((matrix.shape[0], 0))
+        determined_estimate(workload, matrix, nothing)
+
+
+def determined_estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
+    """Return ``W A⁺ @ answers``, refusing rows of W outside the row space of A by number.
+
+    A row is inside if ``w A⁺ A z = w z`` for random vectors z, carried along as more answers. For
+    a row at a relative distance δ from the row space the difference is normal with deviation
+    ``δ |w|`` for each of `PROBES` vectors, so a distance of 1000 times the tolerance passes with
+    a probability below 1e-11. A structure's own rule goes first; where n is out of reach and
+    there is none, its estimate checks.
+
+    Raises RowSpaceError if a row lies outside; ValueError if workload and matrix have different
+    columns.
+    """
+    _check_columns(workload, matrix)
+    check_allocation("answers to the workload", (workload.shape[0], answers.shape[1] + PROBES))
+    n = matrix.shape[1]
+    ruled = isinstance(matrix, Identity) or not fits((n, 4 * PROBES))
+    if ruled or matrix.check_rows(workload):
+        return _estimate(workload, matrix, answers)
+    probes = np.random.default_rng(0).standard_normal((n, PROBES))
+    results = _estimate(workload, matrix, np.hstack([answers, matrix.matmat(probes)]))
+    _check_rows(workload, results[:, answers.shape[1] :] - workload.matmat(probes))
+    return results[:, : answers.shape[1]]
+
+
+def _check_columns(workload: Operator, matrix: Operator) -> None:
+    if workload.shape[1] != matrix.shape[1]:
+        raise ValueError(
+            f"workload has {workload.shape[1]} columns: expected {matrix.shape[1]}, the cells "
+            f"of the strategy's domain."
+        )
+
+
+def _estimate(workload: Operator, matrix: Operator, answers: Array) -> Array:
+    """Return ``W A⁺ @ answers`` by a rule of the structure, from the cells, or without them."""
+    result = matrix.estimate(workload, answers)
+    if result is not None:
+        return result
+    cells = estimated_cells(matrix, answers)
+    return estimate(workload, matrix, answers) if cells is None else workload.matmat(cells)
+
+
+def _check_rows(workload: Operator, differences: Array) -> None:
+    distance = np.abs(differences).max(axis=1, initial=0.0)
+    outside = np.flatnonzero(distance > TOLERANCE * np.sqrt(_row_squares(workload)))
+    if len(outside):
+        raise RowSpaceError(
+            f"the strategy does not determine {len(outside)} of the workload's "
+            f"{workload.shape[0]} rows ({numbered(outside)}): expected combinations of the "
+            f"strategy's rows only. Measure a strategy selected for this workload, or drop those "
+            f"rows."
+        )
+
+
+def _row_squares(workload: Operator) -> Array:
+    try:
+        return workload.row_squares()
+    except MemoryCapError:  # a product known by its action alone: one scale for all rows
+        probe = workload.matmat(np.random.default_rng(1).standard_normal(workload.shape[1]))
+        return np.full(workload.shape[0], float(np.mean(probe**2)))

@@ -1,15 +1,14 @@
-"""The only step that sees both data and noise."""
+"""Where one curator's data and noise meet; parties of a federation each add their own share."""
 
 import numpy as np
 
-from mrf_matrix.base.checks import Seed
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.arrays import Seed
+from mrf_matrix.base.checks import check_parent_process
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
 from mrf_matrix.mechanisms.counts.counts import CellCounts, check_columns
 from mrf_matrix.mechanisms.counts.leaf_table import LeafCounts
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, calibrate, checked_budget
-from mrf_matrix.mechanisms.measurement.provenance import Provenance
-from mrf_matrix.mechanisms.measurement.release import Noise, Release
+from mrf_matrix.mechanisms.measurement.release import Noise, Provenance, Release
 
 ASKED = ("exact", "research")
 

@@ -6,14 +6,13 @@ from math import sqrt
 from typing import Literal
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.neighboring import (
+from mrf_matrix.mechanisms.budgets.claim import (
     Neighboring,
     checked_neighboring,
     squared_factor,
 )
-from mrf_matrix.mechanisms.measurement.containment import check_determined
-from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
-from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined
+from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise
 from mrf_matrix.mechanisms.noise.shared import SharedDiscreteGaussian, SharedDiscreteLaplace
 from mrf_matrix.mechanisms.rounding.entries import is_nonnegative
@@ -58,7 +57,8 @@ class Mechanism:
         what it protects is known from its own `calibrated` alone, so it must be just that.
         """
         needed = self.law_for(self.rounded.column_sum, self.squared_factor, self.budget)
-        kept = self.law.guards_as is type(needed) if self.is_proved else self.law == needed
+        kind = self.law.guards_as or type(self.law)
+        kept = kind is type(needed) if self.is_proved else self.law == needed
         if not kept:
             raise ValueError(
                 f"law={self.law}: {self.budget!r} under {self.neighboring} neighbours needs "

@@ -3,12 +3,12 @@
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.mechanisms.measurement.containment import (
+from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
     checked_workload,
     determined_estimate,
+    recovered_squares,
 )
-from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.release import Release, checked_release
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 

@@ -1,19 +1,105 @@
-"""The product of a private measurement: noisy integers, and everything public about them."""
+"""The product of a private measurement: noisy integers, and all public about them; its origin."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from fractions import Fraction
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, get_args
 
 import numpy as np
 
+from mrf_matrix.base import is_plain_line
 from mrf_matrix.base.arrays import Array, Longs
-from mrf_matrix.base.display import RowDisplay
+from mrf_matrix.base.display import RowDisplay, first_few, whole
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from mrf_matrix.mechanisms.measurement.mechanism import Mechanism, OfMechanism
-from mrf_matrix.mechanisms.measurement.provenance import Provenance
 from mrf_matrix.mechanisms.measurement.quorum import Quorum
 from strategies.operators import Operator
+
+LONGEST = 200
+
+SAMPLERS = {
+    "exact": "opendp",
+    "shares": "parties",
+    "claimed": "its-law",
+    "research": "numpy",
+    "none": "nothing",
+}
+"""What draws each kind of noise."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Which program measured, and on what day.
+
+    Attributes
+    ----------
+    version : str
+        Version of mrf-matrix.
+    measured_on : date
+        Day of the measurement, in UTC. No hour: nobody needs it.
+    sampler : str
+        What drew the noise, with its version.
+
+    Raises TypeError, ValueError if a text is not one printable line, or the day is no date.
+
+    Examples
+    --------
+    >>> print(Provenance("0.1.0", date(2026, 11, 21), "opendp 0.12.1"))
+    mrf-matrix 0.1.0 on 2026-11-21, noise by opendp 0.12.1
+    """
+
+    version: str
+    measured_on: date
+    sampler: str
+
+    def __post_init__(self) -> None:
+        for name in ("version", "sampler"):
+            text = getattr(self, name)
+            if not (isinstance(text, str) and len(text) <= LONGEST and is_plain_line(text)):
+                raise ValueError(f"{name}: expected a line of 1 to {LONGEST} characters.")
+            if not text.strip():
+                raise ValueError(f"{name}={text!r}: expected a line that is not blank.")
+        if type(self.measured_on) is not date:
+            raise TypeError(
+                f"measured_on is of type {type(self.measured_on).__name__}: expected a date."
+            )
+
+    @classmethod
+    def today(cls, noise: str) -> "Provenance":
+        """Return the provenance of a measurement that is made now with a kind of noise."""
+        drawn = SAMPLERS[noise]
+        named = noise in ("none", "shares", "claimed")  # parties and laws draw their own
+        sampler = drawn if named else f"{drawn} {installed_version(drawn)}"
+        return cls(installed_version("mrf-matrix"), datetime.now(UTC).date(), sampler)
+
+    def check_noise(self, noise: str) -> None:
+        """Refuse a kind of noise that the named sampler is known not to draw.
+
+        Of a sampler that is not known here, the claim is the word of whoever measured.
+        """
+        named = self.sampler.split(maxsplit=1)[0].lower()
+        kinds = [kind for kind, drawn in SAMPLERS.items() if drawn == named]
+        if kinds and noise not in kinds:
+            raise ValueError(
+                f"provenance says noise by {self.sampler!r}, which draws {kinds[0]!r} noise, and "
+                f"noise={noise!r}: expected {SAMPLERS[noise]!r} for it, or the noise that was "
+                f"drawn."
+            )
+
+    def __str__(self) -> str:
+        return f"mrf-matrix {self.version} on {self.measured_on}, noise by {self.sampler}"
+
+
+@cache
+def installed_version(distribution: str) -> str:
+    """Return the installed version of a distribution, or say that it is unknown."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "of unknown version"
+
 
 Noise = Literal["exact", "shares", "claimed", "research", "none"]
 NOISE_KINDS: tuple[Noise, ...] = get_args(Noise)
@@ -21,9 +107,6 @@ PRIVATE_NOISE = ("exact", "shares")
 """Kinds that make a private release: drawn exactly by one party, or by several, a share each."""
 
 NEIGHBOURS = {"add_remove": "one record more or less", "replace_one": "one record replaced"}
-SHOWN = 12
-"""Attributes listed by size or name."""
-
 READ_OFF = "NOT A PRIVATE RELEASE: the domain was read off the records, whatever the noise."
 
 
@@ -204,18 +287,6 @@ class Release(OfMechanism, RowDisplay):
     def __repr__(self) -> str:
         rows, classes = self.answers.shape
         return f"Release({rows} x {classes} answers, method={self.method!r}. {self.statement})"
-
-
-def first_few(texts: Iterable[str]) -> str:
-    """Return the first texts in a line, and how many more there are."""
-    items = list(texts)
-    rest = len(items) - SHOWN
-    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def whole(n: int) -> str:
-    """Write a whole number of any size for people."""
-    return f"{n:,}" if n < 10**15 else f"about 2^{n.bit_length() - 1}"
 
 
 def checked_release(release: object) -> Release:

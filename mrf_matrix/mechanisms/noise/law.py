@@ -3,19 +3,13 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, nextafter, sqrt
+from math import sqrt
 from typing import ClassVar, Self
 
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-
-LARGEST_SCALE = Fraction(2**55)
-"""Largest noise scale: a draw 200 scales out still fits in 63 bits."""
-
-SMALLEST_SCALE = Fraction(1, 2**12)
-"""Smallest noise scale: a draw differs from 0 with a probability below exp(-4000)."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +32,13 @@ class NoiseLaw(ABC):
         For reports and messages.
     budget_kind : type
         `PureDP` or `ZCDP`: what it is calibrated to.
+    guards_as : type or None
+        The law whose guarantee it has, where it is made of others' shares; None for its own.
     """
 
     name: ClassVar[str]
     budget_kind: ClassVar[type[PureDP] | type[ZCDP]]
+    guards_as: ClassVar["type[NoiseLaw] | None"] = None
     scale: Fraction
 
     @classmethod
@@ -102,11 +99,6 @@ class NoiseLaw(ABC):
         named = getattr(cls, "name", cls.__name__)
         return TypeError(f"{named} does not state {what}: expected {cls.__name__}.{member}.")
 
-    @property
-    def guards_as(self) -> type["NoiseLaw"]:
-        """The law whose guarantee it has: its own, unless it is made of others' shares."""
-        return type(self)
-
     def pmf(self, values: Array | AnyInts) -> Array:
         """Return the probability of each integer."""
         return np.asarray(np.exp(self.log_pmf(values)), dtype=np.float64)
@@ -155,37 +147,3 @@ class NoNoise(NoiseLaw):
 
     def __str__(self) -> str:
         return self.name
-
-
-def above(square: Fraction) -> Fraction:
-    """Return the least double whose square is at least ``square``, as an exact fraction.
-
-    OpenDP takes scales as doubles. Rounding the scale up can only add noise, so privacy holds.
-
-    Raises ValueError if the scale would exceed `LARGEST_SCALE`: the budget is too small for the
-    sensitivity.
-    """
-    if square > LARGEST_SCALE**2:
-        raise ValueError(
-            f"noise of scale above 2**{LARGEST_SCALE.numerator.bit_length() - 1} is needed, too "
-            f"much for 64-bit answers: expected a larger budget or a smaller sensitivity."
-        )
-    if square <= SMALLEST_SCALE**2:
-        return SMALLEST_SCALE
-    scale = sqrt(square)
-    while Fraction(scale) ** 2 < square:
-        scale = nextafter(scale, inf)
-    while Fraction(nextafter(scale, 0.0)) ** 2 >= square:
-        scale = nextafter(scale, 0.0)
-    return Fraction(scale)
-
-
-def checked_scale(scale: Fraction) -> Fraction:
-    """Return a positive scale that a double represents exactly, or refuse."""
-    exact = Fraction(scale)
-    if not SMALLEST_SCALE <= exact <= LARGEST_SCALE or Fraction(float(exact)) != exact:
-        raise ValueError(
-            f"scale={scale}: expected a number from 2**-12 to 2**55 that a double represents "
-            f"exactly."
-        )
-    return exact

@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Longs
-from mrf_matrix.base.parent_process import check_parent_process
-from mrf_matrix.mechanisms.noise.discrete_gaussian import DiscreteGaussian
-from mrf_matrix.mechanisms.noise.discrete_laplace import DiscreteLaplace
-from mrf_matrix.mechanisms.noise.law import NoiseLaw, checked_scale
+from mrf_matrix.base.checks import check_parent_process
+from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace, checked_scale
+from mrf_matrix.mechanisms.noise.law import NoiseLaw
 from mrf_matrix.mechanisms.noise.negative_binomial import (
     WordSource,
     check_tabled,
@@ -45,6 +44,8 @@ class SharedDiscreteLaplace(NoiseLaw):
     """
 
     name: ClassVar[str] = "shared discrete Laplace noise"
+    guards_as: ClassVar[type[NoiseLaw]] = DiscreteLaplace
+    """Where enough shares of honest parties come together."""
     scale: Fraction
     shape: Fraction = Fraction(1)
 
@@ -91,11 +92,6 @@ class SharedDiscreteLaplace(NoiseLaw):
     def has_normal_tails(self) -> bool:
         """False: its tails fall as those of discrete Laplace noise."""
         return False
-
-    @property
-    def guards_as(self) -> type[NoiseLaw]:
-        """Discrete Laplace noise, where enough shares of honest parties come together."""
-        return DiscreteLaplace
 
     def exact(self, answers: Longs) -> Longs:
         """Return the answers plus exact draws, from the system's randomness."""
@@ -157,6 +153,8 @@ class SharedDiscreteGaussian(NoiseLaw):
     """
 
     name: ClassVar[str] = "sums of discrete Gaussian noise"
+    guards_as: ClassVar[type[NoiseLaw]] = DiscreteGaussian
+    """Up to the correction for sums that its design charges."""
     scale: Fraction
     parties: int = 1
 
@@ -195,11 +193,6 @@ class SharedDiscreteGaussian(NoiseLaw):
     def has_normal_tails(self) -> bool:
         """As each draw has."""
         return DiscreteGaussian(self.scale).has_normal_tails
-
-    @property
-    def guards_as(self) -> type[NoiseLaw]:
-        """Discrete Gaussian noise, up to the correction for sums that its design charges."""
-        return DiscreteGaussian
 
     def exact(self, answers: Longs) -> Longs:
         """Return the answers plus every party's exact draw, by OpenDP."""

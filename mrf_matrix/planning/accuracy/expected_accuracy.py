@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
@@ -17,8 +18,13 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, measure, reconstruct
+from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
+from mrf_matrix.posterior import product_posterior
+from mrf_matrix.residual.learning import ResidualReleases, learned
+from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.sequence import ResidualPlan
 
 Votes = dict[str, Array]
 """Votes of the imagined queries by voting rule, (laws, queries, k) each."""
@@ -130,12 +136,7 @@ class ImaginedData:
 def imagined_votes(plan: Plan, imagined: ImaginedData, generator: np.random.Generator) -> Votes:
     """Return the votes of the imagined queries under each voting rule, (laws, queries, k).
 
-    Parameters
-    ----------
-    plan : Plan
-    imagined : ImaginedData
-    generator : Generator
-        Draws research noise and breaks ties.
+    `generator`: draws research noise and breaks ties.
     """
     votes: Votes = {}
     for part in plan.parts:
@@ -206,3 +207,41 @@ def accuracies(votes: Array, imagined: ImaginedData, generator: np.random.Genera
     jitter = 1e-9 * np.abs(votes).max(initial=1.0) * generator.random(votes.shape)
     right = (votes + jitter).argmax(axis=2) == imagined.wanted
     return np.asarray(right.mean(axis=1))
+
+
+def posterior_probabilities(
+    plan: Plan, imagined: ImaginedData, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return class probabilities of the imagined queries, shape (laws, queries, k).
+
+    The largest array is the noisy tables of all laws, leaves x (laws · k).
+
+    `plan`: in mode "posterior"; `generator`: draws research noise.
+    """
+    part, k = only_blocks(plan.parts), imagined.n_classes
+    counts = imagined.counts(imagined.codes, plan.domain.sizes)
+    release = measure(part.mechanism, counts, noise="research", random_state=generator)
+    queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
+    found = []
+    for law, asked in enumerate(queries):
+        tables, totals = tables_of(part, release, law * k + np.arange(k))
+        posterior = product_posterior(tables, plan.domain.ordered, totals)
+        found.append(posterior.probabilities(asked))
+    return np.stack(found)
+
+
+def residual_probabilities(
+    plan: ResidualPlan, imagined: ImaginedData, generator: np.random.Generator
+) -> Array:
+    """Return class probabilities of the imagined queries, shape (laws, queries, 2).
+
+    `imagined`: of two classes; `generator`: draws research noise and choices.
+    """
+    queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
+    found = []
+    for law, asked in enumerate(queries):
+        mine = np.repeat(np.flatnonzero(imagined.owner == law), imagined.weight)
+        records = ResidualRecords(imagined.codes[mine], imagined.labels[mine], plan.domain.sizes)
+        state = learned(plan, ResidualReleases(records, "research", generator))
+        found.append(state.posterior.probabilities(asked))
+    return np.stack(found)

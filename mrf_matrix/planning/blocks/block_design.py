@@ -58,6 +58,10 @@ MOST_CELLS = 2**15
 TELLING_NOISE = 0.5
 """Noise, in records, below which a cell tells a single record from none."""
 
+TELLING_RECORDS = 0.3
+"""Expected records of a cell and class, over their noise, from which one large table of all
+attributes tells as well."""
+
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
 
 
@@ -92,27 +96,13 @@ def choose_blocks(
 ) -> BlockDesign:
     """Return the design of the largest value; which attributes go together is random.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Attribute sizes of the public domain.
-    n_classes : int
-        Number of classes k.
-    budget : PureDP or ZCDP
-    n_records : int or None
-        Public number of records; None judges designs by each of `UNKNOWN_RECORDS` alike.
-    random_state : Generator
-        Shuffles the attributes: public.
-    squared_factor : float, default=1
-        Square of the neighbouring relation's factor.
-    n_blocks : int, optional
-        Use all attributes in so many blocks instead of choosing.
+    `sizes`: attribute sizes of the public domain; `n_classes`: number of classes k; `n_records`:
+    public number of records; None judges designs by each of `UNKNOWN_RECORDS` alike;
+    `random_state`: shuffles the attributes: public; `squared_factor`: square of the neighbouring
+    relation's factor; `n_blocks`: use all attributes in so many blocks instead of choosing.
 
-    Raises
-    ------
-    ValueError
-        If no attribute has two codes, there are more blocks than attributes, or no design stays
-        within `MOST_CELLS` cells a block.
+    Raises ValueError if no attribute has two codes, there are more blocks than attributes, or no
+    design stays within `MOST_CELLS` cells a block.
     """
     shuffled = [int(i) for i in random_state.permutation(len(sizes)) if sizes[i] > 1]
     if not shuffled:
@@ -127,7 +117,10 @@ def choose_blocks(
         blocks = tuple(balanced_blocks(shuffled[:used], sizes, count))
         variance = squared_factor * variances(budget, len(blocks))[0]
         cells = max(prod(sizes[i] for i in block) for block in blocks)
-        if cells > (MOST_CELLS if variance < TELLING_NOISE**2 else FEW_CELLS) and count < used:
+        telling = TELLING_NOISE
+        if count == 1 and used == len(shuffled):
+            telling = max(telling, (n_records or 0) / (n_classes * cells * TELLING_RECORDS))
+        if cells > (MOST_CELLS if variance < telling**2 else FEW_CELLS) and count < used:
             continue
         judged = judge_blocks(
             blocks, sizes, n_classes, budget, n_records, squared_factor=squared_factor
@@ -168,11 +161,6 @@ def variances(budget: PureDP | ZCDP, n_blocks: int) -> tuple[float, float]:
 
     With s the totals' share: ``2 t² / ((1 - s) ε)²`` and ``2 / (s ε)²`` under pure DP,
     ``t / (2 (1 - s) ρ)`` and ``1 / (2 s ρ)`` under zCDP.
-
-    Parameters
-    ----------
-    budget : PureDP or ZCDP
-    n_blocks : int
     """
     if budget.is_infinite:
         return 0.0, 0.0
@@ -183,13 +171,7 @@ def variances(budget: PureDP | ZCDP, n_blocks: int) -> tuple[float, float]:
 
 
 def row_weights(budget: PureDP | ZCDP, n_blocks: int) -> tuple[int, int]:
-    """Return the integer weights of a block's leaves and of the class totals.
-
-    Parameters
-    ----------
-    budget : PureDP or ZCDP
-    n_blocks : int
-    """
+    """Return the integer weights of a block's leaves and of the class totals."""
     odds = n_blocks * TOTALS_SHARE / (1 - TOTALS_SHARE)
     return WEIGHT, max(1, round(WEIGHT * (odds if isinstance(budget, PureDP) else sqrt(odds))))
 

@@ -16,7 +16,7 @@ from mrf_matrix.forests import BlockTrees
 from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import (
     BlockDesign,
     choose_blocks,
@@ -29,7 +29,6 @@ from mrf_matrix.voting.naive_bayes import naive_bayes_forest
 from strategies.operators import Operator, RowScaled, check_allocation
 
 Array = NDArray[np.float64]
-
 
 COVARIANCES = 8
 """Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
@@ -169,24 +168,17 @@ def block_part(
         Public number of records; None where it is not.
     neighboring : {"add_remove", "replace_one"}
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or both blocks and their number are given.
+    Raises ValueError if a parameter is out of range, or both blocks and their number are given.
     """
     factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
     known = None if n_records is None else whole_number("n_records", n_records)
     if choice.blocks is None:
         auto = choice.is_usual
+        count = None if auto else whole_number("n_blocks", choice.n_blocks)
         design = choose_blocks(
-            domain.sizes,
-            n_classes,
-            budget,
-            known,
-            structure,
-            squared_factor=factor,
-            n_blocks=None if auto else whole_number("n_blocks", choice.n_blocks),
-        )
+            domain.sizes, n_classes, budget, known, structure, squared_factor=factor,
+            n_blocks=count,
+        )  # fmt: skip
     else:
         given = _given(domain, choice.blocks, choice.n_blocks)
         design = judge_blocks(given, domain.sizes, n_classes, budget, known, squared_factor=factor)
@@ -266,10 +258,7 @@ def weighted_blocks(
 def check_block(domain: Domain, block: Block, n_classes: int) -> None:
     """Refuse a block whose posterior would not fit in memory, by public sizes alone.
 
-    Raises
-    ------
-    MemoryCapError
-        It names the attributes.
+    Raises MemoryCapError: it names the attributes.
     """
     terms = sum(domain.sizes[i] for i in block) + 1
     check_allocation(
@@ -283,10 +272,7 @@ def check_block(domain: Domain, block: Block, n_classes: int) -> None:
 def only_blocks(parts: Sequence[PlanPart]) -> BlockPart:
     """Return the part of a plan of tables.
 
-    Raises
-    ------
-    TypeError
-        If the plan measures anything else.
+    Raises TypeError if the plan measures anything else.
     """
     (part,) = parts
     if not isinstance(part, BlockPart):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.planning.kinds.kind import Codes, Kind
 from strategies.operators import Operator
@@ -27,11 +27,6 @@ class Blocks(Kind):
     def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
         """Return T: one row a leaf, the class totals last."""
         return path_matrix(ensemble.forest)
-
-    def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        """Return ``Q Tᵀ T``: the sums of the leaves that the queries reach."""
-        forest = ensemble.forest
-        return prediction_workload(forest, query_matrix(ensemble.view(queries), forest.domain))
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,35 @@
-"""The protocol of a kind of plan: asked once what would else be compared as strings everywhere.
+"""The protocol of a kind of plan, and the kinds of training.
 
 A kind says, of public things alone, which workload is asked of which private table, how far one
 record moves what is measured, and whether the answers are leaf values or votes. A user's words
 (mode, allocation, voting) are looked up once, in `mrf_matrix.planning.kinds.words`.
+
+Training measures leaf values of public forests, by the matrix mechanism or a baseline:
+
+============  ==========================================  ===========  ==========================
+allocation    what is measured                            sensitivity  leaf values
+============  ==========================================  ===========  ==========================
+"matrix"      the strategy: ``A D + noise``               ‖A‖          ``T A⁺ (A D + noise)``
+"per_tree"    every tree's leaves: ``T D + noise``        ‖T‖ = τ      as measured
+"disjoint"    every leaf, each record in one tree only    1            as measured
+"…_levels"    all nodes, one weight a level: `levels`     ‖A‖          ``T A⁺ (A D + noise)``
+============  ==========================================  ===========  ==========================
+
+"matrix" is Algorithm 1 of Tajima, Wu and Houmansadr (AAAI 2025); the others are the baselines it
+is compared with (Jagannathan et al. 2009; Fletcher and Islam 2017). Under zCDP the norms are L2,
+so that ``‖T‖₂ = √τ``. With several ensembles each is measured with its own share of the budget.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array as Array
+from mrf_matrix.base.arrays import Codes as Codes
+from mrf_matrix.compilation import path_matrix, prediction_workload, query_matrix
+from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import (
     ZCDP,
@@ -21,14 +40,35 @@ from mrf_matrix.mechanisms import (
     PureDP,
     calibrate,
 )
-from mrf_matrix.planning.kinds.table_source import TableSource
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, record_blocks
 from strategies import Strategy
-from strategies.operators import Norm, Operator
+from strategies.operators import Identity, Norm, Operator
+
+Features = tuple[int, ...]
+
+
+class TableSource(Protocol):
+    """Private data that can be counted."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+
+    def cells(self, features: Features) -> CellCounts | LeafCounts:
+        """Return the counts over the cells of some attributes."""
+
+    def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
+        """Return the counts of leaves when each record counts in one tree, drawn by its coin."""
+
+    def check(self, measured: Operator) -> None:
+        """Refuse, before budget is spent, a strategy that these tables have no answers to."""
+
 
 Budget = PureDP | ZCDP
+
+
 Law = type[NoiseLaw] | None
-Codes = NDArray[np.int32]
-Array = NDArray[np.float64]
+
 
 OF_TREES = (
     "max_depth", "n_trees", "n_ensembles", "max_features", "splits", "strategy", "allocation",
@@ -113,8 +153,9 @@ class Kind:
         raise NotImplementedError
 
     def vote_workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
-        """Return the weight votes of queries as a workload over the private table."""
-        raise NotImplementedError
+        """Return the weight votes of queries: ``Q Tᵀ T``, the sums of the leaves they reach."""
+        forest = ensemble.forest
+        return prediction_workload(forest, query_matrix(ensemble.view(queries), forest.domain))
 
     def places(
         self, ensemble: Ensemble, codes: Codes, coins: np.random.Generator
@@ -165,3 +206,81 @@ class Kind:
         Only of kinds that choose none (`chooses_strategies`).
         """
         return workload, calibrate(workload, budget, neighboring=neighboring, law=law)
+
+
+@dataclass(frozen=True)
+class Training(Kind):
+    """A strategy for the leaves of every ensemble."""
+
+    name: ClassVar[str] = "training"
+    votings: ClassVar[tuple[str, ...]] = NOISE_AWARE_VOTINGS
+    imagined_votings: ClassVar[tuple[str, ...]] = ("hard", "weight")
+    releases_leaves: ClassVar[bool] = True
+
+    def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return T: one row a leaf."""
+        return path_matrix(ensemble.forest)
+
+
+@dataclass(frozen=True)
+class PerTree(Training):
+    """The leaves of all trees, measured themselves."""
+
+    allocation: ClassVar[str] = "per_tree"
+    chooses_strategies: ClassVar[bool] = False
+    measured: ClassVar[str] = "every leaf of every tree"
+
+
+@dataclass(frozen=True)
+class Disjoint(Training):
+    """All leaves, each record in one tree only."""
+
+    allocation: ClassVar[str] = "disjoint"
+    chooses_strategies: ClassVar[bool] = False
+    is_disjoint: ClassVar[bool] = True
+    table_rows: ClassVar[str] = "leaves"
+    measured: ClassVar[str] = "every leaf, each record in one tree"
+
+    def places(
+        self, ensemble: Ensemble, codes: Codes, coins: np.random.Generator
+    ) -> tuple[Codes, tuple[int, ...]]:
+        """Return the leaf of each record's own tree."""
+        forest = ensemble.forest
+        return one_leaf_each(forest, ensemble.view(codes), coins)[:, None], (forest.n_leaves,)
+
+    def baseline(
+        self, workload: Operator, budget: Budget, neighboring: str, law: Law
+    ) -> tuple[Operator, Mechanism]:
+        """Return the leaves themselves."""
+        leaves = Identity(workload.shape[0])
+        return leaves, calibrate(leaves, budget, neighboring=neighboring, law=law)
+
+
+def record_coins(
+    noise: object, budget: PureDP | ZCDP, seed: int | np.random.Generator | None
+) -> np.random.Generator:
+    """Return what throws the records' coins: never seeded in a private release.
+
+    The coin of a record depends neither on its values nor on other records, so adding a record
+    moves no other, and replacing one changes nothing but itself. A seed gives coins by place,
+    though: whoever knows it knows that taking out one record shifts the coins of all behind it.
+    """
+    private = noise == "exact" and not budget.is_infinite
+    return np.random.default_rng(None if private else seed)
+
+
+def one_leaf_each(forest: Forest, codes: Codes, coins: np.random.Generator) -> Codes:
+    """Route each record through one tree, drawn by its coin; return its leaf, shape (N,)."""
+    return leaves_in_trees(forest, codes, coins.integers(forest.n_trees, size=len(codes)))
+
+
+def leaves_in_trees(forest: Forest, codes: Codes, tree: NDArray[np.int64]) -> Codes:
+    """Return each record's leaf in its own tree, shape (N,).
+
+    The largest array is that of the leaf numbers of one block of records in all trees.
+    """
+    leaves = np.empty(len(codes), dtype=np.int32)
+    for block in record_blocks(len(codes), forest.n_trees):
+        routed = forest.apply(codes[block])
+        leaves[block] = routed[np.arange(len(routed)), tree[block]]
+    return leaves

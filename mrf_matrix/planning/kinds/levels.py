@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
-from mrf_matrix.planning.kinds.training import Training
+from mrf_matrix.planning.kinds.kind import Training
 from mrf_matrix.reconstruction.tree_nodes import node_matrix
 from strategies import Strategy, evaluate
 from strategies.methods.descents.shared_weights import SharedWeights
@@ -38,11 +38,7 @@ RULES = ("uniform", "geometric", "optimal")
 def level_weights(forest: Forest, norm: Norm, rule: str) -> Array:
     """Return the weight of the nodes of every level, roots first, shape (depth + 1,).
 
-    Parameters
-    ----------
-    forest : Forest
-    norm : {"l1", "l2"}
-    rule : {"uniform", "geometric", "optimal"}
+    `norm` {"l1", "l2"}; `rule` {"uniform", "geometric", "optimal"}.
 
     Examples
     --------
@@ -64,10 +60,7 @@ def level_weights(forest: Forest, norm: Norm, rule: str) -> Array:
 def level_strategy(forest: Forest, norm: Norm, rule: str) -> Strategy:
     """Return the weighted nodes of a forest as a strategy for its leaves; see `level_weights`.
 
-    Raises
-    ------
-    MemoryCapError
-        If the nodes' errors, or the Grams of their levels, are out of reach.
+    Raises MemoryCapError if the nodes' errors, or the Grams of their levels, are out of reach.
     """
     weights = level_weights(forest, norm, rule)[forest.depth]
     matrix = RowScaled(weights[weights > 0], node_matrix(forest).take_rows(weights > 0))

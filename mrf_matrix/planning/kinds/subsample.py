@@ -1,4 +1,4 @@
-"""Subsample-and-aggregate: noisy votes of trees that see disjoint records.
+"""Noisy votes of batches of queries: over cells (Algorithm 2), or of trees on disjoint records.
 
 One record moves a leaf's counts by one, but its hard vote from one class to another: the noise of
 both, and of one query at a time, is proved in `mrf_matrix.error.vote_noise`.
@@ -13,12 +13,36 @@ from mrf_matrix.compilation import leaf_incidence, query_matrix
 from mrf_matrix.error.vote_noise import one_query_at_a_time, with_hard_votes
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import CellCounts, Mechanism, calibrate
-from mrf_matrix.planning.kinds.coins import one_leaf_each
-from mrf_matrix.planning.kinds.kind import Budget, Codes, Kind, Law
-from mrf_matrix.planning.kinds.table_source import TableSource
+from mrf_matrix.planning.kinds.kind import (
+    OF_TREES,
+    Budget,
+    Codes,
+    Kind,
+    Law,
+    TableSource,
+    one_leaf_each,
+)
 from mrf_matrix.voting.voting import leaf_labels
 from strategies import Strategy
 from strategies.operators import Operator, Sparse
+
+
+@dataclass(frozen=True)
+class Prediction(Kind):
+    """A strategy for the weight votes of the queries, ``Q Tᵀ T``."""
+
+    name: ClassVar[str] = "prediction"
+    votings: ClassVar[tuple[str, ...]] = ("weight",)
+    imagined_votings: ClassVar[tuple[str, ...]] = ("weight",)
+    answers_queries: ClassVar[bool] = True
+    time_limit: ClassVar[float] = 1.0
+    parameters: ClassVar[tuple[str, ...]] = tuple(
+        name for name in OF_TREES if name not in ("allocation", "voting")
+    )
+
+    def workload(self, ensemble: Ensemble, queries: Codes) -> Operator:
+        """Return the votes of the queries."""
+        return self.vote_workload(ensemble, queries)
 
 
 @dataclass(frozen=True)

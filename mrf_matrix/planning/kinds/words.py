@@ -2,11 +2,9 @@
 
 from mrf_matrix.base.shown import shown
 from mrf_matrix.planning.kinds.blocks import Blocks, NaiveBayes, Residual
-from mrf_matrix.planning.kinds.kind import Kind
+from mrf_matrix.planning.kinds.kind import Disjoint, Kind, PerTree, Training
 from mrf_matrix.planning.kinds.levels import LEVELS
-from mrf_matrix.planning.kinds.prediction import Prediction
-from mrf_matrix.planning.kinds.subsample import PerQuery, Subsample
-from mrf_matrix.planning.kinds.training import Disjoint, PerTree, Training
+from mrf_matrix.planning.kinds.subsample import PerQuery, Prediction, Subsample
 
 KINDS: tuple[type[Kind], ...] = (
     Training, PerTree, Disjoint, *LEVELS, Prediction, Subsample, PerQuery, Blocks, NaiveBayes,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.part import PlanPart
 
@@ -12,10 +12,7 @@ from mrf_matrix.planning.plans.part import PlanPart
 def check_certified(kind: Kind, parts: Sequence[PlanPart]) -> None:
     """Refuse parts beside which no bound stands.
 
-    Raises
-    ------
-    ValueError
-        It names the mode and the allocation, or the law.
+    Raises ValueError: it names the mode and the allocation, or the law.
     """
     if any(part.strategy is None for part in parts):
         raise ValueError(
@@ -36,10 +33,7 @@ def least_budget(parts: Sequence[PlanPart], target_rms: Array | None) -> float:
 
     Each ensemble has to keep them by itself, so the bounds of all add up.
 
-    Raises
-    ------
-    ValueError
-        If the plan has no targets.
+    Raises ValueError if the plan has no targets.
     """
     if target_rms is None:
         raise ValueError("the plan has no targets: expected plan(..., target_rms=).")

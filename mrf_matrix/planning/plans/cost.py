@@ -1,17 +1,31 @@
-"""How long a release will take, from counts of operations: an order of magnitude, no promise.
+"""What a release will take: seconds by counts of operations, and the sizes of its arrays.
 
-Constants were fitted to the clock on one machine (one core of a cloud server, one thread of BLAS)
-over eleven shapes, from 300 to 65 000 draws and 1400 to 30 000 records: the estimate was 0.6 to 1.9
-times the time taken. On six shapes that played no part in it was 0.5 to 1.2 times
-(`tests/benchmarks/test_release_time.py`). Take it as right to a factor of 2 or 3 there; another
-machine shifts everything by its speed, and a first release loads OpenDP besides. The search for a
-strategy is not part of it.
+Seconds are an order of magnitude, no promise: over the eleven shapes that `prices` was fitted to,
+0.6 to 1.9 times the time taken; on six that played no part in it, 0.5 to 1.2 times. Take them as
+right to a factor of 2 or 3 on that machine; a first release loads OpenDP besides. The search for a
+strategy is not part of it. Nothing is allocated.
 """
 
 from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
 
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.prices import (
+    COMPARED,
+    COMPILED,
+    COUNTED,
+    GAUSSIAN_DRAW,
+    LAPLACE_DRAW,
+    MET,
+    MULTIPLIED,
+    NEWTON_CLASS,
+    NEWTON_STEP,
+    NEWTON_STEPS,
+    SOLVED,
+    START,
+)
 from strategies.operators import (
     Grouping,
     Identity,
@@ -25,40 +39,6 @@ from strategies.operators import (
     Stack,
 )
 from strategies.operators.base.recovery import is_explicit
-
-START = 0.01
-"""Seconds of a release of nothing."""
-
-LAPLACE_DRAW = 4.5e-6
-"""Seconds of one exact discrete Laplace draw by OpenDP."""
-
-GAUSSIAN_DRAW = 8e-6
-"""The same for discrete Gaussian noise."""
-
-COUNTED = 9e-8
-"""Seconds of one entry of the strategy's columns at the occupied cells, in counting."""
-
-COMPILED = 2.5e-6
-"""Seconds of one path: its masks, its value, its containment."""
-
-MET = 1e-9
-"""Seconds of meeting eight packed rows of paths with one code of one record."""
-
-MULTIPLIED = 2e-11
-"""Seconds of one multiplication in dense linear algebra."""
-
-NEWTON_STEPS = 20
-"""Steps to the posterior mode of a block."""
-
-NEWTON_STEP, NEWTON_CLASS = 4e-4, 1e-5
-"""Seconds of a step, and of one class in it, of small tables."""
-
-SOLVED = 1e-9
-"""Seconds of one class in a step, per cube of its terms (solving) and per cell and square of them
-(summing their information)."""
-
-COMPARED = 5e-10
-"""Seconds of one multiplication of masks, in the inner products of two paths."""
 
 
 def release_seconds(parts: Sequence[PlanPart], n_classes: int, n_records: int | None) -> float:
@@ -131,3 +111,60 @@ def algebra_seconds(part: PlanPart, n_classes: int) -> float:
         return MULTIPLIED * float(m * n * min(m, n) + 16 * min(m, n) * n * n_classes)
     width = sum(part.workload.sizes or ())
     return COMPARED * float(2 * (m + q) * m * width) + MULTIPLIED * 8 * float(m) ** 3
+
+
+class ArraySize(NamedTuple):
+    """One array to come."""
+
+    name: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, ready for JSON."""
+        return {"name": self.name, "shape": list(self.shape), "bytes": self.nbytes}
+
+
+def array_sizes(
+    parts: Sequence[PlanPart],
+    n_classes: int,
+    n_records: int | None,
+    n_queries: int,
+    *,
+    leaves: bool,
+) -> tuple[ArraySize, ...]:
+    """Return the large arrays of a release to come, largest first.
+
+    Parameters
+    ----------
+    parts : sequence of PlanPart
+    n_classes : int
+    n_records : int or None
+    n_queries : int
+    leaves : bool
+        Whether leaf values are released; else the queries' votes.
+    """
+    found = []
+    for number, part in enumerate(parts, start=1):
+        forest = part.forest
+        width = sum(forest.domain.sizes)
+        where = f" of ensemble {number}" if len(parts) > 1 else ""
+        found += [
+            _array(f"paths T{where}, packed", (forest.n_leaves, -(-width // 8)), 1),
+            _array(f"noisy answers y{where}", (part.n_measurements, n_classes), 8),
+        ]
+        if leaves:
+            found.append(_array(f"leaf values{where}", (forest.n_leaves, n_classes), 8))
+        if order := max((terms for _, terms in part.fitted_tables), default=0):
+            shape = (n_classes, order, order)
+            found.append(_array("covariances of a block's effects, largest", shape, 8))
+        if n_records is not None:
+            cells = min(n_records, forest.domain.size)
+            found.append(_array(f"occupied cells{where}, at most", (cells, n_classes), 8))
+    if not leaves:
+        found.append(_array("votes", (n_queries, n_classes), 8))
+    return tuple(sorted(found, key=lambda one: -one.nbytes))
+
+
+def _array(name: str, shape: tuple[int, ...], itemsize: int) -> ArraySize:
+    return ArraySize(name, shape, prod(shape) * itemsize)

@@ -35,18 +35,8 @@ def flips(
 ) -> Array:
     """Return the flip probability of each row at each margin, shape (r, s).
 
-    Parameters
-    ----------
-    kind : Kind
-    parts : sequence of PlanPart
-    queries : ndarray of int, shape (b, d)
-    rows : ndarray of int, shape (r,)
-        Numbers of leaves (of all ensembles), or of queries.
-    margins : ndarray of shape (r, s)
-    variances : ndarray of shape (r,)
-    rivals : int
-    leaves : bool
-        Whether rows are leaves; else they are the queries' votes.
+    `queries` (b, d); `rows` (r,): numbers of leaves (of all ensembles), or of queries; `margins`
+    (r, s); `variances` (r,); `leaves`: whether rows are leaves; else they are the queries' votes.
     """
     others = whole_number("rivals", rivals)
     result = np.empty(margins.shape)

@@ -1,21 +1,129 @@
-"""How a plan spends: budget and shares, relation, noise, and how strategies are searched."""
+"""How a plan spends, and what it makes small.
+
+`RowAim` is in the words of `strategies.select`. Answers are leaves of all ensembles, or votes of
+queries as they were given; queries that are equal are one row of the workload.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.base.shown import shown
 from mrf_matrix.error.release_budget import checked_targets
 from mrf_matrix.mechanisms import ZCDP, BudgetError, NoiseLaw, PureDP
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
-from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES, budget_shares
-from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.planning.plans.row_aim import RowAim
-from mrf_matrix.planning.plans.strategy_choice import check_strategy_names
-from strategies.problem.objective import OBJECTIVES
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.mechanisms.budgets.shares import SHARE_RULES
+from strategies import families
+from strategies.operators import Identity, Operator
+from strategies.problem.objective import OBJECTIVES, Aim, Objective, checked_weights
 from strategies.search.select import checked_time_limit
+
+
+class Words(TypedDict):
+    """An objective in the words of `strategies.select` and `strategies.evaluate`."""
+
+    objective: Objective
+    weights: Array | None
+    groups: Longs | None
+
+
+@dataclass(frozen=True, eq=False)
+class RowAim:
+    """An objective over the rows of a workload.
+
+    Attributes
+    ----------
+    objective : {"total", "max"}
+    weights : ndarray of shape (q,), optional
+        Of the rows' squared errors; all 1 where None.
+    groups : ndarray of int, shape (q,), optional
+        For "max": whose errors are added up; every row its own group where None.
+    workload : Operator of shape (q, n), optional
+        Whose rows these are; the answers where None.
+    limits : ndarray of shape (q,), optional
+        Largest root mean squared error of every row: the weights are their inverse squares.
+    """
+
+    objective: Objective = "total"
+    weights: Array | None = None
+    groups: Longs | None = None
+    workload: Operator | None = None
+    limits: Array | None = None
+
+    @classmethod
+    def of(cls, rows: int, objective: object, weights: object, groups: object) -> "RowAim":
+        """Return what a user's words mean for so many answers, or refuse by name."""
+        aim = Aim.of(Identity(rows), objective, groups)
+        return cls(
+            aim.objective, None if weights is None else checked_weights(weights, rows), aim.groups
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all answers count alike."""
+        told = (self.weights, self.groups, self.workload)
+        return self.objective == "total" and all(one is None for one in told)
+
+    @property
+    def words(self) -> Words:
+        """The same for `strategies.select`."""
+        return {"objective": self.objective, "weights": self.weights, "groups": self.groups}
+
+    def value(self, errors: Array) -> float:
+        """Return the objective of the rows' squared errors, shape (q,).
+
+        Examples
+        --------
+        >>> RowAim("max", weights=np.array([1.0, 3.0])).value(np.array([2.0, 1.0]))
+        3.0
+        """
+        weighed = errors if self.weights is None else self.weights * errors
+        return Aim(self.objective, self.groups).value(weighed)
+
+    def of_rows(self, start: int, stop: int) -> "RowAim":
+        """Return the objective of some of the rows, one after the other."""
+        mine = slice(start, stop)
+        return replace(
+            self,
+            weights=None if self.weights is None else self.weights[mine],
+            groups=None if self.groups is None else self.groups[mine],
+        )
+
+    def of_distinct(self, which: Longs, often: Longs) -> "RowAim":
+        """Return the objective of rows of which some were given several times.
+
+        Their errors add up in a total and within a group; where every row is its own group, the
+        largest weight counts.
+
+        `which` (q,): the distinct row of each that was given; `often` (r,): how often each distinct
+        row was given.
+
+        Raises ValueError if equal rows are in different groups.
+        """
+        if (often == 1).all():  # they stand in the order in which they were given
+            return self
+        given = np.ones(len(which)) if self.weights is None else self.weights
+        weights: Array = np.zeros(len(often))
+        if self.objective == "total" or self.groups is not None:
+            np.add.at(weights, which, given)
+        else:
+            np.maximum.at(weights, which, given)
+        if self.limits is not None:
+            limits: Array = np.full(len(often), np.inf)
+            np.minimum.at(limits, which, self.limits)
+            return replace(self, weights=weights, limits=limits)
+        if self.groups is None:
+            return replace(self, weights=weights)
+        groups = np.empty(len(often), dtype=np.int64)
+        groups[which] = self.groups
+        if (groups[which] != self.groups).any():
+            raise ValueError("groups tells equal queries apart: expected them in one group.")
+        return replace(self, weights=weights, groups=groups)
+
 
 Budget = PureDP | ZCDP
 AUTO = "auto"
@@ -74,10 +182,7 @@ class Measuring:
     def check(self) -> None:
         """Refuse what no plan could spend, whatever its forests.
 
-        Raises
-        ------
-        ValueError
-            It names the parameter.
+        Raises ValueError: it names the parameter.
         """
         checked_neighboring(self.neighboring)
         if not isinstance(self.time_limit, str):
@@ -103,10 +208,7 @@ class Measuring:
     def aim(self, rows: int) -> RowAim:
         """Return what is made small of so many answers.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If weights, groups or targets are not one for each.
+        Raises ValueError, TypeError if weights, groups or targets are not one for each.
         """
         if self.target_rms is None:
             return RowAim.of(rows, self.objective, self.weights, self.groups)
@@ -116,10 +218,7 @@ class Measuring:
     def shares(self, count: int) -> tuple[Budget, ...]:
         """Return the budget of each ensemble: equal ones where a rule will share it.
 
-        Raises
-        ------
-        BudgetError
-            If there is not one share for each ensemble, or one is not positive.
+        Raises BudgetError if there is not one share for each ensemble, or one is not positive.
         """
         given = self.budget_shares
         if given is None or (isinstance(given, str) and given in SHARE_RULES):
@@ -131,12 +230,15 @@ class Measuring:
             )
         return self.budget.split(list(given))
 
-    def shared(self, parts: tuple[PlanPart, ...]) -> tuple[PlanPart, ...]:
-        """Return the parts with the budget shared by the rule, if there is one."""
-        rule = self.budget_shares
-        if not isinstance(rule, str) or rule == "equal" or len(parts) == 1:
-            return parts
-        losses = [part.loss for part in parts]
-        shares = budget_shares(losses, self.budget.norm, rule)  # type: ignore[arg-type]
-        budgets: tuple[Budget, ...] = self.budget.split(shares)
-        return tuple(part.at(one) for part, one in zip(parts, budgets, strict=True))
+
+def check_strategy_names(strategy: object) -> None:
+    """Refuse names that are no strategy family's.
+
+    Raises ValueError if there is one.
+    """
+    for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
+        if isinstance(one, str) and one not in ("auto", *families()):
+            raise ValueError(
+                f"strategy={shown(one)}: expected 'auto' or one of {', '.join(families())}, or a "
+                f"strategy matrix."
+            )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.checks import Seed
+from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -24,10 +24,10 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
-from mrf_matrix.mechanisms.measurement.containment import PROBES
-from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
+from mrf_matrix.mechanisms.budgets.shares import budget_shares
+from mrf_matrix.mechanisms.measurement.least_squares import PROBES, recovered_squares
 from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy
-from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.measuring import RowAim
 from strategies import Strategy
 from strategies.operators import Operator, check_allocation
 
@@ -70,17 +70,6 @@ class PlanPart:
     def forest(self) -> Forest:
         """The ensemble's forest."""
         return self.ensemble.forest
-
-    def check_memory(self, n_classes: int) -> None:
-        """Refuse, before anything is spent, a release or answers that would not fit in memory.
-
-        Raises
-        ------
-        MemoryCapError
-            By public numbers: rows of the strategy and of the workload, and classes.
-        """
-        self.mechanism.check_memory(n_classes)
-        check_allocation("answers to the workload", (self.workload.shape[0], n_classes + PROBES))
 
     def release(
         self, counts: CellCounts | LeafCounts, *, noise: str, noise_state: Seed = None
@@ -272,31 +261,38 @@ class KnownSquares:
         return self.workload is workload and self.rounded is rounded
 
 
-def total_budget(budgets: Sequence[Budget]) -> Budget:
-    """Return the sum of budgets of one kind: what several measurements cost together."""
-    total = budgets[0]
-    for budget in budgets[1:]:
-        total = total + budget  # type: ignore[operator]
-    return total
+def check_memory(parts: Sequence[PlanPart], n_classes: int) -> None:
+    """Refuse, before anything is spent, releases and answers that would not fit in memory.
 
-
-def at_budget(parts: Sequence[PlanPart], budget: Budget) -> tuple[PlanPart, ...]:
-    """Return the ensembles at another total budget, of which each keeps its share.
-
-    Raises
-    ------
-    ValueError
-        If it is of another kind than the one that the strategies were selected for.
+    Raises MemoryCapError, by public numbers alone: rows of strategies and workloads, and classes.
     """
-    spent = total_budget([part.mechanism.budget for part in parts])
-    if type(budget) is not type(spent):
-        raise ValueError(
-            f"{budget!r}: expected a budget of the kind of {spent!r}, for which the "
-            f"strategies were selected."
-        )
-    if spent.is_infinite:
-        budgets = budget.split(len(parts))
-    else:
-        budgets = budget.split([part.mechanism.budget.exact for part in parts])
-    pairs: Iterable[tuple[PlanPart, Budget]] = zip(parts, budgets, strict=True)
-    return tuple(part.at(share) for part, share in pairs)
+    for part in parts:
+        part.mechanism.check_memory(n_classes)
+        rows = part.workload.shape[0]
+        check_allocation("answers to the workload", (rows, n_classes + PROBES))
+
+
+def released(
+    parts: Sequence[PlanPart],
+    tables: Iterable[CellCounts | LeafCounts],
+    *,
+    noise: str,
+    noise_state: Seed = None,
+) -> tuple[Release, ...]:
+    """Measure every part's private table, once."""
+    return tuple(
+        part.release(table, noise=noise, noise_state=noise_state)
+        for part, table in zip(parts, tables, strict=True)
+    )
+
+
+def shared_by_rule(
+    parts: tuple[PlanPart, ...], budget: Budget, rule: object
+) -> tuple[PlanPart, ...]:
+    """Return the parts with the budget shared by a rule's name, if it is one but "equal"."""
+    if not isinstance(rule, str) or rule == "equal" or len(parts) == 1:
+        return parts
+    losses = [part.loss for part in parts]
+    shares = budget_shares(losses, budget.norm, rule)  # type: ignore[arg-type]
+    budgets: tuple[Budget, ...] = budget.split(shares)
+    return tuple(part.at(one) for part, one in zip(parts, budgets, strict=True))

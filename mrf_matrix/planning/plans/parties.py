@@ -94,12 +94,8 @@ class FederatedPlan(Plan):
 def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> FederatedPlan:
     """Return a plan with its noise shared among parties.
 
-    Raises
-    ------
-    ValueError
-        If the parties' tables do not add up to that of all records, as with hard votes.
-    CoarseStrategyError
-        If a strategy has no small integers, under pure DP.
+    Raises ValueError if the parties' tables do not add up to that of all records, as with hard
+    votes; CoarseStrategyError if a strategy has no small integers, under pure DP.
     """
     if plan.kind.counts_votes:
         raise ValueError(

@@ -3,24 +3,24 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Array
-from mrf_matrix.base.checks import Seed
-from mrf_matrix.base.steps import tell
+from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
-from mrf_matrix.mechanisms import CellCounts, LeafCounts, Release
-from mrf_matrix.mechanisms.budgets.budget import as_budget, claimed_budget
+from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
+from mrf_matrix.mechanisms.budgets.budget import total_budget
+from mrf_matrix.mechanisms.budgets.claim import as_budget, claimed_budget
 from mrf_matrix.planning.plain_values import plain_figures
-from mrf_matrix.planning.plans.array_sizes import ArraySize, array_sizes
-from mrf_matrix.planning.plans.cost import release_seconds
-from mrf_matrix.planning.plans.part import PlanPart, at_budget
+from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
+from mrf_matrix.planning.plans.part import PlanPart, released
 from mrf_matrix.planning.plans.planned_errors import PlannedErrors
-from mrf_matrix.planning.plans.verdict import WEIGHING, Verdict, verdict_of
 from strategies import Strategy
+
+if TYPE_CHECKING:
+    from mrf_matrix.planning.plans.verdict import Verdict
 
 SHARES = (0.1, 0.2, 0.5)
 """Leads whose flip probability a summary states, as shares of the records of an answer."""
@@ -37,31 +37,11 @@ class Plan(PlannedErrors):
         """Return the plan with another voting, where what is measured does not depend on it."""
         return replace(self, kind=replace(self.kind, voting=voting))
 
-    def check_memory(self) -> None:
-        """Refuse, before anything is spent, what would not fit in memory when it is released.
-
-        Raises
-        ------
-        MemoryCapError
-            By public numbers alone; see `PlanPart.check_memory`.
-        """
-        seconds = release_seconds(self.parts, self.n_classes, self.n_records)
-        largest = self.array_sizes[0].nbytes
-        tell(f"Checking memory (then about {seconds:.2g} s, arrays of {largest:,} bytes)")
-        weighing = WEIGHING.get()
-        if weighing is not None:
-            weighing.weigh(self)
-        for part in self.parts:
-            part.check_memory(self.n_classes)
-
     def release(
         self, tables: Iterable[CellCounts | LeafCounts], *, noise: str, noise_state: Seed = None
     ) -> tuple[Release, ...]:
-        """Measure every ensemble's private table, once."""
-        return tuple(
-            part.release(table, noise=noise, noise_state=noise_state)
-            for part, table in zip(self.parts, tables, strict=True)
-        )
+        """Measure every ensemble's private table, once; see `released`."""
+        return released(self.parts, tables, noise=noise, noise_state=noise_state)
 
     def answers(self, releases: Sequence[Release]) -> Array:
         """Return the answers from the releases: leaves of all ensembles, or votes added up."""
@@ -122,8 +102,10 @@ class Plan(PlannedErrors):
         )  # fmt: skip
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> "Verdict":
         """Signal and noise in words: whether to deploy it."""
+        from mrf_matrix.planning.plans.verdict import verdict_of  # few plans are asked
+
         return verdict_of(self)
 
     @property
@@ -134,7 +116,12 @@ class Plan(PlannedErrors):
         of linear algebra: see `mrf_matrix.planning.plans.cost`. A classifier that selects its
         strategies itself takes both times; one made by `from_design` of this plan, the second.
         """
-        return self.select_seconds + release_seconds(self.parts, self.n_classes, self.n_records)
+        return self.select_seconds + self.release_seconds
+
+    @property
+    def release_seconds(self) -> float:
+        """Seconds that the release is expected to take."""
+        return release_seconds(self.parts, self.n_classes, self.n_records)
 
     def to_dict(self, *, bound: bool = False) -> dict[str, Any]:
         """Return the plan's figures as plain values, ready for JSON; what is not finite is None.
@@ -203,3 +190,25 @@ class Plan(PlannedErrors):
             f"{self.budget.claim(self.delta)} under {self.neighboring} neighbours, expected "
             f"error {rms:.4g} rms per {unit})"
         )
+
+
+def at_budget(parts: Sequence[PlanPart], budget: PureDP | ZCDP) -> tuple[PlanPart, ...]:
+    """Return the ensembles at another total budget, of which each keeps its share.
+
+    Raises
+    ------
+    ValueError
+        If it is of another kind than the one that the strategies were selected for.
+    """
+    spent = total_budget([part.mechanism.budget for part in parts])
+    if type(budget) is not type(spent):
+        raise ValueError(
+            f"{budget!r}: expected a budget of the kind of {spent!r}, for which the "
+            f"strategies were selected."
+        )
+    if spent.is_infinite:
+        budgets = budget.split(len(parts))
+    else:
+        budgets = budget.split([part.mechanism.budget.exact for part in parts])
+    pairs: Iterable[tuple[PlanPart, PureDP | ZCDP]] = zip(parts, budgets, strict=True)
+    return tuple(part.at(share) for part, share in pairs)

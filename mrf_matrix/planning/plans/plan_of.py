@@ -19,15 +19,19 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.compilation import prediction_workload, query_matrix
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest
-from mrf_matrix.forests.sources.ensembles import Ensemble, EnsembleDesign, Use
+from mrf_matrix.forests.sources.ensembles import (
+    Ensemble,
+    EnsembleDesign,
+    Use,
+    distinct_queries,
+    public_queries,
+)
 from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring
-from mrf_matrix.planning.plans.part import PlanPart
+from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring, RowAim
+from mrf_matrix.planning.plans.part import PlanPart, shared_by_rule
 from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.queries import distinct_queries, public_queries
-from mrf_matrix.planning.plans.row_aim import RowAim
 from mrf_matrix.planning.plans.strategy_choice import (
     choose_strategies,
     is_auto,
@@ -93,16 +97,8 @@ class PublicForests:
     ) -> Plan:
         """Plan the answers of these forests, without data.
 
-        Parameters
-        ----------
-        measuring : Measuring
-        codes : ndarray of int, shape (b, d)
-            Public queries: those that are asked, or that stand for those to come.
-        n_classes : int
-        n_records : int, optional
-            Public number of records.
-        batch : int, default=0
-            Number of the batch.
+        `codes` (b, d): public queries: those that are asked, or that stand for those to come;
+        `n_records`: public number of records; `batch`: number of the batch.
         """
         started = perf_counter()
         queries, often, which = distinct_queries(self.ensembles, codes)
@@ -111,7 +107,11 @@ class PublicForests:
         aim = measuring.aim(rows)
         if not leaves:
             aim = aim.of_distinct(which, often)
-        parts = measuring.shared(self._parts(measuring, queries, aim, self.choices(batch)))
+        parts = shared_by_rule(
+            self._parts(measuring, queries, aim, self.choices(batch)),
+            measuring.budget,
+            measuring.budget_shares,
+        )
         seconds = perf_counter() - started
         return Plan(
             self.domain, self.kind, parts, queries, often, n_classes, n_records, seconds, aim,
@@ -188,10 +188,8 @@ class PublicForests:
 def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
     """Return the sum of the squared errors of the weight votes of all cells of an ensemble.
 
-    Raises
-    ------
-    ValueError
-        If the kind has no leaves of which votes are made later, or the cells are too many.
+    Raises ValueError if the kind has no leaves of which votes are made later, or the cells are too
+    many.
     """
     domain = ensemble.forest.domain
     if not (kind.releases_leaves and kind.chooses_strategies):
@@ -254,10 +252,7 @@ def plan_of(
     use : {"plan", "release", "study"}
         Which structures may be taken, see `EnsembleDesign.grow`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is impossible; the message says what to change.
+    Raises ValueError, TypeError if an argument is impossible; the message says what to change.
     """
     measuring.check()
     classes = domain.n_classes if n_classes is None else n_classes

@@ -9,11 +9,12 @@ import numpy as np
 from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.bounds import check_certified, least_budget
 from mrf_matrix.planning.plans.flips import flips, sampled_rows
-from mrf_matrix.planning.plans.part import PlanPart, total_budget
-from mrf_matrix.planning.plans.row_aim import RowAim
+from mrf_matrix.planning.plans.measuring import RowAim
+from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.signal import records_behind, vote_variances
 
 

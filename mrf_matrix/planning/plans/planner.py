@@ -14,7 +14,7 @@ from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.blocks.block_part import BlockChoice
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
@@ -219,13 +219,9 @@ def sequence_plan(
     records = None if n_records is None else whole_number("n_records", n_records)
     budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records)
     return residual_plan(
-        domain,
-        budget,
-        structure_generator(random_state),
-        n_records=records,
-        neighboring=neighboring,
-        delta=float(delta),
-    )
+        domain, budget, structure_generator(random_state), n_records=records,
+        neighboring=neighboring, delta=float(delta),
+    )  # fmt: skip
 
 
 def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | ZCDP:

@@ -1,15 +1,21 @@
 """What stands behind a plan's answers: public numbers of records, and the noise of votes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.part import PlanPart
-from mrf_matrix.planning.plans.queries import leaf_shares, vote_shares_of
 
 Array = NDArray[np.float64]
+
+WEIGHING: ContextVar[Callable[[Any], None] | None] = ContextVar("weighing", default=None)
+"""What weighs the signal of every plan before it is paid for, see `verdict.weighing`."""
 
 
 def records_behind(
@@ -22,20 +28,10 @@ def records_behind(
 ) -> Array:
     """Return the records of each leaf, or of each query's votes, if all cells are as likely.
 
-    Parameters
-    ----------
-    kind : Kind
-    parts : sequence of PlanPart
-    queries : ndarray of int, shape (b, d)
-    n_records : int or None
-        The public number of records.
-    leaves : bool
-        Of leaves; else of the queries' votes.
+    `queries` (b, d); `n_records`: the public number of records; `leaves`: of leaves; else of the
+    queries' votes.
 
-    Raises
-    ------
-    ValueError
-        If the public number of records is not known.
+    Raises ValueError if the public number of records is not known.
     """
     if n_records is None:
         raise ValueError(
@@ -54,10 +50,7 @@ def records_behind(
 def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Array:
     """Return the expected squared error of every query's weight votes in one class, (b,).
 
-    Raises
-    ------
-    ValueError
-        If votes multiply.
+    Raises ValueError if votes multiply.
     """
     if not kind.votes_add:
         raise ValueError(
@@ -74,3 +67,16 @@ def vote_variances(kind: Kind, parts: Sequence[PlanPart], queries: Codes) -> Arr
         else:
             total += part.variances_of(kind.vote_workload(part.ensemble, queries))
     return total
+
+
+def leaf_shares(ensemble: Ensemble) -> NDArray[np.float64]:
+    """Return each leaf's share of the cells: of the records too, if cells are as likely, (o,)."""
+    sums = path_matrix(ensemble.forest).row_sums()
+    size = ensemble.forest.domain.size
+    return np.array([int(value) / size for value in sums])
+
+
+def vote_shares_of(ensemble: Ensemble, queries: Codes) -> NDArray[np.float64]:
+    """Return the share of the records that the leaves of each query add up to, (b,)."""
+    shares = leaf_shares(ensemble)
+    return np.asarray(shares[ensemble.forest.apply(ensemble.view(queries))].sum(axis=1))

@@ -14,20 +14,16 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from mrf_matrix.base.shown import shown
 from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms import Mechanism
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import recovered_squares
 from mrf_matrix.mechanisms.measurement.mechanism import noise_for
-from mrf_matrix.planning.plans.row_aim import RowAim
-from strategies import Strategy, evaluate, families, select
+from mrf_matrix.planning.plans.measuring import RowAim, check_strategy_names
+from mrf_matrix.planning.plans.prices import DECOMPOSED
+from strategies import Strategy, evaluate, select
 from strategies.operators import Norm, Operator, as_operator
 from strategies.problem.merging import can_merge, merge_columns
-
-DECOMPOSED = 2.5e9
-"""Operations a second of the reference machine in singular value decompositions, of which the
-families of a portfolio make several."""
 
 TIE = 1e-9
 """Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
@@ -51,21 +47,11 @@ def least_expected_error(
     is neither rounded nor calibrated: ``v`` is at least ``Δ²`` times the variance of noise for a
     sensitivity of one unit, because a coarser law has the smaller variance for its scale.
 
-    Parameters
-    ----------
-    candidates : sequence of Strategy
-        The first is kept where others are as good.
-    calibrated : callable
-        Returns the mechanism that spends the budget on a strategy.
-    workload : Operator of shape (q, n)
-        What is asked.
-    aim : RowAim
-        Of its rows' errors.
+    `candidates`: the first is kept where others are as good; `calibrated`: returns the mechanism
+    that spends the budget on a strategy; `workload` (q, n): what is asked; `aim`: of its rows'
+    errors.
 
-    Raises
-    ------
-    RowSpaceError
-        If the first does not determine the workload.
+    Raises RowSpaceError if the first does not determine the workload.
     """
     best, *others = candidates
     mechanism = calibrated(best)
@@ -111,14 +97,8 @@ def chosen(
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy to measure and its mechanism: the user's own word decides, else errors.
 
-    Parameters
-    ----------
-    found : Strategy
-        What `selected` returned.
-    asked : str, Strategy, Operator, ndarray or scipy sparse
-        What the user asked for: only "auto" leaves a choice.
-    calibrated, workload, aim
-        See `least_expected_error`.
+    `found`: what `selected` returned; `asked`: what the user asked for: only "auto" leaves a
+    choice; `calibrated`, `workload`, `aim`: see `least_expected_error`.
     """
     others = found.alternatives if is_auto(asked) else ()
     return least_expected_error((found, *others), calibrated, workload, aim)
@@ -134,10 +114,8 @@ def selected(
 ) -> Strategy:
     """Select or evaluate one strategy in a given norm.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a strategy given by hand has other columns or belongs to the other norm.
+    Raises ValueError, TypeError if a strategy given by hand has other columns or belongs to the
+    other norm.
     """
     if isinstance(strategy, str):
         return select(workload, norm, strategy, seed, time_limit=time_limit, **aim.words)
@@ -158,10 +136,7 @@ def selected(
 def one_strategy_each(strategy: object, count: int) -> list[Any]:
     """Return what was asked for each ensemble.
 
-    Raises
-    ------
-    ValueError
-        If there is not one for each.
+    Raises ValueError if there is not one for each.
     """
     given = list(strategy) if isinstance(strategy, list | tuple) else [strategy]
     if len(given) == 1 and (isinstance(given[0], str) or count == 1):
@@ -177,10 +152,8 @@ def one_strategy_each(strategy: object, count: int) -> list[Any]:
 def given_matrix(strategy: object, cells: int) -> Operator:
     """Return a strategy matrix that was given by hand, over so many cells.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no matrix of finite numbers, or has another number of columns.
+    Raises TypeError, ValueError if it is no matrix of finite numbers, or has another number of
+    columns.
     """
     matrix = as_operator(strategy, "strategy")
     if matrix.shape[1] != cells:
@@ -202,7 +175,7 @@ def method_within(workload: Operator, norm: Norm, time_limit: float) -> str:
         return "auto"
     cells = merge_columns(workload).n_groups
     rank = min(workload.shape[0], cells)
-    return "auto" if 20.0 * rank**2 * cells <= DECOMPOSED * time_limit else "identity"
+    return "auto" if DECOMPOSED * 20.0 * rank**2 * cells <= time_limit else "identity"
 
 
 def choose_strategies(
@@ -221,29 +194,15 @@ def choose_strategies(
     Searches run in parallel if asked: only public things go to the workers, and no noise is drawn
     there. Of what "auto" finds, the least expected error under the mechanism's own law decides.
 
-    Parameters
-    ----------
-    workloads : sequence of Operator
-        One for each ensemble.
-    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
-        A family's name for all, the strategy of the only ensemble, or one for each.
-    calibrated : sequence of callable
-        For each ensemble, returns the mechanism that spends its budget on a strategy.
-    norm : {"l1", "l2"}
-        Column norm that the noise calls for.
-    structure : Generator
-        Gives every ensemble a seed of its own, so that results do not depend on `n_jobs`.
-    time_limit : float
-        Seconds for each selection.
-    n_jobs : int, optional
-        Processes of joblib.
-    aims : sequence of RowAim, optional
-        What is made small of each workload; its total where not given.
+    `workloads`: one for each ensemble; `strategy`: a family's name for all, the strategy of the
+    only ensemble, or one for each; `calibrated`: for each ensemble, returns the mechanism that
+    spends its budget on a strategy; `norm` {"l1", "l2"}: column norm that the noise calls for;
+    `structure`: gives every ensemble a seed of its own, so that results do not depend on `n_jobs`;
+    `time_limit`: seconds for each selection; `n_jobs`: processes of joblib; `aims`: what is made
+    small of each workload; its total where not given.
 
-    Raises
-    ------
-    ValueError
-        If there is not one strategy for each ensemble, or one belongs to the other norm.
+    Raises ValueError if there is not one strategy for each ensemble, or one belongs to the other
+    norm.
     """
     check_strategy_names(strategy)
     given = one_strategy_each(strategy, len(workloads))
@@ -258,23 +217,3 @@ def choose_strategies(
     found: list[Strategy] = Parallel(n_jobs=n_jobs)(tasks)
     tell("Rounding strategies, and checking that they answer")
     return [chosen(*each) for each in zip(found, given, calibrated, workloads, small, strict=True)]
-
-
-def check_strategy_names(strategy: object) -> None:
-    """Refuse names that are no strategy family's.
-
-    Parameters
-    ----------
-    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of them
-
-    Raises
-    ------
-    ValueError
-        If there is one.
-    """
-    for one in strategy if isinstance(strategy, list | tuple) else [strategy]:
-        if isinstance(one, str) and one not in ("auto", *families()):
-            raise ValueError(
-                f"strategy={shown(one)}: expected 'auto' or one of {', '.join(families())}, or a "
-                f"strategy matrix."
-            )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import numpy as np
 
 from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms.ledger.default import PAID_FOR
+from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.residual.sequence import ResidualPlan
 
 if TYPE_CHECKING:
@@ -141,9 +141,6 @@ class Weighing:
             raise NoiseError(f"strict: {found}.")
 
 
-WEIGHING: ContextVar[Weighing | None] = ContextVar("weighing", default=None)
-
-
 @contextmanager
 def weighing(n_records: int | None = None, *, strict: bool = False) -> Iterator[list[Verdict]]:
     """Weigh signal against noise of every fit inside, before it spends; give the verdicts.
@@ -156,7 +153,7 @@ def weighing(n_records: int | None = None, *, strict: bool = False) -> Iterator[
         Refuse fits whose labels would be chance, and those of which that is not known.
     """
     verdicts: list[Verdict] = []
-    token = WEIGHING.set(Weighing(n_records, strict, verdicts))
+    token = WEIGHING.set(Weighing(n_records, strict, verdicts).weigh)
     try:
         yield verdicts
     finally:

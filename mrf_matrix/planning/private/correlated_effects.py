@@ -88,10 +88,7 @@ class CorrelatedEffects:
     def pair_energy(self, first: Array, second: Array) -> Array:
         """Return variances of pairs' effects, in proportion to what their attributes show.
 
-        Parameters
-        ----------
-        first, second : ndarray of shape (..., draws)
-            Shares of the two attributes in what all show by themselves.
+        `first`, `second` (..., draws): shares of the two attributes in what all show by themselves.
         """
         shares = self.shown**2
         shares = shares / shares.sum(axis=1, keepdims=True)
@@ -102,12 +99,7 @@ class CorrelatedEffects:
 def share_right(explained: Array, lean: Array) -> Array:
     """Return the expected share of right labels for each draw.
 
-    Parameters
-    ----------
-    explained : ndarray
-        Variance of the log odds that is known.
-    lean : ndarray
-        Log odds of the classes.
+    `explained`: variance of the log odds that is known; `lean`: log odds of the classes.
     """
     root = np.sqrt(np.maximum(explained, 1e-12))
     share = expit(lean)

@@ -47,21 +47,10 @@ def tables_explain(
 ) -> Array:
     """Return what tables of blocks explain in each draw, shape (draws,).
 
-    Parameters
-    ----------
-    prior : CorrelatedEffects
-    columns : ndarray of int, shape (draws, m)
-        The attributes that are measured, in each draw.
-    blocks : sequence of tuple of int
-        Positions among the m of each block's attributes.
-    sizes : sequence of int
-        Codes of the m attributes.
-    alike : ndarray of shape (m,)
-        See `alike_codes`.
-    per_class : float
-        Expected records of a class.
-    variances : tuple of float
-        Of the noise on each cell, and on each class total.
+    `columns` (draws, m): the attributes that are measured, in each draw; `blocks`: positions among
+    the m of each block's attributes; `sizes`: codes of the m attributes; `alike` (m,): see
+    `alike_codes`; `per_class`: expected records of a class; `variances`: of the noise on each cell,
+    and on each class total.
     """
     variance, of_totals = variances
     effects = np.take_along_axis(prior.shown, columns, axis=1)
@@ -90,12 +79,7 @@ def tables_explain(
 def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: float) -> Array:
     """Return what a residual forest explains in each draw, shape (draws,).
 
-    Parameters
-    ----------
-    prior : CorrelatedEffects
-        Over the plan's attributes.
-    plan : ResidualPlan
-    n_records : float
+    `prior`: over the plan's attributes.
     """
     sizes, alike = np.array(plan.domain.sizes, dtype=np.float64), alike_codes(plan.domain)
     known, noise = np.zeros_like(prior.weights), np.zeros_like(prior.weights)

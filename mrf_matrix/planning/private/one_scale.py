@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.budgets.neighboring import squared_factor
+from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import (
     UNKNOWN_RECORDS,
     BlockDesign,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.mechanisms.budgets.neighboring import checked_neighboring
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.screening import Screening, planned_screening, screening_share
 from mrf_matrix.residual.sequence import MOST_CODES

@@ -1,6 +1,7 @@
 """`tune`: search designs without data, under bounds on time and memory."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -15,7 +16,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.base.workers import computed
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import NoiseLaw
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget, epsilon_or_default
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
 from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
@@ -121,7 +122,8 @@ def tune(
     client : distributed.Client, optional
         A Dask cluster that tries the designs instead: public work. Nor does it depend on that.
     resume : str or Path, optional
-        JSON file of finished trials: read if it is there, written after every batch.
+        JSON file of finished trials: read if it is there, written after every batch. An interrupt
+        (Ctrl-C) ends in the best of those that are finished.
     progress : callable, optional
         Called as ``progress(what, done, total)``.
     random_state : int, default=0
@@ -214,8 +216,14 @@ def tune(
         progress("designs", _count(designs, done), total)
     left = structures_of([design for design in designs if design_key(design) not in done])
     easy = [group for group in left if not search_all and _may_be_ruled_out(group[0], kind, goal)]
-    go_on("designs", easy, quick=True)
-    go_on("designs", [group for group in left if group not in easy])
+    interrupted = False
+    try:
+        go_on("designs", [group for group in left if group not in easy])
+        go_on("designs", easy, quick=True)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        interrupted = True
     least = min((trial.value for trial in done.values()), default=inf) + 2 * goal.tolerance
     able = [
         design
@@ -224,8 +232,11 @@ def tune(
         and not trial.searched
         and min(trial.floor, trial.value) <= least
     ]
-    go_on("strategies", structures_of(able))
-    every = [_tried(design, done, least) or not_tried(design, clock.note) for design in designs]
+    if not interrupted:
+        with suppress(KeyboardInterrupt):
+            go_on("strategies", structures_of(able))
+    late = "not tried: interrupted" if interrupted else clock.note
+    every = [_tried(design, done, least) or not_tried(design, late) for design in designs]
     return Tuning(ranked(every, goal.tolerance), goal.name, {**fixed, "domain": domain})
 
 

@@ -42,11 +42,8 @@ class DesignTrials:
     def run(self, group: list[Design], quick: bool = False) -> list[Trial]:
         """Try designs that share their plans; return those for which there was time.
 
-        Parameters
-        ----------
-        group : list of dict
-        quick : bool
-            Measure cells, without a search for a strategy, and judge the design without noise too.
+        `quick`: measure cells, without a search for a strategy, and judge the design without noise
+        too.
         """
         if self.clock.is_over:  # dispatched before, begun after the limit
             return []

@@ -28,9 +28,9 @@ from mrf_matrix.planning.accuracy.expected_accuracy import (
     DataPrior,
     ImaginedData,
     accuracies,
+    posterior_probabilities,
+    residual_probabilities,
 )
-from mrf_matrix.planning.accuracy.imagined_posterior import posterior_probabilities
-from mrf_matrix.planning.accuracy.imagined_residual import residual_probabilities
 from mrf_matrix.planning.accuracy.target_prior import TargetPrior
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.residual.sequence import ResidualPlan

@@ -67,10 +67,7 @@ def default_spaces(domain: Domain, mode: str) -> list[dict[str, list[Any]]]:
 def designs_of(space: Space) -> list[dict[str, Any]]:
     """Return all combinations of a space, or of each of several, the last parameter fastest.
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or a list empty or no list.
+    Raises ValueError if a name is unknown, or a list empty or no list.
     """
     if isinstance(space, str) or not isinstance(space, Mapping | Sequence):
         raise ValueError(

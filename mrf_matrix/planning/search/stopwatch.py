@@ -44,4 +44,4 @@ class Stopwatch:
     @property
     def note(self) -> str:
         """Why something was not begun."""
-        return f"not tried: max_seconds={self.limit:g} had passed"
+        return f"not tried: max_seconds={self.limit} had passed"

@@ -96,10 +96,7 @@ class TrialFile:
     def load(self) -> list[Trial]:
         """Return the finished trials; none where there is no file yet.
 
-        Raises
-        ------
-        ValueError
-            If the file is not of this search.
+        Raises ValueError if the file is not of this search.
         """
         if self.path is None or not self.path.exists():
             return []

@@ -1,29 +1,22 @@
 """Effects from residual tables under known noise."""
 
-from mrf_matrix.posterior.residuals.kernels import Smoothness
-from mrf_matrix.posterior.residuals.link import (
-    CURVATURE_CAP,
-    RESIDUAL_CAP,
-    UNITS,
-    curvature_units,
-    residual_units,
-)
-from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
-from mrf_matrix.posterior.residuals.state import Pooling, ResidualState
-from mrf_matrix.posterior.residuals.tables import estimated_total, intercept, margin, shrunk_counts
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CURVATURE_CAP",
-    "RESIDUAL_CAP",
-    "UNITS",
-    "Pooling",
-    "ResidualPosterior",
-    "ResidualState",
-    "Smoothness",
-    "curvature_units",
-    "estimated_total",
-    "intercept",
-    "margin",
-    "residual_units",
-    "shrunk_counts",
-]
+from mrf_matrix.base.front_door import front_door
+
+if TYPE_CHECKING:
+    from mrf_matrix.posterior.residuals.kernels import Smoothness as Smoothness
+    from mrf_matrix.posterior.residuals.link import CURVATURE_CAP as CURVATURE_CAP
+    from mrf_matrix.posterior.residuals.link import RESIDUAL_CAP as RESIDUAL_CAP
+    from mrf_matrix.posterior.residuals.link import UNITS as UNITS
+    from mrf_matrix.posterior.residuals.link import curvature_units as curvature_units
+    from mrf_matrix.posterior.residuals.link import residual_units as residual_units
+    from mrf_matrix.posterior.residuals.posterior import ResidualPosterior as ResidualPosterior
+    from mrf_matrix.posterior.residuals.state import Pooling as Pooling
+    from mrf_matrix.posterior.residuals.state import ResidualState as ResidualState
+    from mrf_matrix.posterior.residuals.tables import estimated_total as estimated_total
+    from mrf_matrix.posterior.residuals.tables import intercept as intercept
+    from mrf_matrix.posterior.residuals.tables import margin as margin
+    from mrf_matrix.posterior.residuals.tables import shrunk_counts as shrunk_counts
+
+__getattr__, __dir__, __all__ = front_door(__name__)

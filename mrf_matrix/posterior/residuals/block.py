@@ -124,18 +124,10 @@ def updated(
 ) -> Update:
     """Return what is known after a table of residuals.
 
-    Parameters
-    ----------
-    block : EffectBlock
-    table : Table
-    intercept_variance : float
-        What is unknown of the intercept, ``v_0``.
-    usual : float
-        Usual variance of the effects of one attribute.
-    largest_step : float
-        Cap of the change of any effect, on the log odds: the table is linear nearby only.
-    pooling : float
-        Penalty on the squared logarithm of a variance over its usual one.
+    `intercept_variance`: what is unknown of the intercept, ``v_0``; `usual`: usual variance of the
+    effects of one attribute; `largest_step`: cap of the change of any effect, on the log odds: the
+    table is linear nearby only; `pooling`: penalty on the squared logarithm of a variance over its
+    usual one.
     """
     root = np.sqrt(table.variance + table.curvatures)
     scaled, target = table.curvatures / root, table.residuals / root

@@ -35,13 +35,7 @@ class Smoothness:
 def attribute_kernel(size: int, *, ordered: bool, smoothness: Smoothness) -> Floats:
     """Return the kernel of one attribute, centred, with a mean diagonal of one.
 
-    Parameters
-    ----------
-    size : int
-        Number of codes.
-    ordered : bool
-        Whether neighbouring codes are alike.
-    smoothness : Smoothness
+    `size`: number of codes; `ordered`: whether neighbouring codes are alike.
 
     Examples
     --------
@@ -71,12 +65,8 @@ class Component:
 def block_components(kernels: Sequence[Floats], margins: Sequence[Floats]) -> tuple[Component, ...]:
     """Return the components of a block's table, those of few attributes first.
 
-    Parameters
-    ----------
-    kernels : sequence of ndarray, (n_i, n_i) each
-        Of the block's attributes, from `attribute_kernel`.
-    margins : sequence of ndarray, (n_i,) each
-        Shares of the records with each code, summing to one.
+    `kernels`: of the block's attributes, from `attribute_kernel`; `margins`: shares of the records
+    with each code, summing to one.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.containment import check_determined, checked_workload
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined, checked_workload
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import exact_counts, exact_where_near
 from mrf_matrix.reconstruction.generalised import combine

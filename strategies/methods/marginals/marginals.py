@@ -74,7 +74,9 @@ def worst_marginals(rows: RowEnergies, problem: Problem, search: Search) -> Oper
     """Return the best weighted marginals found for the worst row or group of a workload."""
     limit = most_candidates(rows.energies, search)
     candidates = candidate_sets(rows.energies, limit, work=search.work)
-    starts = known_starts(search.starts, rows.energies, candidates)
+    designs = group_designs(rows.energies) if problem.norm == "l1" else []
+    candidates = distinct(np.concatenate([candidates, *designs]))
+    starts = known_starts(search.starts, rows.energies, candidates, designs)
     found = optimise_worst(rows, candidates, problem.norm, search.generator, search.work, starts)
     return as_marginals(found, rows.energies.sizes)
 

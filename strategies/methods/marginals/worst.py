@@ -36,37 +36,41 @@ class RowEnergies:
     ----------
     energies : Energies
         Of all rows together.
-    table : ndarray, shape (K, u)
+    table : csr_array, shape (K, u)
         ``Σ_{i in G_k} ||w_i E_U||²/n``, distinct rows.
     """
 
     energies: Energies
-    table: Array
+    table: scipy.sparse.csr_array
 
 
 def row_energies(problem: Problem) -> RowEnergies | None:
     """Return the distinct energies of the rows or groups of a problem; None without masks."""
     workload, groups = problem.workload, problem.aim.groups
-    if isinstance(workload, Marginals) and groups is None:
+    if isinstance(workload, Marginals) and groups is None:  # one kind of row for every table
         sizes = workload.domain_sizes
         parts = table_components(sizes, workload.attribute_sets, workload.weights)
-    else:
-        rows = mask_rows(workload)
-        if rows is None:
-            return None
-        parts, sizes = components(rows), rows.sizes
+        used = np.flatnonzero(parts.totals)
+        table = scipy.sparse.csr_array(parts.energies[:, used])
+        return RowEnergies(Energies(sizes, parts.sets[used], parts.totals[used]), table)
+    rows = mask_rows(workload)
+    if rows is None:
+        return None
+    parts = components(rows)
     form = parts.energies
     if groups is not None:
         ones = (np.ones(len(groups)), (groups, np.arange(len(groups))))
         form = scipy.sparse.csr_array(scipy.sparse.csr_array(ones) @ form)
     if not fits(form.shape, 32):
         return None
-    table = form.toarray()
-    unit = table.max()
-    table = np.unique((table / unit).round(DIGITS), axis=0) * unit
-    used = table.max(axis=0) > 0
-    totals = parts.totals[used]
-    return RowEnergies(Energies(sizes, parts.sets[used], totals), table[:, used])
+    kinds = form.toarray()
+    unit = kinds.max()
+    kinds = np.unique((kinds / unit).round(DIGITS), axis=0) * unit
+    reached = kinds.max(axis=0) > 0
+    return RowEnergies(
+        Energies(rows.sizes, parts.sets[reached], parts.totals[reached]),
+        scipy.sparse.csr_array(kinds[:, reached]),
+    )
 
 
 def optimise_worst(
@@ -94,15 +98,17 @@ def optimise_worst(
     cover, meter = make_cover(rows.energies, candidates), Meter(work)
     count = len(candidates)
     power = 1 if norm == "l1" else 2
-    given = [np.full(count, 1.0 / count), *(start**power for start in starts)]
-    each = evaluation_seconds(cover, rows.table, count)
-    steps = max(FEWEST_STEPS, min(ITERATIONS, int(work / (len(POWERS) * each))))
+    given = [*(start**power for start in starts), np.full(count, 1.0 / count)]
+    if norm == "l2":
+        given.reverse()
     best, lowest = given[0], largest_error(given[0], cover, rows.table, norm)
     for turn in range(1 if norm == "l2" else MOST_STARTS + len(given)):
         if turn > 0 and meter.spent:
             break
         start = given[turn] if turn < len(given) else generator.exponential(size=count) ** 2
-        found = descend_worst(start, cover, rows.table, norm, meter, steps)
+        index = np.flatnonzero(start)  # the slope is never below zero at the others
+        part, found = cover.columns_of(index), np.zeros(count)
+        found[index] = descend_worst(start[index], part, rows.table, norm, meter)
         value = largest_error(found, cover, rows.table, norm)
         if value < lowest:
             best, lowest = found, value
@@ -110,19 +116,22 @@ def optimise_worst(
     return Weighted(candidates, best if norm == "l1" else np.sqrt(best), lowest)
 
 
-def evaluation_seconds(cover: Cover, table: Array, count: int) -> float:
+def evaluation_seconds(cover: Cover, table: scipy.sparse.csr_array, count: int) -> float:
     """Return the seconds of the largest error and its slope at `count` weights."""
-    return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 2e-9 * table.size
+    return 7e-5 + 1.2 * cover.work + 1.2e-7 * count + 1e-5 + 4e-9 * float(table.nnz)
 
 
 def descend_worst(
-    start: Array, cover: Cover, table: Array, norm: Norm, meter: Meter, steps: int
+    start: Array, cover: Cover, table: scipy.sparse.csr_array, norm: Norm, meter: Meter
 ) -> Array:
     """Descend on rising norms from weights θ ("l1") or θ² ("l2"), the best of the rounds."""
+    each = evaluation_seconds(cover, table, len(start))
+    left = max(meter.allowance / 2.0, meter.allowance - meter.used)
+    steps = max(FEWEST_STEPS, min(ITERATIONS, int(left / (len(POWERS) * each))))
     weights, best = start / start.sum(), start
     lowest = largest_error(start, cover, table, norm)
     for power in POWERS:
-        errors = ErrorNorm(np.arange(len(table)), power)
+        errors = ErrorNorm(np.arange(table.shape[0]), power)
         result = scipy.optimize.minimize(
             worst_log_loss,
             weights,
@@ -142,7 +151,7 @@ def descend_worst(
 
 
 def worst_log_loss(
-    weights: Array, cover: Cover, table: Array, norm: Norm, errors: ErrorNorm
+    weights: Array, cover: Cover, table: scipy.sparse.csr_array, norm: Norm, errors: ErrorNorm
 ) -> tuple[float, Array]:
     """Return the log of the norm of all errors and its gradient in θ ("l1") or θ² ("l2")."""
     squares = weights * weights if norm == "l1" else weights
@@ -157,7 +166,7 @@ def worst_log_loss(
     return float(np.log(cost) + value), 1 / cost + slope
 
 
-def largest_error(weights: Array, cover: Cover, table: Array, norm: Norm) -> float:
+def largest_error(weights: Array, cover: Cover, table: scipy.sparse.csr_array, norm: Norm) -> float:
     """Return the largest error at weights θ ("l1") or θ² ("l2"); infinite where none is known."""
     eigenvalues = cover.eigenvalues(weights**2 if norm == "l1" else weights)
     if not (eigenvalues > 0).all():

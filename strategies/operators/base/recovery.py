@@ -34,8 +34,8 @@ FACTORED = 8e-11
 LONGEST = 300.0
 """Seconds that a factorisation of inner products of rows may take."""
 
-BEARABLE = 20.0
-"""The same where another way to the answers is known."""
+BEARABLE = 5.0
+"""The same where every row has an answer of its own."""
 
 MOST_BITS = 500
 """Bits of the number of cells over which inner products of rows are taken."""

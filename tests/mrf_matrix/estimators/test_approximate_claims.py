@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -28,7 +29,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.files.models import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError
-from mrf_matrix.mechanisms.budgets.budget import claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.study import compare
 
@@ -286,3 +287,20 @@ def test_the_command_line_takes_delta(words, tmp_path):
     assert refused.exit_code != 0
     assert "delta=2.0" in refused.output
     assert not again.exists()
+
+
+def commands(group, context):
+    """Yield every command below a group with its options' names."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, context)
+        else:
+            yield name, {option.name for option in command.params}
+
+
+def test_every_command_with_epsilon_takes_delta():
+    found = dict(commands(main, click.Context(main)))
+    spending = {name for name, options in found.items() if options & {"epsilon", "epsilons"}}
+    assert {"fit", "plan", "tune", "compare", "evaluate", "simulate", "ledger"} <= spending
+    assert all("delta" in found[name] for name in spending)

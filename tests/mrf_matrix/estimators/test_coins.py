@@ -5,7 +5,7 @@ import pytest
 
 from mrf_matrix import MatrixForestClassifier, PureDP, RandomTrees
 from mrf_matrix.domain import Domain
-from mrf_matrix.planning.kinds.coins import one_leaf_each, record_coins
+from mrf_matrix.planning.kinds.kind import one_leaf_each, record_coins
 
 INFINITE = float("inf")
 

@@ -21,7 +21,7 @@ from mrf_matrix import (
     load_dataset,
 )
 from mrf_matrix.estimators import ComparisonForestClassifier, PrivateNaiveBayesClassifier
-from mrf_matrix.estimators.shared import given_data
+from mrf_matrix.estimators.shared import given_counts
 from mrf_matrix.forests import BlockTrees
 from mrf_matrix.mechanisms import BudgetError, count_cells
 from mrf_matrix.mechanisms.counts import tally
@@ -66,10 +66,10 @@ def test_counts_and_streams_fit_as_records_do(name):
 def test_streams_over_large_domains_count_what_is_measured(name, monkeypatch):
     model = MEASURING[name]
     expected = clone(model).fit(DATA.X, DATA.y).predict_proba(DATA.X)
-    monkeypatch.setattr(given_data, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(given_counts, "DENSE_ENTRIES", 0)
     monkeypatch.setattr(tally, "DENSE_ENTRIES", 0)
     if name in ("per tree", "posterior", "bayes"):  # leaves are all that they measure
-        monkeypatch.setattr(given_data, "count_tables", None)
+        monkeypatch.setattr(given_counts, "count_tables", None)
     fitted = clone(model).fit_stream([FRAME[:100], FRAME[100:]])
     np.testing.assert_array_equal(fitted.predict_proba(DATA.X), expected)
 

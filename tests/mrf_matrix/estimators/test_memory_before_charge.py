@@ -86,7 +86,7 @@ def test_covariances_of_wide_attributes_are_counted_as_often_as_they_are_held(ma
 
 def test_rows_too_many_to_factorise_are_refused_before_the_charge(monkeypatch):
     """Over domains that cannot be enumerated inner products of rows are factorised, at a cube."""
-    monkeypatch.setattr(recovery, "MOST_ROWS", 20)
+    monkeypatch.setattr(recovery, "LONGEST", 1.01 * recovery.factorisation_seconds(20))
     domain, ledger = Domain.from_sizes([3] * 50, n_classes=2), PrivacyLedger(epsilon=1)
     codes = np.zeros((9, 50), dtype=int)
     model = MatrixForestClassifier(

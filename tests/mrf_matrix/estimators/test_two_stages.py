@@ -14,7 +14,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.grown.stage_two_checks import tables_of_every_structure
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.measurement.containment import check_determined
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.planning.kinds import kind
 from mrf_matrix.planning.plans import part
 from strategies import select

@@ -5,12 +5,13 @@ import pytest
 from sklearn.naive_bayes import CategoricalNB
 
 from mrf_matrix import Domain, MatrixForestClassifier, RandomTrees, load_dataset
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.forests import concatenate
 from mrf_matrix.study import expected_calibration_error
 from mrf_matrix.voting.ensemble_votes import ensemble_votes, what_leaves_say
 from mrf_matrix.voting.leaf_evidence import evidence_scale
 from mrf_matrix.voting.leaf_noise import NoisyLeaves, independent_noise
-from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, check_shrinkage
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 INFINITE = float("inf")
 
@@ -145,7 +146,7 @@ def test_posterior_probabilities_are_better_calibrated_than_shares_of_votes(car)
 
 def test_unknown_shrinkage_is_refused(car):
     with pytest.raises(ValueError, match=r"shrinkage='all'.*'none', 'votes', 'leaves'"):
-        check_shrinkage("all")
+        one_word("shrinkage", "all", SHRINKAGES)
     with pytest.raises(ValueError, match="shrinkage"):
         MatrixForestClassifier(car.domain, shrinkage="all").fit(car.X, car.y)
 

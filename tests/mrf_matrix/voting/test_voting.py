@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import Domain, RandomTrees
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.voting import voting
 
 
@@ -49,7 +50,7 @@ def test_no_preference_is_uniform():
 @pytest.mark.parametrize("bad", ["soft", None, 1])
 def test_unknown_voting_is_refused(bad):
     with pytest.raises(ValueError, match=r"voting=.*'hard', 'weight'"):
-        voting.check_voting(bad)
+        one_word("voting", bad, voting.VOTINGS)
 
 
 @pytest.mark.parametrize(("n_trees", "step"), [(1, 12), (5, 2), (12, 1), (100, 1)])

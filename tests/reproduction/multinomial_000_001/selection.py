@@ -16,8 +16,8 @@ from mrf_matrix.forests import (
     MultinomialTrees,
 )
 from mrf_matrix.forests.growth.grow import grow_forest
-from mrf_matrix.forests.growth.laws import AllAttributes
 from mrf_matrix.forests.growth.points import Everything
+from mrf_matrix.forests.growth.split_rules import AllAttributes
 from mrf_matrix.plotting.style import load_pyplot
 
 if TYPE_CHECKING:

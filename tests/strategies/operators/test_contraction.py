@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrf_matrix.mechanisms.measurement.containment import check_determined
+from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from strategies.operators import Marginals, RowSpaceError, Scaled, Stack, memory_cap
 from strategies.operators.masks.components import MaskRows, components
 from strategies.operators.masks.contraction import DistinctMasks, contracted

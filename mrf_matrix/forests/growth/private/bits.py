@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Longs
-from mrf_matrix.base.parent_process import check_parent_process
+from mrf_matrix.base.checks import check_parent_process
 
 Words = NDArray[np.uint64]
 Noise = Literal["exact", "research"]
@@ -30,19 +30,11 @@ class Bits:
     def of(cls, noise: Any, noise_state: Any = None) -> "Bits":
         """Return the source of a noise mode.
 
-        Parameters
-        ----------
-        noise : {"exact", "research"}
-            "exact": system randomness, in the parent process only. "research": seedable.
-        noise_state : int, Generator or None
-            Seed of research noise.
+        `noise` {"exact", "research"}: "exact": system randomness, in the parent process only.
+        "research": seedable. `noise_state`: seed of research noise.
 
-        Raises
-        ------
-        ValueError
-            If the mode is unknown, or exact noise is given a seed.
-        NoiseProcessError
-            For exact noise in a worker process.
+        Raises ValueError if the mode is unknown, or exact noise is given a seed; NoiseProcessError
+        for exact noise in a worker process.
         """
         if noise == "research":
             return cls(np.random.default_rng(noise_state))

@@ -22,12 +22,7 @@ def public_labels(counts: NDArray[Any], b3: float, generator: np.random.Generato
 
     ``b3 = inf`` is the majority, ties at random; a leaf without points is labelled uniformly.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (o, k)
-    b3 : float
-        From 0 to infinity.
-    generator : numpy Generator
+    `counts` (o, k); `b3`: from 0 to infinity.
 
     Returns
     -------
@@ -72,9 +67,7 @@ def label_rate(epsilon: Fraction | float, score: LabelScore) -> Rate:
 def check_label_score(score: object) -> None:
     """Refuse an unknown score of labels.
 
-    Raises
-    ------
-    ValueError
+    Raises ValueError.
     """
     if score not in LABEL_SCORES:
         raise ValueError(

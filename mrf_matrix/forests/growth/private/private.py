@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array, Bools, Ints, Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.branches import threshold_pattern
+from mrf_matrix.forests.assembly import threshold_pattern
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.scores import PrivateScore
 from mrf_matrix.forests.growth.private.selection import Rate, select
@@ -95,11 +95,7 @@ def choose_splits(
 ) -> Longs:
     """Choose each node's candidate: its attribute first, then one of that attribute's cuts.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (candidates, nodes)
-    options : ndarray of bool, same shape
-        Public.
+    `scores` (candidates, nodes); `options`: public.
 
     Returns
     -------

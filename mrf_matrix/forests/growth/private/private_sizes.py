@@ -62,10 +62,7 @@ class GrowthSizes:
     def check(self) -> None:
         """Refuse trees that could outgrow the limit on a forest's nodes.
 
-        Raises
-        ------
-        ValueError
-            With the public numbers that are too large; nothing was allocated.
+        Raises ValueError: with the public numbers that are too large; nothing was allocated.
         """
         check_growth(self.n_trees * (2 * self.leaves_of_a_tree - 1), _SMALLER)
 

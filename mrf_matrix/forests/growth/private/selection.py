@@ -64,14 +64,8 @@ class Rate:
 def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
     """Choose a row for every column by the exponential mechanism.
 
-    Parameters
-    ----------
-    gaps : ndarray of int64, shape (rows, nodes)
-        How far each option is behind the best possible score; only read at options.
-    options : ndarray of bool, shape (rows, nodes)
-        What may be chosen: **public**.
-    rate : Rate
-    bits : Bits
+    `gaps` (rows, nodes): how far each option is behind the best possible score; only read at
+    options; `options` (rows, nodes): what may be chosen: **public**.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, MatrixForestClassifier, RandomTrees, load_dataset
 from mrf_matrix.base.checks import structure_generator
-from mrf_matrix.planning.kinds.coins import one_leaf_each
+from mrf_matrix.planning.kinds.kind import one_leaf_each
 from mrf_matrix.planning.plans import part
 
 INFINITE = float("inf")

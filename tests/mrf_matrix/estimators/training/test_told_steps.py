@@ -5,7 +5,7 @@ import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier, PrivacyLedger
 from mrf_matrix.base.steps import listening
-from mrf_matrix.mechanisms.noise import sampler
+from mrf_matrix.mechanisms.noise import discrete
 
 DOMAIN = Domain.from_sizes([3, 4, 2], n_classes=2)
 
@@ -33,7 +33,7 @@ def test_every_step_is_told_and_only_the_draws_come_after_the_charge():
 
 
 def test_draws_are_told_in_blocks(monkeypatch):
-    monkeypatch.setattr(sampler, "DRAWS", 10)
+    monkeypatch.setattr(discrete, "DRAWS", 10)
     told = []
     fitted(told, epsilon=1, strategy="identity", random_state=0)
     draws = [(done, total) for what, done, total, _ in told if what == "Drawing exact noise"]

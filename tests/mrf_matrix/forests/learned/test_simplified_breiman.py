@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import SimplifiedBreimanTrees, impure_diameter
-from mrf_matrix.forests.boxes import leaf_masks
 from mrf_matrix.forests.learned import simplified_breiman as module
+from mrf_matrix.forests.partition import leaf_masks
 
 
 def is_pure(codes, labels, low, high):

@@ -21,7 +21,7 @@ from mrf_matrix.forests import (
     pure_leaves_bound,
     simplified_forest_bound,
 )
-from mrf_matrix.forests.boxes import leaf_masks
+from mrf_matrix.forests.partition import leaf_masks
 from mrf_matrix.forests.theory.diameters import side_moment
 
 HUGE = 10**300

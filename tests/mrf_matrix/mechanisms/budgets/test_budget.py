@@ -14,11 +14,8 @@ from mrf_matrix.mechanisms import (
     PureDP,
     as_budget,
 )
-from mrf_matrix.mechanisms.budgets.budget import (
-    budget_of,
-    budget_or_default,
-    epsilon_or_default,
-)
+from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 
 KINDS = [PureDP, ZCDP]
@@ -244,6 +241,6 @@ def test_epsilon_is_one_only_where_no_budget_is_given(epsilon, rho, expected):
 
 
 def test_two_budgets_are_refused_where_none_is_one():
-    assert budget_or_default() == PureDP(1)
+    assert claimed_budget() == PureDP(1)
     with pytest.raises(BudgetError, match="exactly one"):
-        budget_or_default(1, 0.5)
+        claimed_budget(epsilon=1, rho=0.5)

@@ -7,6 +7,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from mrf_matrix.base.display import SHOWN, first_few
 from mrf_matrix.mechanisms import (
     NEIGHBORING,
     ZCDP,
@@ -21,7 +22,6 @@ from mrf_matrix.mechanisms import (
     measure,
     reconstruct,
 )
-from mrf_matrix.mechanisms.measurement.release import SHOWN, first_few
 from strategies import evaluate
 from strategies.operators import (
     Identity,

@@ -10,7 +10,7 @@ import pytest
 
 from mrf_matrix import Attribute, Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP, count_cells, measure, reconstruct, row_variances
-from mrf_matrix.mechanisms.measurement.provenance import installed_version
+from mrf_matrix.mechanisms.measurement.release import installed_version
 from strategies.operators import (
     Dense,
     Gram,

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise
-from mrf_matrix.mechanisms.noise.law import LARGEST_SCALE, above
+from mrf_matrix.mechanisms.noise.discrete import LARGEST_SCALE, above
 
 LAWS = [DiscreteLaplace, DiscreteGaussian]
 REJECT = 1e-8
@@ -192,7 +192,7 @@ def test_calibration_formulas():
 
 def test_opendp_confirms_the_privacy_of_the_scales():
     """OpenDP's own privacy map, in its own arithmetic, gives at most the budget."""
-    from mrf_matrix.mechanisms.noise.sampler import _measurement
+    from mrf_matrix.mechanisms.noise.discrete import _measurement
 
     for epsilon in (Fraction(1, 10), Fraction(1, 3), Fraction(7, 5)):
         laplace = DiscreteLaplace.calibrated(3, 1, epsilon)

@@ -5,8 +5,12 @@ import pytest
 from scipy import sparse
 
 from mrf_matrix.mechanisms import round_strategy
-from mrf_matrix.mechanisms.rounding.entries import is_integral, is_nonnegative
-from mrf_matrix.mechanisms.rounding.entry_bound import check_entries, entry_bound
+from mrf_matrix.mechanisms.rounding.entries import (
+    check_entries,
+    entry_bound,
+    is_integral,
+    is_nonnegative,
+)
 from strategies import evaluate, families, select
 from strategies.methods.registry import FAMILIES
 from strategies.operators import (

@@ -15,6 +15,7 @@ from mrf_matrix.planning.blocks.block_design import (
     FEW_CELLS,
     MOST_CELLS,
     TELLING_NOISE,
+    TELLING_RECORDS,
     TOTALS_SHARE,
     choose_blocks,
     row_weights,
@@ -93,7 +94,9 @@ def test_more_budget_is_never_worth_less(sizes, k, n_records, rho, seed):
         assert len(seen) == len(set(seen))
         assert all(sizes[i] > 1 for i in seen)
         cells = max(prod(sizes[i] for i in block) for block in design.blocks)
-        telling = design.noise_variance < TELLING_NOISE**2
+        whole = len(design.blocks) == 1 and len(seen) == sum(n > 1 for n in sizes)
+        told = (n_records or 0) / (k * cells * TELLING_RECORDS) if whole else 0
+        telling = design.noise_variance < max(TELLING_NOISE, told) ** 2
         assert cells <= (MOST_CELLS if telling else FEW_CELLS)
     assert 0.5 <= min(values) <= max(values) <= 1
     assert (np.diff(values) > -0.002).all()  # designs closer than 1e-4 count as equal
@@ -104,6 +107,12 @@ def test_more_budget_is_spent_on_more():
         sum(map(len, chosen([4] * 40, PureDP(epsilon), 5000).blocks)) for epsilon in (0.02, 0.5, 5)
     ]
     assert used[0] < used[1] <= used[2] == 40
+
+
+@pytest.mark.parametrize(("epsilon", "whole"), [(0.5, False), (1, True), (2, True)])
+def test_one_table_of_all_attributes_is_taken_where_its_cells_tell(epsilon, whole):
+    blocks = chosen([2] * 12, PureDP(epsilon), 4800).blocks
+    assert (sorted(blocks[0]) == list(range(12))) == whole
 
 
 def test_no_record_can_reach_it():

@@ -9,8 +9,7 @@ from mrf_matrix import Domain, PosteriorForestClassifier, load_dataset
 from mrf_matrix.estimators.design import CLASSIFIERS, from_design
 from mrf_matrix.mechanisms import count_cells, measure
 from mrf_matrix.planning import ClusterPrior, ExpectedLoss, TargetPrior, plan, tune
-from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData
-from mrf_matrix.planning.accuracy.imagined_posterior import posterior_probabilities
+from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData, posterior_probabilities
 from mrf_matrix.planning.blocks.block_part import tables_of
 
 DATA = load_dataset("monks_1")

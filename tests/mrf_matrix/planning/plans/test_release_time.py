@@ -5,15 +5,9 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.planning import plan
-from mrf_matrix.planning.plans.cost import (
-    GAUSSIAN_DRAW,
-    LAPLACE_DRAW,
-    START,
-    column_entries,
-)
-from mrf_matrix.planning.plans.cost import (
-    release_seconds as seconds_of,
-)
+from mrf_matrix.planning.plans.cost import column_entries
+from mrf_matrix.planning.plans.cost import release_seconds as seconds_of
+from mrf_matrix.planning.plans.prices import GAUSSIAN_DRAW, LAPLACE_DRAW, START
 from strategies.operators import Dense, Grouping, Identity, Marginals, Product, Scaled, Stack
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=3)

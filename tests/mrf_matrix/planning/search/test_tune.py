@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from mrf_matrix import Domain, MatrixForestClassifier
+from mrf_matrix.base.display import FRAMES
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.forests import pure_forest_bound
 from mrf_matrix.planning import ExpectedLoss, TargetPrior, Trial, Tuning, plan, tune
 from mrf_matrix.planning.search import design_search
-from mrf_matrix.planning.search.tuning import FRAMES, ranked
+from mrf_matrix.planning.search.tuning import ranked
 from strategies.operators import Dense
 
 DOMAIN = Domain.from_sizes([3, 4, 2, 3], n_classes=2)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.block_table import BlockTable, check_blocks
-from mrf_matrix.posterior.class_totals import ClassTotals, class_totals
 from mrf_matrix.posterior.dependence import trust
 from mrf_matrix.posterior.interactions import Interactions, fit_interactions
 from mrf_matrix.posterior.main_effects import fit_main_effects
+from mrf_matrix.posterior.totals import ClassTotals, class_totals
 from strategies.operators.base.threads import one_thread
 
 Array = NDArray[np.float64]

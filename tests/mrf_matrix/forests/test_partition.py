@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests import Forest, ForestError, RandomTrees, branch_pool, forest_from_levels
-from mrf_matrix.forests.reach import _check_runs, _check_sets, nearest_same_attribute
+from mrf_matrix.forests.partition import _check_runs, _check_sets, nearest_same_attribute
 
 # Two trees over sizes (3, 2). Tree 0: x0 < 1, right x1; tree 1: x0 one branch a code.
 GOOD = {
@@ -123,7 +123,7 @@ def test_a_branch_that_no_cell_reaches(first, second, is_empty):
 def test_empty_branches_are_found_in_every_chunk_of_trees(monkeypatch):
     domain = Domain.from_sizes([6, 5])
     forest = RandomTrees(40, 4, "binary").grow(domain, random_state=0)
-    monkeypatch.setattr("mrf_matrix.forests.reach._CHUNK", 10)
+    monkeypatch.setattr("mrf_matrix.forests.partition._CHUNK", 10)
     assert replace(forest) == forest
     # turn the last repeated threshold around: its right branch starts where nothing arrives
     broken = forest.pattern.copy()

@@ -1,4 +1,4 @@
-"""Choices follow their laws: chi-square, with controls that must fail."""
+"""Choices follow their rules: chi-square, with controls that must fail."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,11 @@ from mrf_matrix.forests.growth.choice import choose_in_groups, choose_rows
 from mrf_matrix.forests.growth.grow import grow_forest
 from mrf_matrix.forests.growth.growth import Growth, Stopping
 from mrf_matrix.forests.growth.impurity import Impurity
-from mrf_matrix.forests.growth.laws import (
+from mrf_matrix.forests.growth.points import Bootstrap, Everything, Partition
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.labels import public_labels
+from mrf_matrix.forests.growth.private.selection import Rate, coin_exp, probabilities, select
+from mrf_matrix.forests.growth.split_rules import (
     AllAttributes,
     BernoulliAttributes,
     BernoulliCut,
@@ -17,10 +21,6 @@ from mrf_matrix.forests.growth.laws import (
     RandomAttributes,
     Softmax,
 )
-from mrf_matrix.forests.growth.points import Bootstrap, Everything, Partition
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.labels import public_labels
-from mrf_matrix.forests.growth.private.selection import Rate, coin_exp, probabilities, select
 
 TREES = 20_000
 SIZES = (4, 3, 5)

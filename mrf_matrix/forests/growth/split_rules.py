@@ -1,4 +1,4 @@
-"""The laws that forests differ in: which attributes a node looks at, and how it picks a cut."""
+"""The rules that forests differ in: which attributes a node looks at, and how it picks a cut."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -11,7 +11,7 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.forests.growth.parameters import check_probability, check_sharpness
 
 
-class AttributeLaw(Protocol):
+class AttributeRule(Protocol):
     """Which attributes each node looks at."""
 
     def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
@@ -19,7 +19,7 @@ class AttributeLaw(Protocol):
         ...
 
 
-class CutLaw(Protocol):
+class CutRule(Protocol):
     """How a node picks among what it looks at."""
 
     def sharpness(self, n_nodes: int, generator: np.random.Generator) -> tuple[Array, Array]:

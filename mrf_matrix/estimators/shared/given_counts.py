@@ -1,0 +1,173 @@
+"""Private tables that are counted elsewhere, or from batches that are read once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from mrf_matrix.base.shown import shown
+from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.estimators.shared.given_data import needs_records
+from mrf_matrix.estimators.shared.parameters import DomainParameters
+from mrf_matrix.forests import Forest
+from mrf_matrix.forests.sources.ensembles import Ensemble
+from mrf_matrix.mechanisms import CellCounts, LeafCounts
+from mrf_matrix.mechanisms.counts.tally import DENSE_ENTRIES
+from mrf_matrix.planning.kinds.kind import Features
+from mrf_matrix.streams import count_leaves, count_tables
+from mrf_matrix.streams.blocks import Progress
+from strategies.operators import Operator
+
+
+@dataclass(frozen=True, eq=False)
+class CountedTables:
+    """Tables that were counted already.
+
+    Attributes
+    ----------
+    counted : mapping of tuple of int to CellCounts or LeafCounts
+        Under the attributes of each; those of the whole domain answer all others.
+    whole : tuple of int
+        The positions of all attributes.
+    """
+
+    counted: Mapping[Features, CellCounts | LeafCounts]
+    whole: Features
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return next(iter(self.counted.values())).n_classes
+
+    def cells(self, features: Features) -> CellCounts | LeafCounts:
+        """Return the counts over some attributes, summed over the others where need be."""
+        if features in self.counted:
+            return self.counted[features]
+        everything = self.counted[self.whole]
+        if isinstance(everything, LeafCounts):
+            raise ValueError(
+                "counts are those of a forest's leaves, and cells of some attributes are asked "
+                "for: expected counts of cells, from count_stream."
+            )
+        return everything.marginal(features)
+
+    def disjoint_leaves(self, ensemble: Ensemble, coins: np.random.Generator) -> CellCounts:
+        """Refuse: counts throw no coins."""
+        raise needs_records("disjoint data")
+
+    def check(self, measured: Operator) -> None:
+        """Refuse a strategy that measures anything but the leaves, where these were counted."""
+        for counts in self.counted.values():
+            if isinstance(counts, LeafCounts):
+                counts.check_measured(measured)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenCounts:
+    """Counts that were made elsewhere, over a known domain."""
+
+    domain: Domain
+    counts: CellCounts | LeafCounts
+
+    @classmethod
+    def of(cls, estimator: DomainParameters, counts: object) -> Self:
+        """Check that counts are of the estimator's domain, and hold a record.
+
+        Raises TypeError if they are no counts; ValueError if they were counted over another domain,
+        or do not know over which.
+        """
+        if not isinstance(counts, CellCounts | LeafCounts):
+            raise TypeError(
+                f"counts is of type {type(counts).__name__}: expected CellCounts, from "
+                f"count_stream(batches, domain), or LeafCounts, from count_leaves."
+            )
+        known = _domain_for_batches(estimator)
+        if counts.domain is None:
+            raise ValueError(
+                "counts do not say over which domain they were counted: expected those of "
+                "count_stream(batches, domain), or dataclasses.replace(counts, domain=domain)."
+            )
+        if counts.domain != known:
+            raise ValueError(
+                "counts were counted over another domain than that of the classifier: expected "
+                "one domain, with the same attributes and classes in the same order."
+            )
+        if not counts.counts.any():
+            raise ValueError("counts hold no record: expected at least one record to train on.")
+        _keep_features(estimator, known)
+        return cls(known, counts)
+
+    def check_records(self, what: str) -> None:
+        """Refuse."""
+        raise needs_records(what)
+
+    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
+        """Return the counts."""
+        whole = tuple(range(self.domain.n_attributes))
+        return CountedTables({whole: self.counts}, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenStream:
+    """Batches that are read once, when it is known which tables they are counted into."""
+
+    domain: Domain
+    batches: object
+    extra: str = "error"
+    progress: Progress | None = None
+
+    @classmethod
+    def of(
+        cls,
+        estimator: DomainParameters,
+        batches: object,
+        extra: str,
+        progress: Progress | None,
+    ) -> Self:
+        """Take the estimator's domain for batches."""
+        known = _domain_for_batches(estimator)
+        _keep_features(estimator, known)
+        return cls(known, batches, extra, progress)
+
+    def check_records(self, what: str) -> None:
+        """Refuse: a stream is counted as it passes."""
+        raise needs_records(what)
+
+    def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> CountedTables:
+        """Read all batches once, and count what is asked for."""
+        whole = tuple(range(self.domain.n_attributes))
+        counted: Mapping[Features, CellCounts | LeafCounts]
+        if leaves is not None and not is_small(self.domain):
+            counted = {
+                whole: count_leaves(self.batches, leaves, extra=self.extra, progress=self.progress)
+            }
+        else:
+            sets = [whole] if is_small(self.domain) else list(dict.fromkeys(asked))
+            found = count_tables(
+                self.batches, self.domain, sets, extra=self.extra, progress=self.progress
+            )
+            counted = dict(zip(sets, found, strict=True))
+        if not next(iter(counted.values())).counts.any():
+            raise ValueError("batches hold no record: expected at least one record to train on.")
+        return CountedTables(counted, whole)
+
+
+def is_small(domain: Domain) -> bool:
+    """Whether counts of all cells are a dense table."""
+    return domain.size * domain.n_classes <= DENSE_ENTRIES
+
+
+def _domain_for_batches(estimator: DomainParameters) -> Domain:
+    if is_read_off(estimator.domain):
+        raise ValueError(
+            f"domain={shown(estimator.domain)}: expected a Domain, for counts and batches are made "
+            f"over one that is public before any record is read."
+        )
+    return required_domain(estimator.domain)
+
+
+def _keep_features(estimator: DomainParameters, domain: Domain) -> None:
+    """Let predictions match frames by name and arrays by position, as the domain does."""
+    vars(estimator).pop("feature_names_in_", None)
+    vars(estimator)["n_features_in_"] = domain.n_attributes

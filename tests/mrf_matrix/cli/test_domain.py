@@ -1,0 +1,166 @@
+"""`mrf-matrix domain`, and the ways of records through the commands: TSV, Parquet, kept columns."""
+
+import csv
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from mrf_matrix import Domain, load_model
+from mrf_matrix.cli.main import main
+
+HEADER = ["patient_id", "age", "code", "smoker", "outcome"]
+ROWS = [
+    [f"p{i}", str(20 + i % 60), ["E10.1", "I21", "I50"][i % 3], ["yes", "no", "9"][i % 3],
+     ["no", "yes"][i % 2]]
+    for i in range(60)
+]  # fmt: skip
+SETS = {
+    "patient_id": "skip",
+    "age": "0..100 by 20",
+    "code": "icd10_chapters",
+    "smoker": "yes, no +missing=9",
+    "outcome": "no, yes",
+}
+
+
+def run(*arguments, text=None):
+    return CliRunner().invoke(main, [str(one) for one in arguments], input=text)
+
+
+def write(path, rows=ROWS, header=HEADER):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+        writer.writerows([header, *rows])
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    records = write(tmp_path / "records.csv")
+    told = [word for name, words in SETS.items() for word in ("--set", f"{name}={words}")]
+    made = run("domain", "new", tmp_path / "d.json", "--header", records, "--target", "outcome",
+               *told)  # fmt: skip
+    assert made.exit_code == 0, made.output
+    return tmp_path
+
+
+def fit(folder, records, *more, name="m.mrf"):
+    done = run("fit", records, "--domain", folder / "d.json", "--method", "posterior",
+               "--output", folder / name, *more)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_a_domain_is_written_from_a_header_without_a_record(folder):
+    domain = Domain.load(folder / "d.json")
+    assert domain.names == ("age", "code", "smoker")
+    assert domain.sizes == (5, 22, 3)
+    assert domain.classes == ("no", "yes")
+
+
+def test_questions_are_asked_again_until_they_are_answered(folder):
+    answers = ["skip", "0..100 by 20", "many", "icd10_chapters", "yes, no +missing=9", "no, yes"]
+    asked = run("domain", "new", folder / "e.json", "--header", folder / "records.csv",
+                text="\n".join([*answers, "", ""]))  # fmt: skip
+    assert asked.exit_code == 0, asked.output
+    assert Domain.load(folder / "e.json") == Domain.load(folder / "d.json")
+    assert "p0" not in asked.output, "no record is shown"
+
+
+def test_check_tells_all_problems_at_once_and_no_value(folder):
+    fine = run("domain", "check", folder / "d.json", folder / "records.csv")
+    assert fine.exit_code == 0, fine.output
+    assert "Ignored columns: patient_id." in fine.output
+    bad = [["p1", "secret1", "Q", "maybe", "no"], ["p2", "500", "?", "yes", "perhaps"]]
+    found = run("domain", "check", folder / "d.json", write(folder / "bad.csv", bad))
+    assert found.exit_code == 1
+    for column in ("'age'", "'code'", "'smoker'", "'outcome'"):
+        assert column in found.output
+    assert not any(word in found.output for word in ("secret1", "maybe", "perhaps", "500", "p1"))
+    data = json.loads((folder / "d.json").read_text())
+    data["attributes"][0] = {"name": "age", "edges": [3, 1]}
+    data["attributes"][2] = {"name": "smoker", "colour": "red"}
+    (folder / "wrong.json").write_text(json.dumps(data))
+    both = run("domain", "check", folder / "wrong.json")
+    assert "increasing" in both.output
+    assert "colour" in both.output
+    assert "2 problems" in both.output
+
+
+def test_show_schema_and_import(folder):
+    shown = run("domain", "show", folder / "d.json")
+    assert "icd" not in shown.output
+    assert "circulation" in shown.output
+    assert json.loads(run("domain", "schema").output)["$defs"]["attribute"]
+    schema = {"fields": [{"name": "a", "type": "boolean"}, {"name": "b", "type": "boolean"}]}
+    (folder / "s.json").write_text(json.dumps(schema))
+    made = run("domain", "import", folder / "s.json", folder / "f.json", "--target", "b")
+    assert made.exit_code == 0, made.output
+    assert Domain.load(folder / "f.json").names == ("a",)
+
+
+def test_tsv_is_read_and_spreadsheets_are_named(folder):
+    fit(folder, write(folder / "records.tsv"))
+    predicted = run("predict", folder / "m.mrf", folder / "records.tsv", "-q")
+    assert predicted.output == run("predict", folder / "m.mrf", folder / "records.csv", "-q").output
+    refused = run("fit", folder / "a.xlsx", "--domain", folder / "d.json", "--output",
+                  folder / "x.mrf")  # fmt: skip
+    assert "spreadsheet" in refused.output
+    assert "CSV" in refused.output
+
+
+def test_predictions_keep_columns_order_and_count(folder):
+    polars = pytest.importorskip("polars")
+    fit(folder, folder / "records.csv")
+    model = load_model(folder / "m.mrf")
+    records = polars.read_csv(folder / "records.csv", infer_schema=False)
+    expected = model.predict(
+        {"age": records["age"].cast(int).to_numpy(), "code": records["code"].to_list(),
+         "smoker": [None if one == "9" else one for one in records["smoker"]]}
+    ).tolist()  # fmt: skip
+    polars.DataFrame(records).write_parquet(folder / "records.parquet")
+    for output in ("out.csv", "out.tsv", "out.parquet"):
+        done = run("predict", folder / "m.mrf", folder / "records.csv", "--keep", "patient_id,age",
+                   "--output", folder / output)  # fmt: skip
+        assert done.exit_code == 0, done.output
+        found = (
+            polars.read_parquet(folder / output)
+            if output.endswith("parquet")
+            else polars.read_csv(
+                folder / output, separator="\t" if "tsv" in output else ",", infer_schema=False
+            )
+        )
+        assert found.columns == ["patient_id", "age", "outcome"]
+        assert found["patient_id"].to_list() == [row[0] for row in ROWS]
+        assert found["outcome"].to_list() == expected
+    assert "no column" in run("predict", folder / "m.mrf", folder / "records.csv", "--keep",
+                              "id").output  # fmt: skip
+    assert "Rename" in run("predict", folder / "m.mrf", folder / "records.csv", "--keep",
+                           "outcome").output  # fmt: skip
+
+
+def test_strict_refuses_before_anything_is_spent(folder):
+    run("ledger", folder / "l.json", "--epsilon", "2")
+    strict = ["--method", "posterior", "--strict", "--ledger", folder / "l.json", "--domain",
+              folder / "d.json", "--output", folder / "s.mrf"]  # fmt: skip
+    records = folder / "records.csv"
+    refused = run("fit", records, *strict, "--epsilon", "0.001", "--n-records", "60")
+    assert refused.exit_code == 1
+    assert "do not deploy" in refused.output
+    unknown = run("fit", records, *strict)
+    assert "--n-records" in unknown.output
+    assert not json.loads((folder / "l.json").read_text())["charges"]
+    done = run("fit", records, *strict, "--n-records", "100000", "--purpose", "a test")
+    assert done.exit_code == 0, done.output
+    assert "Signal and noise" in done.output
+    (charge,) = json.loads((folder / "l.json").read_text())["charges"]
+    assert (charge["purpose"], charge["data"]) == ("a test", "records.csv")
+    assert len(charge["model"]) == 64
+
+
+@pytest.mark.parametrize(("flag", "said"), [("-q", False), ("-v", True)])
+def test_quiet_and_verbose(folder, flag, said):
+    done = fit(folder, folder / "records.csv", flag)
+    assert ("Fitting the posterior" in done.output) is said
+    assert ("Ignored columns" in done.output) is said

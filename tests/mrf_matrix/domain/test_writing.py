@@ -1,0 +1,343 @@
+"""Domains without pain: dates, groups of codes, short forms, words, schemas of other tools."""
+
+import datetime
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrf_matrix import Attribute, Domain
+from mrf_matrix.domain import DomainError, as_domain, required_domain
+from mrf_matrix.domain.code_groups import GroupOfCode, checked_groups
+from mrf_matrix.domain.writing.advice import wide_columns
+from mrf_matrix.domain.writing.foreign import foreign_domain
+from mrf_matrix.domain.writing.json_schema import domain_schema
+from mrf_matrix.domain.writing.shorthand import written_out
+from mrf_matrix.domain.writing.vocabularies import VOCABULARIES
+from mrf_matrix.domain.writing.words import described
+
+DATES = ["2019-12-31", "2020-01-01", "2020-12-31", "2021-01-01", None]
+ADMITTED = Attribute(
+    "admitted", edges=["2020-01-01", "2021-01-01"], outside="open", missing="category"
+)
+GROUPS = {"diabetes": ["E10-E14"], "heart": ["I20-I25", "I50"]}
+
+
+def held(how):
+    times = np.array(DATES, dtype="datetime64[ms]")
+    match how:
+        case "objects":
+            return [None if day is None else datetime.date.fromisoformat(day) for day in DATES]
+        case "texts":
+            return DATES
+        case "datetime64":
+            return times.astype("datetime64[ns]")
+        case "pandas":
+            return pytest.importorskip(how).Series(times)
+        case "polars" | "polars dates":
+            days = times.astype("datetime64[D]") if "dates" in how else times
+            return pytest.importorskip("polars").Series(days)
+        case "pyarrow":
+            return pytest.importorskip(how).chunked_array([times])
+
+
+@pytest.mark.parametrize(
+    "how", ["objects", "texts", "datetime64", "pandas", "polars", "polars dates", "pyarrow"]
+)
+def test_dates_have_bins_however_they_are_held(how):
+    codes = Domain([ADMITTED]).encode({"admitted": held(how)})
+    assert codes.ravel().tolist() == [0, 1, 1, 2, 3]
+
+
+def test_dates_go_back_and_forth():
+    domain = Domain([ADMITTED])
+    days = domain.decode([[0], [1], [2], [3]], numeric="midpoint")
+    assert domain.encode(days).ravel().tolist() == [0, 1, 2, 3]
+    assert ADMITTED.labels[1] == "[2020-01-01, 2021-01-01)"
+    assert Domain.from_dict(domain.to_dict()) == domain
+
+
+@pytest.mark.parametrize("value", ["yesterday", 5, True])
+def test_what_is_no_date_is_refused_without_its_value(value):
+    with pytest.raises(DomainError, match="dates are expected") as caught:
+        Domain([ADMITTED]).encode({"admitted": [value]})
+    assert str(value) not in str(caught.value).replace("attribute", "")
+    assert caught.value.values == (value,)
+
+
+def test_codes_fall_into_groups_by_prefix():
+    domain = Domain([Attribute("code", groups=GROUPS, unknown="other", missing="category")])
+    records = {"code": ["E10", "E14.9", "E15", "I50.1", "I25", "heart", "", None]}
+    assert domain.encode(records).ravel().tolist() == [0, 0, 2, 1, 1, 1, 2, 3]
+    assert Domain.from_dict(json.loads(json.dumps(domain.to_dict()))) == domain
+    strict = Domain([Attribute("code", groups=GROUPS)])
+    with pytest.raises(DomainError, match="in none of the groups"):
+        strict.encode({"code": ["J45"]})
+
+
+@given(st.text("ABE0129.", max_size=6))
+def test_a_code_has_the_group_that_brute_force_finds(code):
+    groups = checked_groups("code", {"one": ["A00-B99", "E1"], "two": ["E20-E29", "B9A-BAA"]})
+    spans = [("A00", "B99", 0), ("E1", "E1", 0), ("E20", "E29", 1), ("B9A", "BAA", 1)]
+    found = {group for low, high, group in spans
+             if low <= code[: len(low)] and code[: len(high)] <= high}  # fmt: skip
+    assert GroupOfCode(groups)(code) == (found.pop() if found else -1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"a": ["E10-E14"], "b": ["E12"]}, "one group only"),
+        ({"a": []}, "expects labels"),
+        ("E10", "expects labels"),
+        ({"a": ["E1"], "b": [3]}, "expects labels"),
+    ],
+)
+def test_bad_groups_are_refused(groups, message):
+    with pytest.raises(DomainError, match=message):
+        Attribute("code", groups=groups)
+
+
+def test_declared_marks_are_missing():
+    age = Attribute("age", edges=[0, 50, 100], missing="category", missing_values=[999, "unknown"])
+    smoker = Attribute("smoker", categories=["yes", "no"], missing="category", missing_values=[9])
+    domain = Domain([age, smoker])
+    codes = domain.encode({"age": [20, 999, None, 70], "smoker": ["yes", 9, "no", None]})
+    assert codes.tolist() == [[0, 0], [2, 2], [2, 1], [1, 2]]
+    assert domain.encode({"age": ["unknown", 3], "smoker": ["no", "no"]})[:, 0].tolist() == [2, 0]
+    assert Domain.from_dict(domain.to_dict()) == domain
+    with pytest.raises(DomainError, match="missing='category'"):
+        Attribute("age", size=3, missing_values=[9])
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ({"boolean": True}, {"categories": [False, True]}),
+        ({"range": [3, 6]}, {"categories": [3, 4, 5, 6]}),
+        ({"range": [0, 1], "step": 0.3}, {"edges": [0, 0.3, 0.6, 0.9, 1]}),
+        ({"range": ["2020-01-15", "2020-03-20"], "step": "month"},
+         {"edges": ["2020-01-15", "2020-02-15", "2020-03-15", "2020-03-20"]}),
+        ({"vocabulary": "weekdays"}, {"categories": list(VOCABULARIES["weekdays"])}),
+    ],
+)  # fmt: skip
+def test_short_forms_are_written_out(short, long):
+    data = {"attributes": [{"name": "x", **short, "missing": "category"}]}
+    written = {"attributes": [{"name": "x", **long, "missing": "category"}]}
+    assert Domain.from_dict(data) == Domain.from_dict(written)
+
+
+BAD = [
+    {"boolean": False},
+    {"boolean": True, "size": 3},
+    {"range": [3, 1]},
+    {"range": [0.5, 2]},
+    {"range": [0, 1], "step": 0},
+    {"range": ["2020-01-31", "2021-01-01"], "step": "month"},
+    {"range": ["2020-01-01", "2021-01-01"]},
+    {"step": 3, "size": 3},
+    {"vocabulary": "planets"},
+    {"range": [0, 1e9], "step": 1e-9},
+]
+
+
+@pytest.mark.parametrize("short", BAD, ids=str)
+def test_bad_short_forms_are_refused(short):
+    with pytest.raises(DomainError, match="attribute 0"):
+        Domain.from_dict({"attributes": [{"name": "x", **short}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("F, M", 2),
+        ("0..4", 5),
+        ("0..120 by 10 +open", 14),
+        ("2015-01-01..2021-01-01 by year", 6),
+        ("edges 0, 25, 40 +missing", 3),
+        ("boolean", 2),
+        ("codes E10-E14, I2 +other", 3),
+        ("us_states", 51),
+        ("yes, no +missing=9", 3),
+    ],
+)
+def test_words_at_the_prompt_describe_attributes(text, codes):
+    assert Domain.from_dict({"attributes": [described("x", text)]}).sizes == (codes,)
+
+
+def test_other_words_are_refused_with_what_may_be_said():
+    assert described("id", "skip") is None
+    with pytest.raises(DomainError, match=r"0\.\.120 by 10"):
+        described("x", "whatever")
+
+
+FRICTIONLESS = {
+    "fields": [
+        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}},
+        {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"], "required": True}},
+        {"name": "ill", "type": "boolean", "constraints": {"required": True}},
+    ]
+}
+PANDERA = {
+    "schema_type": "dataframe",
+    "columns": {
+        "age": {
+            "dtype": "int64", "nullable": True,
+            "checks": {"greater_than_or_equal_to": 0, "less_than_or_equal_to": 120},
+        },
+        "sex": {"dtype": "str", "nullable": False, "checks": {"isin": ["F", "M"]}},
+        "ill": {"dtype": "bool", "nullable": False, "checks": None},
+    },
+}  # fmt: skip
+LATER_PANDERA = {
+    "columns": {
+        "age": {
+            "dtype": "int64", "nullable": True,
+            "checks": [{"min_value": 0, "max_value": 120, "options": {"check_name": "in_range"}}],
+        },
+        "sex": {
+            "dtype": "str", "nullable": False,
+            "checks": [{"value": ["F", "M"], "options": {"check_name": "isin"}}],
+        },
+        "ill": {"dtype": "bool", "nullable": False, "checks": []},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", [FRICTIONLESS, PANDERA, LATER_PANDERA], ids=["f", "p", "p2"])
+def test_schemas_of_other_tools_become_domains(schema):
+    made = Domain.from_dict(foreign_domain(schema, "ill"))
+    assert made == Domain(
+        [
+            Attribute("age", edges=range(0, 121, 12), missing="category"),
+            Attribute("sex", categories=["F", "M"]),
+        ],
+        Attribute("ill", categories=[False, True]),
+    )
+
+
+def test_schemas_without_finite_values_name_all_such_columns():
+    fields = [{"name": "note", "type": "string"}, {"name": "bmi", "type": "number"}]
+    with pytest.raises(DomainError, match="'note', 'bmi'"):
+        foreign_domain({"fields": [*fields, *FRICTIONLESS["fields"]]}, "ill")
+    with pytest.raises(DomainError, match="target='sick'"):
+        foreign_domain(FRICTIONLESS, "sick")
+    with pytest.raises(DomainError, match="neither"):
+        foreign_domain({"rows": []}, "ill")
+
+
+def test_wide_columns_get_advice():
+    domain = Domain([Attribute("code", categories=[f"c{i}" for i in range(200)]),
+                     Attribute("sex", size=2)])  # fmt: skip
+    (line,) = wide_columns(domain, 1000)
+    assert "200 codes: group them, or expect about 5 records of each" in line
+    assert not wide_columns(domain, 10**6)
+    assert "noise of 40" in wide_columns(domain, 10**4, noise=40)[0]
+
+
+def test_a_domain_is_taken_by_its_path(tmp_path):
+    domain = Domain.from_sizes([2, 3], n_classes=2)
+    domain.save(tmp_path / "domain.json")
+    for path in (tmp_path / "domain.json", str(tmp_path / "domain.json")):
+        assert as_domain(path) == domain == required_domain(path)
+    assert as_domain("from_data") == "from_data"
+
+
+VALID = [
+    Domain([ADMITTED], target=Attribute("y", size=2)).to_dict(),
+    Domain([Attribute("code", groups=GROUPS, unknown="other")]).to_dict(),
+    {"attributes": [{"name": "x", "groups": ["A0", "B0-B9"]}], "target": None},
+    {"$schema": "domain.schema.json", "attributes": [{"name": "x", "vocabulary": "months"}]},
+    {"attributes": [{"name": "x", "range": [0, 9], "step": 2, "outside": "open"},
+                    {"name": "y", "boolean": True},
+                    {"name": "z", "edges": [1], "outside": "open", "missing": "category",
+                     "missing_values": [9]}]},
+]  # fmt: skip
+INVALID = [
+    {},
+    {"attributes": []},
+    {"attributes": [{"name": "x"}]},
+    {"attributes": [{"name": "", "size": 2}]},
+    {"attributes": [{"name": "x", "size": 0}]},
+    {"attributes": [{"name": "x", "size": 2, "categories": ["a"]}]},
+    {"attributes": [{"name": "x", "size": 2, "colour": "red"}]},
+    {"attributes": [{"name": "x", "step": 2, "size": 3}]},
+    {"attributes": [{"name": "x", "vocabulary": "planets"}]},
+    {"attributes": [{"name": "x", "size": 2, "missing": "drop"}]},
+    {"attributes": [{"name": "x", "size": 2, "missing_values": [1]}]},
+    {"attributes": [{"name": "x", "groups": {}}]},
+    {"attributes": [{"name": "x", "size": 2}], "classes": []},
+]
+
+
+def follows(schema, data, root):
+    """Whether data follow a JSON Schema: the keywords that ours uses, and a failure for others."""
+    for keyword, rule in schema.items():
+        match keyword:
+            case "$schema" | "title" | "description" | "$defs":
+                good = True
+            case "$ref":
+                good = follows(root["$defs"][rule.rpartition("/")[2]], data, root)
+            case "type":
+                kinds = {"object": dict, "array": list, "string": str, "boolean": bool,
+                         "number": (int, float), "integer": int, "null": type(None)}  # fmt: skip
+                listed = [rule] if isinstance(rule, str) else rule
+                good = any(
+                    isinstance(data, kinds[one]) and (one == "boolean") == isinstance(data, bool)
+                    for one in listed
+                )
+            case "const":
+                good = data == rule and type(data) is type(rule)
+            case "enum":
+                good = data in rule
+            case "anyOf" | "oneOf":
+                n = sum(follows(one, data, root) for one in rule)
+                good = n >= 1 if keyword == "anyOf" else n == 1
+            case "required":
+                good = set(rule) <= set(data)
+            case "dependentRequired":
+                good = all(set(rule[key]) <= set(data) for key in rule if key in data)
+            case "additionalProperties":
+                known = schema.get("properties", {})
+                more = [value for key, value in data.items() if key not in known]
+                good = not more if rule is False else all(follows(rule, v, root) for v in more)
+            case "properties":
+                good = all(follows(rule[k], v, root) for k, v in data.items() if k in rule)
+            case "items":
+                good = all(follows(rule, one, root) for one in data)
+            case "minItems" | "minLength" | "minProperties":
+                good = len(data) >= rule
+            case "maxItems":
+                good = len(data) <= rule
+            case "minimum":
+                good = data >= rule
+            case "exclusiveMinimum":
+                good = data > rule
+            case "pattern":
+                good = any(not c.isspace() for c in data)
+            case _:
+                raise AssertionError(f"unknown keyword {keyword}")
+        if not good:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("data", VALID + INVALID, ids=str)
+def test_the_json_schema_takes_what_from_dict_takes(data):
+    data = json.loads(json.dumps(data))
+    try:
+        Domain.from_dict(data)
+        valid = True
+    except DomainError:
+        valid = False
+    assert valid is (data in json.loads(json.dumps(VALID))), "the table is right"
+    schema = domain_schema()
+    assert follows(schema, data, schema) is valid
+
+
+def test_every_vocabulary_is_a_domain_and_short_forms_clash_with_kinds():
+    for name in VOCABULARIES:
+        assert Domain.from_dict({"attributes": [{"name": "x", "vocabulary": name}]}).size > 1
+    assert written_out({"name": "x", "size": 3}) == {"name": "x", "size": 3}
