@@ -95,7 +95,9 @@ class Model(Group, DomainParameters, BaseEstimator):
 
 def test_lists_are_composed_in_numpydoc():
     doc = inspect.getdoc(Model)
-    assert doc.startswith("A model.\n\nIt has text.\n\nParameters\n----------\ndomain : Domain or")
+    assert doc.startswith(
+        'A model.\n\nIt has text.\n\nParameters\n----------\ndomain : Domain, path or "from_data"\n'
+    )
     assert '\ndepth : int, default=5\n    How deep.\nword : str, default="hard"\n' in doc
     assert doc.index("Attributes\n") > doc.index("word :")
     assert "\nseen_ : int\n    What was seen.\n" in doc
