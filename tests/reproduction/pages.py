@@ -117,11 +117,12 @@ def run_of(record: Record) -> str:
     cores = ", ".join(sorted({str(part.cores) for part in parts}))
     repeats = Counter(part.repeats for part in parts)
     counts = " and ".join(map(str, sorted(repeats)))
+    how = "one run" if counts == "1" else f"{counts} repeats (seeds 0, 1 ...)"
     left = f" Left: {'; '.join(record.left)}." if record.left else ""
     lack = "".join(f" {name} {why}." for name, why in record.missing.items())
     return (
-        f"`{record.item}`, [record](records/{record.item}.json): {counts} repeats (seeds 0, 1"
-        f" ...), {seconds:,.0f} s of one core, on a machine of {cores}.{left}{lack}"
+        f"`{record.item}`, [record](records/{record.item}.json): {how}, {seconds:,.0f} s of one"
+        f" core, on a machine of {cores}.{left}{lack}"
     )
 
 

@@ -85,7 +85,7 @@ def words_of(item: Item, table: Table, full: bool) -> dict[str, Any]:
         "parts": list(item.parts),
         "repeats": item.repeats,
         "claims": item.judged(table),
-        "paper": [[row, column, value] for (row, column), value in paper.items()],
+        "paper": [[row, column, rounded(value)] for (row, column), value in paper.items()],
         "why": item.why,
         "finding": item.finding,
         "beyond": item.beyond,

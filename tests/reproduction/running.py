@@ -24,14 +24,16 @@ def run_item(
     """
     place = folder or (RECORDS if full else None)
     run = item.run(full, repeats)
-    record = (read_record(item.name, place) if full and place else None) or empty_record(item, full)
+    record = empty_record(item, full)
     for part in parts or item.parts_of(full):
+        record = kept(item, place) if full else record
         if part in record.parts and record.parts[part].repeats >= run.repeats:
             continue
         start = time.process_time()
         missing = {name: why for name, why in record.missing.items() if name != part}
         try:
             found = measured(item.measure(part, run), run.repeats, time.process_time() - start)
+            record = kept(item, place) if full else record  # another process may have added parts
             record = replace(record, parts={**record.parts, part: found}, missing=missing)
             say(f"{item.name}: {part}: {found.seconds:.1f} s of processor time")
         except MissingData as lack:
@@ -42,6 +44,11 @@ def run_item(
     if full:
         say(f"{item.name}: " + (f"left: {', '.join(record.left)}" if record.left else "complete"))
     return record
+
+
+def kept(item: Item, place: Path | None) -> Record:
+    """Return what is kept of a full run."""
+    return (read_record(item.name, place) if place else None) or empty_record(item, full=True)
 
 
 def keep(record: Record, place: Path | None) -> Record:

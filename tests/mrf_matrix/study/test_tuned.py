@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
@@ -34,7 +35,8 @@ def test_the_better_parameter_is_chosen_without_the_fold():
 
 
 def test_folds_are_those_of_every_other_classifier():
-    first = tuned_scores(KNeighborsClassifier(), GRID, X, Y, **FEW).scores
+    with parallel_config(backend="threading", n_jobs=2):
+        first = tuned_scores(KNeighborsClassifier(), GRID, X, Y, **FEW).scores
     same = tuned_scores(KNeighborsClassifier(), {"n_neighbors": [1]}, X, Y, **FEW).scores
     np.testing.assert_array_equal(first, same)
     worst = tuned_scores(DummyClassifier(), {"strategy": ["prior"]}, X, Y, **FEW).scores

@@ -70,7 +70,7 @@ def curves(part: str, run: Run) -> list[Figure]:
     """Return every method's accuracy at each ε."""
     data, settings = records(part), SETTINGS[part]
     found: dict[str, list[list[float]]] = {}
-    draws = 5 if run.full else 1
+    draws = 5 if run.full and len(data.labels) < 20_000 else 1  # there noise hardly shows
     for seed in run.seeds:
         for name, (kind, extra) in METHODS.items():
             if run.full or name in (TRAINING, PREDICTION, LAPLACE, DISJOINT):
@@ -220,7 +220,8 @@ ITEMS = (
         " columns an ensemble carry nothing, and every method of the paper predicts the majority"
         " (.764); with its 14 attributes (h=3, d̄=4) forests of the same kind learn.",
         beyond="Strategies searched by the portfolio, posterior forests, and the private forest,"
-        " which plans all kinds and takes the best expected.",
+        " which plans posterior, residual and screened forests and takes the best expected. On"
+        " Heart, two classes and 297 records, that choice is behind the posterior forest.",
         picture=picture,
     ),
 )

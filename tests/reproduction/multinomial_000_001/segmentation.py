@@ -6,7 +6,7 @@ import numpy as np
 from item import Figure, Item, Run, Table, mean_of
 from multinomial_000_001.tables import BREIMAN, TABLE_2
 
-from mrf_matrix import Attribute, Domain, PosteriorForestClassifier
+from mrf_matrix import Attribute, Domain, PosteriorForestClassifier, privacy_ledger
 from mrf_matrix.datasets.images import FEATURES, aerial_scene, pixel_features
 from mrf_matrix.plotting.style import COLOURS, load_pyplot, tidy
 
@@ -48,7 +48,8 @@ def scores(part: str, run: Run) -> list[Figure]:
             said = np.zeros(len(truth), dtype=bool)
         elif part == PRIVATE:
             model = PosteriorForestClassifier(bins(), epsilon=1, n_records=n_train)
-            said = model.fit(X[train], y[train]).predict(X_test) == CLASSES[0]
+            with privacy_ledger(epsilon=1, purpose="drawn pixels"):
+                said = model.fit(X[train], y[train]).predict(X_test) == CLASSES[0]
         else:
             model = TABLE_2[part].set_params(random_state=seed, n_trees=100 if run.full else 30)
             said = model.fit(X[train], y[train]).predict(X_test) == CLASSES[0]
