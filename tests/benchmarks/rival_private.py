@@ -206,7 +206,7 @@ def draw(sets: dict, path: Path) -> None:
         return
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 4), layout="constrained")
     for axes, name in zip(figure.subplots(1, 2), LINES, strict=True):
         for label, methods, style in LINES[name]:
             mean = mean_over(sets, methods, name)
@@ -215,5 +215,6 @@ def draw(sets: dict, path: Path) -> None:
         axes.set(xlabel="ε", ylabel=f"mean {FIGURES[name]} of {len(sets)} binary sets")
         axes.grid(alpha=0.3)
     axes.set_ylim(top=0.8)
-    figure.axes[0].legend(fontsize="small")
+    lines, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=4, fontsize="small")
     figure.savefig(path, dpi=120)
