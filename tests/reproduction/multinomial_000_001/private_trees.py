@@ -126,7 +126,7 @@ def panels(table: Table) -> "Picture":
             panel.set_xscale("log", base=2)
             if epsilon == EPSILONS[0]:
                 panel.set_title(name.split("_")[0])
-        row[0].set_ylabel(f"accuracy in %, ε = {epsilon:g}")
+        row[0].set_ylabel(f"%, ε = {epsilon:g}")
     axes[-1][0].set_xlabel("trees")
     picture.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return picture

@@ -107,7 +107,7 @@ def by_rank(table: Table) -> "Picture":
         axes.set(title=title, xlabel="rank of the cut by its impurity decrease")
         axes.set_yscale("symlog", linthresh=1e-3)
     panels[0].set_ylabel("probability of a cut")
-    panels[0].legend()
+    panels[1].legend(loc="lower left")
     return picture
 
 
