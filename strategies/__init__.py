@@ -21,7 +21,7 @@ from strategies.operators import Gram, MemoryCapError, Operator, RowSpaceError, 
 from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
-from strategies.search.objective import evaluate
+from strategies.search.assessment import evaluate
 from strategies.search.progress import Progress
 from strategies.search.select import select
 from strategies.search.smallest_budget import SmallestBudget, smallest_budget

@@ -10,6 +10,7 @@ SPEC = spec_from_file_location("check_site", SCRIPT)
 check_site = module_from_spec(SPEC)
 SPEC.loader.exec_module(check_site)
 
+DOCS = SCRIPT.parent
 GOOD = '<a href="two.html#there">x</a><a href="https://example.org">y</a><img src="i.png">'
 
 
@@ -51,3 +52,11 @@ def test_what_is_wrong_is_named(site, capsys, file, text, found):
 
 def test_a_folder_without_a_site_is_refused(tmp_path):
     assert check_site.main(str(tmp_path)) == 1
+
+
+def test_every_notebook_has_its_card_and_picture():
+    gallery = (DOCS / "examples.md").read_text("utf-8")
+    names = {path.stem for path in (DOCS.parent / "notebooks").glob("*.ipynb")}
+    assert names
+    assert names == {path.stem for path in (DOCS / "_static" / "thumbnails").glob("*.png")}
+    assert all(f"(notebooks/{name}.ipynb)" in gallery for name in names)

@@ -22,7 +22,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import console, progress_bar, table
+from mrf_matrix.cli.screen import console, note_ignored, progress_bar, table
 
 if TYPE_CHECKING:
     from mrf_matrix.datasets import Dataset
@@ -96,6 +96,7 @@ def simulate(
     if output is not None:
         check_output(output, overwrite=overwrite, reads=(data, domain_file))
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
+    note_ignored(data, records.domain)
     parts, names = split_by(records, by)
     made = plan_for(records.domain, len(parts), settings)
     found = run_federation(
@@ -218,12 +219,13 @@ def forests(
     from mrf_matrix.datasets import load_dataset
     from mrf_matrix.domain import Domain
     from mrf_matrix.estimators import FederatedForestClassifier
-    from mrf_matrix.estimators.grown.forest_classifier import text_attributes
+    from mrf_matrix.estimators.grown.tree_sources import text_attributes
     from mrf_matrix.study import compare_systems
 
     if by is not None:
         refuse_given(("clients", "chunks"), "--by, whose categories are the parties")
     records = load_dataset(data, domain_of(domain_file, target), extra="ignore")
+    note_ignored(data, records.domain)
     owner = None if by is None else records.codes[:, place_of(records, by)]
     model = FederatedForestClassifier(
         Domain.from_sizes(records.domain.sizes, records.domain.n_classes),

@@ -21,7 +21,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.plan_tables import search_table
-from mrf_matrix.cli.screen import console, progress_bar, resumable, write_results
+from mrf_matrix.cli.screen import advise, console, progress_bar, resumable, write_results
 from mrf_matrix.planning.public_domain import public_domain, public_records
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ def command(
 
     schema, label = public_domain(domain)
     space = spaces(schema, settings)
+    advise(schema, settings["n_records"] or public_records(domain))
     folder = output or Path("results") / label
     asked = [settings, schema.to_dict()]
     done: list[Tuning] = []

@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from mrf_matrix.forests.sources.source import PathSource as PathSource
     from mrf_matrix.forests.sources.source import RandomState as RandomState
     from mrf_matrix.forests.text import export_text as export_text
-    from mrf_matrix.forests.theory.bounds import best_leaves as best_leaves
-    from mrf_matrix.forests.theory.bounds import pure_forest_bound as pure_forest_bound
-    from mrf_matrix.forests.theory.bounds import pure_leaves_bound as pure_leaves_bound
-    from mrf_matrix.forests.theory.bounds import simplified_forest_bound as simplified_forest_bound
     from mrf_matrix.forests.theory.cells import (
         attribute_probability_bounds as attribute_probability_bounds,
     )
@@ -58,6 +54,12 @@ if TYPE_CHECKING:
         expected_diameter_bound as expected_diameter_bound,
     )
     from mrf_matrix.forests.theory.diameters import impure_diameter as impure_diameter
+    from mrf_matrix.forests.theory.finite_sample import best_leaves as best_leaves
+    from mrf_matrix.forests.theory.finite_sample import pure_forest_bound as pure_forest_bound
+    from mrf_matrix.forests.theory.finite_sample import pure_leaves_bound as pure_leaves_bound
+    from mrf_matrix.forests.theory.finite_sample import (
+        simplified_forest_bound as simplified_forest_bound,
+    )
     from mrf_matrix.forests.theory.heights import biau_height_rate as biau_height_rate
     from mrf_matrix.forests.theory.heights import expected_height as expected_height
     from mrf_matrix.forests.theory.heights import height_bounds as height_bounds

@@ -124,10 +124,7 @@ MOST_NODES = 1 << 24
 def check_growth(n_nodes: int, remedy: str) -> None:
     """Refuse a level that would take a forest beyond `MOST_NODES`, before it is allocated.
 
-    Raises
-    ------
-    ValueError
-        If ``n_nodes`` exceeds the limit.
+    Raises ValueError if ``n_nodes`` exceeds the limit.
     """
     if n_nodes > MOST_NODES:
         raise ValueError(

@@ -53,16 +53,9 @@ class Term:
 def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
     """Return all terms of the log odds of class `one` against class `other`.
 
-    Parameters
-    ----------
-    posterior : ProductPosterior or ResidualPosterior
-    one, other : int
-        Numbers of two classes.
+    `one`, `other`: numbers of two classes.
 
-    Raises
-    ------
-    ValueError
-        If they are the same.
+    Raises ValueError if they are the same.
     """
     if one == other:
         raise ValueError(f"classes {one} and {other}: expected two different ones.")

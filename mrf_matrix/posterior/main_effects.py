@@ -42,13 +42,8 @@ def fit_main_effects(
 ) -> tuple[list[BlockModel], list[BlockFit]]:
     """Fit every block's log-linear model, with relevances learned from all of them.
 
-    Parameters
-    ----------
-    tables : sequence of BlockTable
-        Blocks that share no attribute.
-    totals : ClassTotals
-    ordered : sequence of bool
-        For each attribute of the domain, whether its codes are in a meaningful order.
+    `tables`: blocks that share no attribute; `ordered`: for each attribute of the domain, whether
+    its codes are in a meaningful order.
 
     Returns
     -------

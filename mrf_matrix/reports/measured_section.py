@@ -85,7 +85,8 @@ def noise_words(one: Measurement) -> str:
         return "none"
     pure = isinstance(stated_budget(one.budget), PureDP)
     wide = rms * (LAPLACE_WIDTH if pure else GAUSSIAN_WIDTH)
-    return f"{rms:.3g} records rms; 19 of 20 within ±{wide:.3g}"
+    most = "" if "parties" in one.law else "at most "  # parties who all stay add more than needed
+    return f"{most}{rms:.3g} records rms; 19 of 20 within ±{wide:.3g}"
 
 
 def shares_section(report: PrivacyReport) -> Section | None:

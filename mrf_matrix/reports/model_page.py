@@ -1,6 +1,7 @@
 """All that a fitted model released, on one page for whoever answers for it."""
 
 import platform
+import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +23,9 @@ from mrf_matrix.reports.strength_section import strength_section
 
 MOST_ATTRIBUTES = 200
 PROGRAMS = ("mrf-matrix", "numpy", "scipy", "opendp")
+
+SCALE = re.compile(r" of scale [0-9.]+(?:e[+-]?[0-9]+)?(?![0-9])")
+"""Scales of the integers that were released: the page speaks of records."""
 
 NOT_PROTECTED = (
     "Other releases from the same records: their budgets add to this one. A ledger adds them up.",
@@ -85,7 +89,7 @@ def model_report(
     ]
     return ReportPage(
         title=f"Privacy report: {_kind(model)} for {domain.required_target().name!r}",
-        statement=report.statement,
+        statement=SCALE.sub("", report.statement),
         is_private=private,
         sections=tuple(one for one in sections if one is not None),
     )
@@ -112,7 +116,7 @@ def _public(report: RowDisplay, domain: Domain) -> Section:
     taken: Sequence[str] = getattr(report, "public", ())
     target = domain.required_target()
     listed = [*domain.attributes[:MOST_ATTRIBUTES], target]
-    rows = tuple((*_described(one), "classes" if one is target else "") for one in listed)
+    rows = tuple(_described(one, " (the classes)" * (one is target)) for one in listed)
     more = domain.n_attributes - MOST_ATTRIBUTES
     return Section(
         "What was public",
@@ -122,11 +126,11 @@ def _public(report: RowDisplay, domain: Domain) -> Section:
             + (f" {more} attributes more are not listed." if more > 0 else ""),
         ),
         rows,
-        ("attribute", "values", "codes", "other values", "missing", ""),
+        ("attribute", "values", "codes", "other values", "missing"),
     )
 
 
-def _described(one: Attribute) -> tuple[str, ...]:
+def _described(one: Attribute, remark: str) -> tuple[str, ...]:
     if one.edges is not None:
         values = f"{len(one.edges) - 1} bins from {one.edges[0]:g} to {one.edges[-1]:g}"
         strange = "open ends" if one.outside == "open" else "refused"
@@ -135,7 +139,7 @@ def _described(one: Attribute) -> tuple[str, ...]:
         values = ", ".join(labels[:4]) + (", …" if len(labels) > 4 else "")
         strange = "one code more" if one.unknown == "other" else "refused"
     missing = "a code of its own" if one.missing == "category" else "refused"
-    return one.name, values, str(one.size), strange, missing
+    return one.name + remark, values, str(one.size), strange, missing
 
 
 def _limits(report: RowDisplay, *, from_file: bool) -> Section:

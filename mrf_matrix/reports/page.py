@@ -18,6 +18,7 @@ font-weight:600}
 .mrf-report table{border-collapse:collapse;width:100%;margin:.6em 0;font-size:.9em}
 .mrf-report th,.mrf-report td{text-align:left;vertical-align:top;padding:.25em .8em .25em 0;
 border-bottom:1px solid #8884;background:none;color:inherit}
+.mrf-report td:first-child{min-width:7em}
 .mrf-report th{font-weight:600;overflow-wrap:normal}
 .mrf-report tr{break-inside:avoid}
 .mrf-report .pictures{display:flex;flex-wrap:wrap;gap:1em}

@@ -171,12 +171,7 @@ def count_leaves(
 def checked_domain(domain: object) -> Domain:
     """Return a domain with classes, or refuse.
 
-    Raises
-    ------
-    TypeError
-        If it is no domain.
-    DomainError
-        If it has no target.
+    Raises TypeError if it is no domain; DomainError if it has no target.
     """
     domain = as_domain(domain)
     if not isinstance(domain, Domain):

@@ -41,11 +41,8 @@ Attributes = Sequence[Attribute]
 def csv_columns(path: Path, attributes: Attributes) -> Iterator[list[Column]]:
     """Yield the attributes' columns of some records at a time; at least once.
 
-    Raises
-    ------
-    DomainError
-        If the file is no CSV in UTF-8 with distinct column names, lacks a column, a record has
-        too few or too many fields, or a number is expected and not found.
+    Raises DomainError if the file is no CSV in UTF-8 with distinct column names, lacks a column, a
+    record has too few or too many fields, or a number is expected and not found.
     """
     header = _header(path)
     names = [name.strip() for name in header]

@@ -36,7 +36,7 @@ from strategies.problem.merging import can_merge, merge_columns
 from strategies.problem.objective import checked_weights
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
-from strategies.search.objective import assess
+from strategies.search.assessment import assess
 from strategies.search.smallest_budget import checked_targets
 
 Minimised = Literal["total", "max", "budget"]

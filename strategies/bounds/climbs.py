@@ -1,4 +1,4 @@
-"""Weights climbed once for a problem: what its searches and its certificate share.
+"""Weights of a problem's cells: climbed once for searches and certificate, or uniform.
 
 Work allowances are in seconds of the reference machine. A climb is taken up again where it ended
 once more work is allowed.
@@ -6,9 +6,13 @@ once more work is allowed.
 
 from weakref import WeakKeyDictionary
 
-from strategies.bounds.dual_weights import Climb, Dual, uniform_climb
+import numpy as np
+from scipy import linalg
+
+from strategies.bounds.dual_weights import MARGIN, Climb, Dual, uniform_climb
 from strategies.bounds.joint_weights import JointDual, joint_climb
-from strategies.operators import Array
+from strategies.operators import Array, Gram
+from strategies.operators.base.explicit_forms import densified
 from strategies.problem.distinct_rows import DistinctRows
 from strategies.problem.problem import Problem
 
@@ -19,6 +23,8 @@ LARGEST = 2600
 MOST_STEPS = 400
 JOINT_GAPS = ((5e-4, 1e-7), (0.1, 1e-4), (float("inf"), 5e-4))
 """Seconds of one step, and the gap at which a joint climb stops where it takes no longer."""
+MOST_CELLS = 3500
+"""Cells that carry weight where there are more."""
 SPEED = 6e10
 """Operations a second of the reference machine in matrix products."""
 
@@ -81,3 +87,33 @@ def joint_update_seconds(rows: DistinctRows, rank: int | None = None) -> float:
     k, g = rows.rows.shape
     r = min(k, g) if rank is None else rank
     return float(1e-4 + r * r * (6.0 * (g + k) + 25.0 * r) / SPEED)
+
+
+def uniform_bound(gram: Array) -> float:
+    """Return the bound for uniform weights, rounded down: the SVD bound ``||W||_*² / g``.
+
+    One spectrum of the Gram ``WᵀW`` (g, g), without eigenvectors.
+    """
+    g = len(gram)
+    values = linalg.eigvalsh(gram, check_finite=False)
+    error = 8.0 * g * np.finfo(float).eps * values[-1]
+    root = np.sqrt(np.maximum(values - error, 0.0)).sum()
+    return float(root**2 / g * (1.0 - MARGIN))
+
+
+def sampled_gram(problem: Problem) -> Array:
+    """Return the Gram over evenly spaced merged cells, at most `MOST_CELLS` of them.
+
+    Weights on some of the cells only prove a bound too, at the price of a smaller spectrum.
+    """
+    merged, merging = problem.merged_workload, problem.merging
+    if merged is None or merging is None:
+        raise ValueError("workload is too large to enumerate: expected merged cells.")
+    g = merging.n_groups
+    if g <= MOST_CELLS and problem.gram is not None:
+        return problem.gram
+    cells = np.unique(np.linspace(0, g - 1, min(g, MOST_CELLS)).astype(np.int64))
+    if isinstance(merged, Gram):
+        return np.asarray(merged.array[np.ix_(cells, cells)])
+    part = merged.columns(cells)
+    return densified(part.T @ part)

@@ -12,14 +12,13 @@ from math import prod
 
 import numpy as np
 
-from strategies.bounds.climbs import LARGEST, WORK, total_dual
+from strategies.bounds.climbs import LARGEST, WORK, sampled_gram, total_dual, uniform_bound
 from strategies.bounds.dual_weights import certified_bound
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.ordered_dual import climb_ordered, ordered_bound
 from strategies.bounds.ordered_dual import steps_within as ordered_steps
 from strategies.bounds.row_maximum import row_maximum_bound
 from strategies.bounds.table_bound import table_dual
-from strategies.bounds.uniform_weights import sampled_gram, uniform_bound
 from strategies.bounds.worst_bound import worst_bound
 from strategies.operators.base.threads import one_thread
 from strategies.operators.kronecker import kronecker_blocks

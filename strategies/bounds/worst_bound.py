@@ -8,11 +8,10 @@ squared, since ``w_ij = (w_i A⁺) a_j <= ||w_i A⁺|| ||a_j||``.
 
 import numpy as np
 
-from strategies.bounds.climbs import WORK, climbable_rows, joint_dual
+from strategies.bounds.climbs import WORK, climbable_rows, joint_dual, sampled_gram, uniform_bound
 from strategies.bounds.implicit_bound import implicit_bound
 from strategies.bounds.joint_weights import certified_joint_bound
 from strategies.bounds.table_bound import table_dual
-from strategies.bounds.uniform_weights import sampled_gram, uniform_bound
 from strategies.operators import Marginals, Operator, RowScaled, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.components import MaskRows, mask_rows

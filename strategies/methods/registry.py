@@ -6,11 +6,11 @@ from reprlib import repr as short
 from strategies.methods import (
     common_refinement,
     gaussian_optimal,
-    identity,
     kronecker_p_identity,
     kronecker_selections,
     leaves,
     p_identity,
+    plain,
     polished,
     row_space,
     tree_hierarchy,
@@ -24,7 +24,7 @@ from strategies.operators import Norm
 from strategies.problem.problem import Problem
 
 FAMILIES: tuple[Family, ...] = (
-    identity.FAMILY,
+    plain.IDENTITY,
     ordered_cells.FAMILY,
     leaves.FAMILY,
     residual_marginals.FAMILY,

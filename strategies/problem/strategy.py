@@ -6,8 +6,6 @@ from functools import cached_property, partial
 from os import PathLike
 from typing import cast
 
-from strategies.operator_files.file import read_operator, write_operator
-from strategies.operator_files.reader import OperatorFileError
 from strategies.operators import Array, Norm, Operator, as_operator, row_errors
 from strategies.problem.objective import Objective
 
@@ -143,6 +141,8 @@ class Strategy:
         OperatorFileError
             If the matrix's structure has no form in files.
         """
+        from strategies.operator_files.file import write_operator  # loaded where files are
+
         kept = {name: getattr(self, name) for name in KEPT}
         write_operator(self.matrix, {"format": FORMAT, **kept}, path)
 
@@ -167,6 +167,9 @@ class Strategy:
         ...     Strategy.load(folder + "/a.strategy").loss
         3.0
         """
+        from strategies.operator_files.file import read_operator
+        from strategies.operator_files.reader import OperatorFileError
+
         matrix, values = read_operator(path)
         if values.pop("format", None) != FORMAT or set(values) != set(KEPT):
             raise OperatorFileError(f"{path} holds an operator, but no strategy.")

@@ -1,6 +1,6 @@
 """From a workload to its best strategy."""
 
-from strategies.search.objective import evaluate
+from strategies.search.assessment import evaluate
 from strategies.search.progress import Progress
 from strategies.search.select import select
 from strategies.search.smallest_budget import SmallestBudget, smallest_budget

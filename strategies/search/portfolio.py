@@ -1,7 +1,7 @@
 """A run of several families over one problem, the last of which improve on the others' best."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,18 +9,16 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from strategies.bounds.lower_bound import Certificate, closed_bound, lower_bound
+from strategies.bounds.lower_bound import Certificate
 from strategies.methods.family import (
-    BOTH_NORMS,
-    BOTH_OBJECTIVES,
     Family,
     Search,
     evaluation_seconds,
 )
+from strategies.methods.plain import OWN_ROWS, own_loss
 from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
     Dense,
-    Gram,
     Kronecker,
     MemoryCapError,
     Operator,
@@ -32,14 +30,19 @@ from strategies.operators import (
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
+from strategies.search.assessment import assess
 from strategies.search.nearby_total import total_near
-from strategies.search.objective import assess
 from strategies.search.progress import Progress, Report
+from strategies.search.stopping import Stopping
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
 LEAST_PATIENCE = 20.0
 """Seconds of wall time in which a family may start, however short the limit."""
+LARGEST_DENSE = 4000
+"""Merged cells up to which a strategy is handled as an explicit matrix."""
+MOST_AVERAGED = 2 * 10**7
+"""Entries of a strategy whose columns are averaged over merged cells."""
 TRIALS = ("identity", "marginals")
 PLAIN = ("identity", "workload_itself")
 """Families that no result of "auto" is above."""
@@ -49,8 +52,6 @@ CREDIT = 0.2
 """Share of the limit that families may take beyond their parts of the work."""
 CERTIFYING = 0.1
 """Share of the limit for a bound, or for weights of the rows, that a search begins with."""
-CERTIFIED_BY = ("gaussian_optimal", "ordered_cells")
-"""Families after which a bound for Gaussian noise is known, or costs little more."""
 TRIAL_WORK = 0.1
 """Families of a trial, and the work of each."""
 MANY_CELLS = 1000
@@ -63,34 +64,11 @@ TIE = 1e-9
 """Relative difference of losses that is rounding."""
 AS_GOOD = 1e-3
 """Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
-CLOSED_GAP = 1e-9
-"""The same where the bound has a closed form."""
-OPTIMALITY_GAP = 1e-4
-"""Certified distance from optimal at which a search for Gaussian noise ends."""
-WORST_GAP = 6e-4
-"""The same for the worst row or group, where a step of the search costs more."""
-LARGEST_CERTIFIED = 2600
-"""Merged cells up to which the bound is worth its price during the search."""
-LARGEST_DENSE = 4000
-"""Merged cells up to which a strategy is handled as an explicit matrix."""
-MOST_AVERAGED = 2 * 10**7
-"""Entries of a strategy whose columns are averaged over merged cells."""
 POLISHING_SHARE = 0.5
 POLISHING_SHARE_OF_LARGE = 0.2
 """Shares of the work for the families that only improve on what the others found."""
 QUICKLY_POLISHED = 1000
 """Merged cells up to which those get the larger share."""
-
-
-OWN_ROWS = Family(
-    "workload_itself",
-    "domain",
-    BOTH_NORMS,
-    lambda problem: True,
-    lambda problem, _: problem.workload,
-    objectives=BOTH_OBJECTIVES,
-)
-"""The workload measured as it is: what every result has to be as good as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +119,9 @@ class Portfolio:
             purse -= max(work, self.price(family))
             self.report(Progress(family.name, step, len(steps), self.best_loss))
             self.attempt(family, work)
-            if step + 1 < len(steps) and self.is_optimal():
+            if step + 1 < len(steps) and self.stopping.is_optimal(self.found):
                 break
-        if self.may_stop_early and self.own_loss() < self.best_loss * (1 - TIE):
+        if self.may_stop_early and own_loss(self.problem) < self.best_loss * (1 - TIE):
             self.add_own_rows()
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
@@ -175,20 +153,6 @@ class Portfolio:
             return False
         return self.problem.is_total and self.best_loss < FAR * self.problem.merged_total
 
-    def own_loss(self) -> float:
-        """Return the loss of noise on each row of the workload itself, ``||W||² · rows``.
-
-        For the worst row or group, the rows of the largest group.
-        """
-        workload = self.problem.workload
-        if isinstance(workload, Gram):  # its rows are not known
-            return float("inf")
-        rows = self.problem.aim.most_rows(workload.shape[0])
-        try:
-            return workload.sensitivity(self.problem.norm) ** 2 * float(rows)
-        except MemoryCapError:
-            return float("inf")
-
     def add_own_rows(self) -> None:
         """Add the workload itself; where an evaluation takes long, by the loss of plain noise.
 
@@ -198,7 +162,7 @@ class Portfolio:
         if evaluation_seconds(self.problem, workload.shape[0]) <= CREDIT * self.limit:
             self.attempt(OWN_ROWS, 0.0)
             return
-        sensitivity, loss = workload.sensitivity(self.problem.norm), self.own_loss()
+        sensitivity, loss = workload.sensitivity(self.problem.norm), own_loss(self.problem)
         objective, name = self.problem.aim.objective, OWN_ROWS.name
         plain = Strategy(
             workload,
@@ -246,7 +210,9 @@ class Portfolio:
         if self.problem.norm == "l1":
             return best
         plain = [one.loss for one in self.found if one.method in PLAIN]  # the rule stands above
-        most = max(best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, self.own_loss()))
+        most = max(
+            best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, own_loss(self.problem))
+        )
         near = [one for one in self.found if one.loss <= most]
         least = min(one.matrix.shape[0] for one in near)
         if best.matrix.shape[0] == least:
@@ -254,45 +220,19 @@ class Portfolio:
         return min((one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss)
 
     @cached_property
+    def stopping(self) -> Stopping:
+        """What proves the best optimal, at a small share of the limit."""
+        return Stopping(self.problem, CERTIFYING * self.limit)
+
+    @cached_property
     def certificate(self) -> Certificate:
         """The lower bound of the problem, shared by all that is found."""
         return Certificate(self.problem)
-
-    def meets_closed_bound(self, loss: float) -> bool:
-        """Tell whether a bound that costs next to nothing proves a loss optimal."""
-        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
-        return self.closed_bound is not None and loss <= self.closed_bound * (1 + gap)
-
-    @cached_property
-    def closed_bound(self) -> float | None:
-        """The best bound that costs next to nothing, None where there is none."""
-        return closed_bound(self.problem, CERTIFYING * self.limit)
 
     @property
     def best_loss(self) -> float:
         """Smallest loss so far; infinite before the first."""
         return min((strategy.loss for strategy in self.found), default=float("inf"))
-
-    def is_optimal(self) -> bool:
-        """Tell whether the best is certified optimal, where that is cheap to ask.
-
-        A bound in closed form serves both norms, a climbed one Gaussian noise.
-        """
-        if self.meets_closed_bound(self.best_loss):
-            return True
-        climbed = CERTIFIED_BY if self.problem.is_total else CERTIFIED_BY[:1]
-        if self.problem.norm == "l1" or not any(one.method in climbed for one in self.found):
-            return False
-        gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
-        return self.best_loss <= self.climbed_bound * (1 + gap)
-
-    @cached_property
-    def climbed_bound(self) -> float:
-        """The bound at the weights that the search for Gaussian noise has found."""
-        merging = self.problem.merging
-        if merging is None or merging.n_groups > LARGEST_CERTIFIED:
-            return 0.0
-        return lower_bound(self.problem, CERTIFYING * self.limit)
 
     def steps(self) -> Iterator[tuple[Family, float]]:
         """Yield every search with its share of the work: those from scratch, then the polishers."""
@@ -314,7 +254,10 @@ class Portfolio:
         """Let one family search; a failure for size or rank becomes a note."""
         began = time.monotonic()
         try:
-            search = Search(self.starts(family), self.generator, work, self.select_part, self.limit)
+            ordered = sorted(self.found, key=lambda strategy: strategy.loss)
+            matrices = tuple(strategy.matrix for strategy in ordered)
+            starts = matrices if family.space == "domain" else self.averaged(matrices)
+            search = Search(starts, self.generator, work, self.select_part, self.limit)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:
@@ -360,7 +303,7 @@ class Portfolio:
         if family.space == "merged":
             return self.strategy(family, merging.invert(matrix)), ""
         whole = self.strategy(family, matrix)
-        if self.meets_closed_bound(whole.loss) or not self.can_average(matrix):
+        if self.stopping.meets_closed_bound(whole.loss) or not self.can_average(matrix):
             return whole, ""
         averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):
@@ -371,25 +314,22 @@ class Portfolio:
         """Return a family's matrix over the domain as a strategy."""
         return assess(self.problem, matrix, family.name, self.certificate)
 
-    def starts(self, family: Family) -> tuple[Operator, ...]:
-        """Return the strategies found so far over a family's own cells, best first."""
-        ordered = sorted(self.found, key=lambda strategy: strategy.loss)
-        merging = self.problem.merging
-        if family.space == "domain" or merging is None:
-            return tuple(strategy.matrix for strategy in ordered)
-        return tuple(
-            merging.average(strategy.matrix)
-            for strategy in ordered
-            if self.can_average(strategy.matrix)
-        )
-
-    def can_average(self, matrix: Operator) -> bool:
-        """Tell whether a matrix's columns can be averaged over merged cells, and solved with."""
+    def averaged(self, matrices: Iterable[Operator]) -> tuple[Operator, ...]:
+        """Return the strategies whose columns can be averaged, over the merged cells."""
         merging = self.problem.merging
         if merging is None:
-            return False
-        few = matrix.entries <= MOST_AVERAGED and fits((matrix.entries,), 32)
-        return few and merging.n_groups <= LARGEST_DENSE
+            return tuple(matrices)
+        return tuple(merging.average(matrix) for matrix in matrices if self.can_average(matrix))
+
+    def can_average(self, matrix: Operator) -> bool:
+        """Tell whether columns can be averaged over merged cells, few enough to solve with."""
+        merging = self.problem.merging
+        return merging is not None and merging.n_groups <= LARGEST_DENSE and is_small(matrix)
+
+
+def is_small(matrix: Operator) -> bool:
+    """Tell whether a strategy's entries are few enough to be averaged."""
+    return matrix.entries <= MOST_AVERAGED and fits((matrix.entries,), 32)
 
 
 def is_dense(matrix: Operator) -> bool:

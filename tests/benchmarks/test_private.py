@@ -3,12 +3,15 @@
 Run with ``python tests/benchmarks/test_private.py [--splits N] [SET ...]``: prints the tables of
 docs/private.md in Markdown, test accuracy at every ε with research noise, number of records public.
 ``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
-of screening are worth. Two classes: `binary_sets`; several: `rival_held_out` and others.
+of screening and of what is considered are worth; ``--gates`` prints leads over the posterior forest
+by N ε / d (residuals) and N ε (screening). Two classes: `binary_sets`; several:
+`rival_held_out` and others.
 """
 
 import argparse
 from contextlib import contextmanager
 from fractions import Fraction
+from importlib import import_module
 from statistics import mean
 from typing import Any
 
@@ -23,6 +26,8 @@ from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import screening
 from mrf_matrix.residual import residual_signal
+
+plans = import_module("mrf_matrix.planning.private.private_plan")  # the name is a function too
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 MOST_RECORDS = 20_000
@@ -52,14 +57,21 @@ CHANGES: dict[str, dict[str, Any]] = {
     "twice as many kept": {"KEPT": 0.9, "KEPT_OF_TWO": 0.5, "MOST_KEPT": 16},
     "always enough": {"TOLD": Fraction(0), "TOLD_OF_RESIDUALS": Fraction(0)},
     "never enough": {"TOLD": Fraction(1), "TOLD_OF_RESIDUALS": Fraction(1)},
-    "no screening": {"LEAST_SIGNAL": float("inf")},
+    "no screening": {"LEAST_SIGNAL": float("inf"), "LEAST_OF_TWO": float("inf")},
+    "screening of two classes from 50": {"LEAST_OF_TWO": 50},
+    "residuals from any signal": {"LEAST_RESIDUAL": 0, "LEAST_BESIDE_WIDE": 0},
+    "residuals beside wide tables": {"WIDE": 1.0},
 }
+SIGNALS = (50, 100, 150, 220, 320, 600)
+COUNTS = (60, 120, 250, 500, 1000, 2000)
 
 
-def accuracy(kind: str, data: RivalData, epsilon: float, seed: int) -> float:
-    """Return the test accuracy of one fit."""
+def accuracy(
+    kind: str, data: RivalData, epsilon: float, seed: int, most: int = MOST_RECORDS
+) -> float:
+    """Return the test accuracy of one fit to so many records at most."""
     train, test = split(data, seed)
-    train = train[:MOST_RECORDS]
+    train = train[:most]
     model = KINDS[kind](
         data.domain,
         epsilon=epsilon,
@@ -78,15 +90,16 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 
 @contextmanager
 def changed(constants: dict[str, Any]):
-    """Change constants of screening for a while."""
-    before = {name: getattr(screening, name) for name in constants}
+    """Change constants of screening, or of what kinds are considered, for a while."""
+    homes = {name: screening if hasattr(screening, name) else plans for name in constants}
+    before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():
-        setattr(screening, name, value)
+        setattr(homes[name], name, value)
     try:
         yield
     finally:
         for name, value in before.items():
-            setattr(screening, name, value)
+            setattr(homes[name], name, value)
 
 
 def shown(values, *, signed: bool = False) -> str:
@@ -132,6 +145,30 @@ def print_forecasts(sets: list[RivalData], splits: int) -> None:
             print(f"| {low} to {high:g} | {len(here)} | {told[0]} | {told[1]} |")
 
 
+def print_gates(sets: list[RivalData], splits: int) -> None:
+    """Print leads over the posterior forest by signal: of residuals, and of screening."""
+    forced = {"SCREENING_LAG": 1.0, "RESIDUALS_LEAD": 9.0, "LEAST_OF_TWO": 0}
+    for kind, most, levels in (
+        ("residual forest", 3000, SIGNALS),
+        ("private forest", 1200, COUNTS),
+    ):
+        print(f"| {kind} | {' | '.join(map(str, levels))} |\n|---|{'---|' * len(levels)}")
+        for data in sets:
+            n = min(most, len(data.labels) * 4 // 5)
+            times = data.domain.n_attributes if kind == "residual forest" else 1
+            found = []
+            for level in levels:
+                with changed(forced):
+                    leads = [
+                        accuracy(kind, data, level * times / n, seed, n)
+                        - accuracy("posterior forest", data, level * times / n, seed, n)
+                        for seed in range(splits)
+                    ]
+                found.append(mean(leads))
+            told = shown(found, signed=True).split()
+            print(f"| {data.name} | {' | '.join(told)} |", flush=True)
+
+
 def print_ablations(sets: list[RivalData], splits: int) -> None:
     """Print differences of mean accuracy, in points, for every change."""
     usual = np.zeros(len(EPSILONS))
@@ -159,6 +196,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--forecasts", action="store_true")
     parser.add_argument("--ablations", action="store_true")
+    parser.add_argument("--gates", action="store_true")
     asked = parser.parse_args()
     two = [binary(name) for name in asked.names or LARGE + SMALL if name in LARGE + SMALL]
     several = (
@@ -172,6 +210,8 @@ def main() -> None:
     )
     if asked.forecasts:
         print_forecasts(two, asked.splits)
+    elif asked.gates:
+        print_gates(two, asked.splits)
     elif asked.ablations:
         print_ablations(two + several, asked.splits)
     else:

@@ -8,8 +8,8 @@ from mrf_matrix.domain.domain import Domain
 WIDE = 50
 """Codes above which most get few records."""
 
-FEW = 30
-"""Records of a code below which noise decides at budgets around one."""
+FEW = 100
+"""Records of a code below which noise weighs at budgets around one."""
 
 
 def wide_columns(

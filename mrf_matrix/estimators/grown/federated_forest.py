@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
+from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.shared.parameters import Records, parameters
 from mrf_matrix.federated.systems import (

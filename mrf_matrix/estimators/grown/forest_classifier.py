@@ -1,9 +1,9 @@
 """`ForestClassifier`: trees of any source that learn from public records, and vote."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from inspect import signature
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mrf_matrix.base.arrays import Array, Codes, Longs
 from mrf_matrix.base.checks import one_word, structure_generator
 from mrf_matrix.compilation import leaf_counts
-from mrf_matrix.domain import Domain, DomainOrPath
+from mrf_matrix.domain import DomainOrPath
+from mrf_matrix.estimators.grown.tree_sources import (
+    NumericForest,
+    TreeSource,
+    grown_from,
+    text_attributes,
+)
 from mrf_matrix.estimators.grown.value_coding import ValueCoding, code_values, ready_to_encode
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.given_data import encode, resolve_domain
@@ -27,31 +33,6 @@ from mrf_matrix.estimators.shared.schema import validated_queries, validated_tra
 from mrf_matrix.forests import BreimanTrees, Forest, Grown, GrownTrees
 from mrf_matrix.forests.growth.private.labels import public_labels
 from mrf_matrix.voting.voting import VOTINGS, forest_votes, leaf_votes
-
-Trees = TypeVar("Trees")
-
-
-class NumericForest(Protocol):
-    """Trees that split raw numbers, and so are no forest over a domain."""
-
-    @property
-    def counts(self) -> Longs:
-        """Class counts of every node, shape (nodes, k)."""
-
-    def apply(self, X: Array) -> Longs:
-        """Return the leaf (node number) that each record reaches in each tree, (b, n_trees)."""
-
-
-class TreeSource(Protocol):
-    """Anything that grows trees; the names of the arguments of `grow` say from what.
-
-    It may ask for ``domain``, ``codes`` and ``labels`` of the records, ``random_state``,
-    ``centres`` (the raw values of the codes) and ``n_jobs``.
-    """
-
-    @property
-    def grow(self) -> Callable[..., Forest | Grown | NumericForest]:
-        """Grow a forest, or one with the class counts of its leaves."""
 
 
 @parameters
@@ -300,27 +281,3 @@ class ForestClassifier(PublicParameters, TreesClassifier):
 
     def _voting(self) -> str:
         return self.voting
-
-
-def source_of(estimator: TreesClassifier, source: type[Trees], **others: object) -> Trees:
-    """Return the source whose parameters are those of an estimator, by name, but for `others`."""
-    held = vars(estimator)
-    named = {one.name: held[one.name] for one in fields(source) if one.name in held}  # type: ignore[arg-type]
-    return source(**named | others)
-
-
-def grown_from(source: TreeSource, given: Mapping[str, object]) -> Forest | Grown | NumericForest:
-    """Return the trees that a source grows from what it asks for."""
-    asked = signature(source.grow).parameters
-    return source.grow(**{name: value for name, value in given.items() if name in asked})
-
-
-def text_attributes(domain: Domain) -> tuple[int, ...]:
-    """Return the attributes whose categories are texts: they are taken to have no order."""
-    return tuple(
-        i
-        for i, attribute in enumerate(domain.attributes)
-        if attribute.categories is not None
-        and not isinstance(attribute.categories, range)
-        and any(isinstance(value, str) for value in attribute.categories)
-    )

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from mrf_matrix.base.checks import structure_generator
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.named_forests import LearnedForestClassifier
+from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute
 from mrf_matrix.estimators.shared.parameters import Amount, Records, parameters
 from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of, check_no_ledger
@@ -183,9 +183,7 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
 def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
     """Refuse what does not go with ε: count-based stopping, sharpness given twice, odd scores.
 
-    Raises
-    ------
-    ValueError
+    Raises ValueError.
     """
     check_label_score(estimator.label_score)
     check_structure_score(estimator.structure_score)
@@ -208,9 +206,7 @@ def check_private_parameters(estimator: MultinomialForestClassifier) -> None:
 def check_structure_score(score: object) -> None:
     """Refuse an unknown score of private structure choices, by the classifiers' name for it.
 
-    Raises
-    ------
-    ValueError
+    Raises ValueError.
     """
     if score not in SCORES:
         raise ValueError(
@@ -221,16 +217,8 @@ def check_structure_score(score: object) -> None:
 def check_growth_memory(trees: PrivateMultinomialTrees, domain: Domain) -> None:
     """Refuse trees that could outgrow the memory cap, by public numbers alone.
 
-    Parameters
-    ----------
-    trees : PrivateMultinomialTrees
-    domain : Domain
-
-    Raises
-    ------
-    ValueError
-        If the forest could have too many nodes, or (a `MemoryCapError`) one of its largest arrays
-        could exceed the cap: whatever the records are, and however many.
+    Raises ValueError if the forest could have too many nodes, or (a `MemoryCapError`) one of its
+    largest arrays could exceed the cap: whatever the records are, and however many.
     """
     sizes = trees.sizes(domain)
     sizes.check()

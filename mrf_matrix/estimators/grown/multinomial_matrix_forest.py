@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 
 from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.checks import one_word, structure_generator
-from mrf_matrix.estimators.grown.forest_classifier import source_of
 from mrf_matrix.estimators.grown.multinomial_forest import (
     check_growth_memory,
     check_structure_score,
 )
 from mrf_matrix.estimators.grown.stage_two_checks import check_given_strategy
+from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.base import BaseForestClassifier, sorted_classes
 from mrf_matrix.estimators.shared.fixed_claim import ClaimAttribute, keeping, release_note
 from mrf_matrix.estimators.shared.given_data import (

@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from mrf_matrix.estimators.grown.forest_classifier import (
-    PublicParameters,
-    TreesClassifier,
-    source_of,
-)
+from mrf_matrix.estimators.grown.forest_classifier import PublicParameters, TreesClassifier
+from mrf_matrix.estimators.grown.tree_sources import source_of
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.forests import (
     BernoulliTrees,

@@ -30,20 +30,10 @@ def check_given_strategy(
     where it determines all tables of ``min(max_depth, splittable attributes)`` attributes. Where
     there are too many of them to ask, stage 2 finds out.
 
-    Parameters
-    ----------
-    strategy : str, Strategy, Operator, ndarray, scipy sparse, or a list of one
-    domain : Domain
-    max_depth : int
-    budget : PureDP or ZCDP
-        What stage 2 will spend.
-    neighboring : {"add_remove", "replace_one"}
+    `budget`: what stage 2 will spend; `neighboring` {"add_remove", "replace_one"}.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is a name of no family, no matrix over the domain's cells, selected for the other
-        norm, or (a `RowSpaceError`) does not determine those tables.
+    Raises TypeError, ValueError if it is a name of no family, no matrix over the domain's cells,
+    selected for the other norm, or (a `RowSpaceError`) does not determine those tables.
     """
     check_strategy_names(strategy)
     (one,) = _single(strategy)

@@ -18,11 +18,7 @@ PUBLIC = (
 def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyReport:
     """Return the report of a sequence of releases.
 
-    Parameters
-    ----------
-    plan : ResidualPlan
-    releases : sequence of Release
-        One for each step that measures a table, in their order.
+    `releases`: one for each step that measures a table, in their order.
     """
     noise, left = releases[0].noise, iter(releases)
     made = [

@@ -90,11 +90,8 @@ class BaseForestClassifier(FixedClaim, ClassifierMixin, BaseEstimator):  # type:
     def _codes(self, X: Records) -> Codes:
         """Return the codes of records to predict, shape (b, d).
 
-        Raises
-        ------
-        ValueError
-            If it is not fitted (`NotFittedError`), the records do not fit, or a parameter under
-            the claim was changed.
+        Raises ValueError if it is not fitted (`NotFittedError`), the records do not fit, or a
+        parameter under the claim was changed.
         """
         check_is_fitted(self, self._learned)
         return self._encoded(X, self.domain_)

@@ -44,12 +44,8 @@ class PrivateData(Protocol):
     def tables(self, asked: Sequence[Features], leaves: Forest | None = None) -> TableSource:
         """Return what the tables over the asked attributes are taken from.
 
-        Parameters
-        ----------
-        asked : sequence of tuple of int
-            Positions of the attributes of each table.
-        leaves : Forest, optional
-            A public forest over the whole domain whose leaves are all that is measured.
+        `asked`: positions of the attributes of each table; `leaves`: a public forest over the whole
+        domain whose leaves are all that is measured.
         """
 
 
@@ -125,12 +121,8 @@ def resolve_domain(
 ) -> tuple[Domain, Records, ArrayLike]:
     """Return the domain, and X and y ready to be encoded by it.
 
-    Raises
-    ------
-    ValueError
-        If no domain is given, or the domain names no target classes.
-    TypeError
-        If the domain is something else.
+    Raises ValueError if no domain is given, or the domain names no target classes; TypeError if the
+    domain is something else.
     """
     if y is None:
         raise ValueError(
@@ -171,11 +163,7 @@ def _keep_columns(estimator: BaseEstimator, domain: Domain, X: Records) -> None:
 def with_provenance(release: Release, domain: DomainOrPath) -> Release:
     """Return a release that says whether its domain was read off the records.
 
-    Parameters
-    ----------
-    release : Release
-    domain : Domain or "from_data"
-        As `fit` read it.
+    `domain`: as `fit` read it.
     """
     return replace(release, domain_read_off=is_read_off(domain))
 
@@ -199,12 +187,8 @@ def check_before_release(plan: Plan) -> None:
 def tables_for(plan: Plan, data: PrivateData) -> TableSource:
     """Return what the tables that a plan measures are taken from; nothing is spent by it.
 
-    Raises
-    ------
-    MemoryCapError
-        If the release or its answers would not fit in memory, by public numbers alone.
-    ValueError
-        If the data are counts that have no answers to what is measured.
+    Raises MemoryCapError if the release or its answers would not fit in memory, by public numbers
+    alone; ValueError if the data are counts that have no answers to what is measured.
     """
     check_before_release(plan)
     tell("Counting the records")

@@ -40,12 +40,9 @@ COMPOSED = ("Parameters", "Attributes")
 def parameters(cls: type[Class]) -> type[Class]:
     """Return the class with an ``__init__`` of all its parameters, and with all of them described.
 
-    Parameters
-    ----------
-    cls : type
-        Its annotated attributes are parameters; all have defaults. Its docstring describes those
-        that are its own, or mean something else than in the group that they come from, by a type
-        in words; defaults are added to it.
+    `cls`: its annotated attributes are parameters; all have defaults. Its docstring describes those
+    that are its own, or mean something else than in the group that they come from, by a type in
+    words; defaults are added to it.
     """
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     composed: type[Class] = made

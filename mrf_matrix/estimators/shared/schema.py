@@ -52,10 +52,8 @@ def validated_training(
 
     The estimator keeps number and names of the features.
 
-    Raises
-    ------
-    ValueError, TypeError
-        Where scikit-learn refuses, with a text that shows no value and no number of records.
+    Raises ValueError, TypeError where scikit-learn refuses, with a text that shows no value and no
+    number of records.
     """
 
     def checked() -> tuple[Values, Values]:

@@ -18,7 +18,7 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
-from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
+from mrf_matrix.mechanisms.ledger.default import DEFAULTS, PAID_FOR, BudgetWarning
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
@@ -179,7 +179,7 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     """Return what a release costs; `what` it is for is said in the ledger's words."""
     random_state: RandomState = vars(estimator).get("random_state")
     return Bill(
-        ledger=default_ledger() if estimator.ledger is None else estimator.ledger,
+        ledger=_default_ledger() if estimator.ledger is None else estimator.ledger,
         budget=budget,
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,
@@ -188,13 +188,15 @@ def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
     )
 
 
+def _default_ledger() -> PrivacyLedger | None:
+    """Return the ledger of the innermost `privacy_ledger`, if there is one."""
+    return DEFAULTS[-1] if DEFAULTS and not PAID_FOR.get() else None
+
+
 def check_no_ledger(ledger: object, reason: str) -> None:
     """Refuse a ledger where no charge would be true.
 
-    Raises
-    ------
-    ValueError
-        If there is one.
+    Raises ValueError if there is one.
     """
     if ledger is not None:
         raise ValueError(
@@ -205,12 +207,8 @@ def check_no_ledger(ledger: object, reason: str) -> None:
 def check_noise(noise: str, noise_state: Seed, budget: Budget) -> None:
     """Refuse noise that could not be drawn, before the ledger is charged.
 
-    Raises
-    ------
-    ValueError
-        If the noise is unknown, or exact noise is given a seed.
-    NoiseProcessError
-        If exact noise would be drawn in a worker process.
+    Raises ValueError if the noise is unknown, or exact noise is given a seed; NoiseProcessError if
+    exact noise would be drawn in a worker process.
     """
     if noise not in NOISES:
         raise ValueError(f"noise={shown(noise)}: expected 'exact' (release-grade) or 'research'.")

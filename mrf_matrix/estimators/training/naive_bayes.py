@@ -14,8 +14,9 @@ from mrf_matrix.estimators.shared.fit_from_release import FitsFromRelease
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import Records, parameters
 from mrf_matrix.estimators.shared.reports import training_report
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.voting.leaf_evidence import LEAST_TOTAL
@@ -71,6 +72,14 @@ class PrivateNaiveBayesClassifier(FitsFromRelease, MeasuresOnce):
     alpha: float = 1.0
     _learned = "leaf_values_"
     _mode = "naive_bayes"
+
+    @property
+    def _budget(self) -> PureDP | ZCDP:
+        """Of the noise law that serves the claim best."""
+        if not self.delta:
+            return super()._budget
+        claim = self.epsilon, self.delta, self.rho
+        return blocks_budget(claim, self.domain, None, None, self.neighboring)
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         _checked_alpha(self.alpha)

@@ -10,8 +10,9 @@ from mrf_matrix.estimators.shared.fixed_claim import keeping, release_note
 from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
-from mrf_matrix.mechanisms import Release
+from mrf_matrix.mechanisms import ZCDP, PureDP, Release
 from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
+from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.posterior import product_posterior
@@ -99,6 +100,17 @@ class PosteriorForestClassifier(SeedParameters, FitsFromRelease, MeasuresOnce, P
     n_blocks: int | str = "auto"
     blocks: Sequence[Sequence[int | str]] | None = None
     _mode = "posterior"
+
+    @property
+    def _budget(self) -> PureDP | ZCDP:
+        """Of the noise law that serves the claim best."""
+        if not self.delta:
+            return super()._budget
+        claim, choice = (
+            (self.epsilon, self.delta, self.rho),
+            BlockChoice(self.n_blocks, self.blocks),
+        )
+        return blocks_budget(claim, self.domain, choice, self.n_records, self.neighboring)
 
     def _fit(self, bring: Callable[[], PrivateData]) -> Self:
         choice = BlockChoice(self.n_blocks, self.blocks)

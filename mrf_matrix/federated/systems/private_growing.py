@@ -118,12 +118,7 @@ def grow_privately(
 def most_splits(subsets: Sequence[int], turns: Sequence[Sequence[int]]) -> int:
     """Return the most (tree, level) pairs that one party splits; 1 where there are none.
 
-    Parameters
-    ----------
-    subsets : sequence of int
-        Trees of each subset.
-    turns : sequence of sequences of int
-        The party of each level of each subset.
+    `subsets`: trees of each subset; `turns`: the party of each level of each subset.
     """
     split = np.zeros(len(subsets), dtype=np.int64)
     for n_trees, turn in zip(subsets, turns, strict=True):

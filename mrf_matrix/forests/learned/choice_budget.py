@@ -82,10 +82,8 @@ class ChoiceBudget:
     ) -> "ChoiceBudget":
         """Return the largest rates of choices that make the claim: of ε, of ρ, or of (ε, δ).
 
-        Raises
-        ------
-        BudgetError, TypeError
-            If there is not exactly one of ε and ρ, or δ does not go with it.
+        Raises BudgetError, TypeError if there is not exactly one of ε and ρ, or δ does not go with
+        it.
         """
         if epsilon is None or rho is not None:
             if delta != 0:

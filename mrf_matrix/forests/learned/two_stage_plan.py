@@ -46,10 +46,7 @@ class TwoStagePlan:
     def of(cls, total: PureDP | ZCDP, parts: object, structure_share: float) -> "TwoStagePlan":
         """Divide a budget.
 
-        Raises
-        ------
-        ValueError
-            If `parts` is unknown or the share is not strictly between 0 and 1.
+        Raises ValueError if `parts` is unknown or the share is not strictly between 0 and 1.
         """
         if parts not in ("coins", "all"):
             raise ValueError(f"parts={shown(parts)}: expected 'coins' or 'all'.")

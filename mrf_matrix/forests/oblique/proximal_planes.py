@@ -23,14 +23,9 @@ Repair = Literal["tikhonov", "parallel", "null_space"]
 def proximal_cuts(level: Level, repair: Repair, ridge: float = TIKHONOV) -> Cuts:
     """Cut every node between the two proximal planes of its hyperclasses.
 
-    Parameters
-    ----------
-    level : Level
-    repair : {"tikhonov", "parallel", "null_space"}
-        Where the points of a group do not span its attributes: add to the diagonal (MPSVM-T), cut
-        along an attribute (-P), or look for the plane in the null space (-N).
-    ridge : float
-        What is added.
+    `repair` {"tikhonov", "parallel", "null_space"}: where the points of a group do not span its
+    attributes: add to the diagonal (MPSVM-T), cut along an attribute (-P), or look for the plane in
+    the null space (-N); `ridge`: what is added.
     """
     moments = ClassMoments.of(level)
     second, is_grouped = hyperclasses(moments)

@@ -75,11 +75,11 @@ class EnsembleDesign:
         What to use instead of random trees: one for all ensembles, or one each.
     """
 
-    n_ensembles: Any = 1
-    max_features: Any = None
+    n_ensembles: object = 1
+    max_features: object = None
     feature_subsets: Any = None
     n_trees: Any = 128
-    max_depth: Any = 4
+    max_depth: int = 4
     splits: Any = "multiway"
     forest: Any = None
 

@@ -1,11 +1,5 @@
 """Bounds, heights and diameters of random trees."""
 
-from mrf_matrix.forests.theory.bounds import (
-    best_leaves,
-    pure_forest_bound,
-    pure_leaves_bound,
-    simplified_forest_bound,
-)
 from mrf_matrix.forests.theory.cells import (
     attribute_probability_bounds,
     cell_error_bound,
@@ -16,6 +10,12 @@ from mrf_matrix.forests.theory.diameters import (
     diameter_tail_bound,
     expected_diameter_bound,
     impure_diameter,
+)
+from mrf_matrix.forests.theory.finite_sample import (
+    best_leaves,
+    pure_forest_bound,
+    pure_leaves_bound,
+    simplified_forest_bound,
 )
 from mrf_matrix.forests.theory.heights import (
     biau_height_rate,

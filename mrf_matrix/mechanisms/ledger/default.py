@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.listening import describing
 
-_DEFAULTS: list[PrivacyLedger] = []
+DEFAULTS: list[PrivacyLedger] = []
 """Innermost last. Of the process, not of a thread: a search's threads must spend from it too."""
 
 
@@ -17,11 +17,6 @@ PAID_FOR: ContextVar[bool] = ContextVar("paid", default=False)
 
 class BudgetWarning(UserWarning):
     """Private releases were made in one process that no ledger adds up."""
-
-
-def default_ledger() -> PrivacyLedger | None:
-    """Return the ledger of the innermost `privacy_ledger`, if there is one."""
-    return _DEFAULTS[-1] if _DEFAULTS and not PAID_FOR.get() else None
 
 
 @contextmanager
@@ -70,9 +65,9 @@ def privacy_ledger(
         ledger = PrivacyLedger(**total, neighboring=neighboring)  # type: ignore[arg-type]
     elif any(given is not None for given in total.values()):
         raise ValueError(f"{total} beside a ledger: expected one of them, for it has a total.")
-    _DEFAULTS.append(ledger)
+    DEFAULTS.append(ledger)
     try:
         with describing(**words):
             yield ledger
     finally:
-        _DEFAULTS.remove(ledger)
+        DEFAULTS.remove(ledger)

@@ -27,10 +27,7 @@ def charged(charge: Charge) -> None:
 def describing(**words: str) -> Iterator[list[Charge]]:
     """Say the same words of all charges of this thread; give the list that they are kept in.
 
-    Parameters
-    ----------
-    **words : str
-        ``purpose``, ``data``, ``model``: see `PrivacyLedger.describe`.
+    `**words`: ``purpose``, ``data``, ``model``: see `PrivacyLedger.describe`.
     """
     charges: list[Charge] = []
     token = _TOLD.set((checked_words(words), charges))

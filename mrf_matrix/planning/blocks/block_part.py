@@ -30,7 +30,7 @@ from strategies.operators import Operator, RowScaled, check_allocation
 
 Array = NDArray[np.float64]
 
-COVARIANCES = 8
+COVARIANCES = 12
 """Arrays of the size of a block's covariances that its fit holds at once, as was measured."""
 
 EQUAL = (1, 1)
@@ -170,23 +170,38 @@ def block_part(
 
     Raises ValueError if a parameter is out of range, or both blocks and their number are given.
     """
-    factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
     known = None if n_records is None else whole_number("n_records", n_records)
-    if choice.blocks is None:
-        auto = choice.is_usual
-        count = None if auto else whole_number("n_blocks", choice.n_blocks)
-        design = choose_blocks(
-            domain.sizes, n_classes, budget, known, structure, squared_factor=factor,
-            n_blocks=count,
-        )  # fmt: skip
-    else:
-        given = _given(domain, choice.blocks, choice.n_blocks)
-        design = judge_blocks(given, domain.sizes, n_classes, budget, known, squared_factor=factor)
+    design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
     weights = row_weights(budget, len(design.blocks))
     part = weighted_blocks(
         domain, budget, design.blocks, weights, n_classes=n_classes, neighboring=neighboring
     )
     return replace(part, design=design)
+
+
+def design_of(
+    choice: BlockChoice,
+    domain: Domain,
+    budget: PureDP | ZCDP,
+    structure: np.random.Generator,
+    n_classes: int,
+    n_records: int | None,
+    neighboring: str,
+) -> BlockDesign:
+    """Return the blocks of a choice, and what they are worth; parameters as `block_part`."""
+    factor = squared_factor(neighboring, budget.norm, nonnegative=True)  # of 0/1 paths
+    if choice.blocks is None:
+        return choose_blocks(
+            domain.sizes,
+            n_classes,
+            budget,
+            n_records,
+            structure,
+            squared_factor=factor,
+            n_blocks=None if choice.is_usual else whole_number("n_blocks", choice.n_blocks),
+        )
+    given = _given(domain, choice.blocks, choice.n_blocks)
+    return judge_blocks(given, domain.sizes, n_classes, budget, n_records, squared_factor=factor)
 
 
 def single_attributes(domain: Domain, budget: PureDP | ZCDP, neighboring: str) -> BlockPart:

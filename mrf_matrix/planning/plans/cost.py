@@ -135,14 +135,7 @@ def array_sizes(
 ) -> tuple[ArraySize, ...]:
     """Return the large arrays of a release to come, largest first.
 
-    Parameters
-    ----------
-    parts : sequence of PlanPart
-    n_classes : int
-    n_records : int or None
-    n_queries : int
-    leaves : bool
-        Whether leaf values are released; else the queries' votes.
+    `leaves`: whether leaf values are released; else the queries' votes.
     """
     found = []
     for number, part in enumerate(parts, start=1):

@@ -12,7 +12,7 @@ from mrf_matrix.error.release_budget import least_amount
 from mrf_matrix.forests import Forest
 from mrf_matrix.mechanisms import ZCDP, CellCounts, LeafCounts, PureDP, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
-from mrf_matrix.mechanisms.budgets.claim import as_budget, claimed_budget
+from mrf_matrix.mechanisms.budgets.claim import as_budget, claiming_budgets
 from mrf_matrix.planning.plain_values import plain_figures
 from mrf_matrix.planning.plans.cost import ArraySize, array_sizes, release_seconds
 from mrf_matrix.planning.plans.part import PlanPart, released
@@ -90,8 +90,10 @@ class Plan(PlannedErrors):
         the budget that they were planned for.
         """
         given = as_budget(epsilon=epsilon, rho=rho)
-        budget = claimed_budget(epsilon, delta, rho) if delta else given
-        return replace(self, parts=at_budget(self.parts, budget), delta=float(delta))
+        if delta:
+            claiming = claiming_budgets(epsilon, delta, rho)
+            given = next(one for one in claiming if one.norm == self.budget.norm)
+        return replace(self, parts=at_budget(self.parts, given), delta=float(delta))
 
     @property
     def array_sizes(self) -> tuple[ArraySize, ...]:

@@ -11,7 +11,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.kinds.kind import Kind
-from mrf_matrix.planning.plans.bounds import check_certified, least_budget
+from mrf_matrix.planning.plans.certified_errors import check_certified, least_budget
 from mrf_matrix.planning.plans.flips import flips, sampled_rows
 from mrf_matrix.planning.plans.measuring import RowAim
 from mrf_matrix.planning.plans.part import PlanPart

@@ -16,6 +16,8 @@ from mrf_matrix.forests.sources.ensembles import EnsembleDesign
 from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.blocks.law import blocks_budget
+from mrf_matrix.planning.kinds.blocks import Blocks
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.measuring import AUTO, Measuring
@@ -167,6 +169,9 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         known = target_rms is None
         asked = (epsilon, delta, rho)
         budget = claimed_budget(*asked) if known else _sought(*asked)
+        if known and isinstance(kind, Blocks):
+            choice = BlockChoice(n_blocks, blocks) if kind.chooses_blocks else None
+            budget = blocks_budget(asked, schema, choice, n_records, neighboring)
     quorum = _quorum(parties, dropouts, colluders, remove_excess)
     if quorum is not None and kind.is_sequence:
         raise ValueError(

@@ -11,10 +11,10 @@ import numpy as np
 from mrf_matrix.base.steps import tell
 from mrf_matrix.mechanisms.ledger.default import PAID_FOR
 from mrf_matrix.planning.plans.signal import WEIGHING
-from mrf_matrix.residual.sequence import ResidualPlan
 
 if TYPE_CHECKING:
     from mrf_matrix.planning.plans.planned_errors import PlannedErrors
+    from mrf_matrix.residual.sequence import ResidualPlan
 
 HOPELESS = {"leaf": 1 / 3, "query": 1.0}
 """Records over noise below which labels are chance. Votes of many trees average their leaves'
@@ -93,6 +93,8 @@ def verdict_of(plan: "PlannedErrors | ResidualPlan", n_records: int | None = Non
     >>> print(verdict_of(small, n_records=64))
     a typical leaf holds 4 records and noise of 141: do not deploy
     """
+    from mrf_matrix.residual.sequence import ResidualPlan  # six files, for such plans alone
+
     known = plan.n_records or n_records
     if isinstance(plan, ResidualPlan):
         noise = sqrt(plan.passes[0].visits[0].variance)

@@ -103,11 +103,7 @@ class Scale:
     def right_of_screened(self, screening: Screening, *, residuals: bool) -> float:
         """Return the mean share of right labels where attributes are screened first.
 
-        Parameters
-        ----------
-        screening : Screening
-        residuals : bool
-            Whether a residual forest goes on where two attributes do not tell enough.
+        `residuals`: whether a residual forest goes on where two attributes do not tell enough.
         """
         goes_on = self.residual if residuals else self.posterior
         return self.right(lambda n, _: self._screened(n, screening, goes_on))

@@ -16,7 +16,7 @@ RESIDUALS_LEAD = 0.002
 WIDE = 0.35
 """Part of the attributes in one table from which it sees what sums of single attributes do not."""
 
-LEAST_SIGNAL, LEAST_BESIDE_WIDE = 100, 500
+LEAST_RESIDUAL, LEAST_BESIDE_WIDE = 100, 500
 """Signal from which residuals are considered; the second where a posterior forest would have such a
 table. Below they were behind on public sets, by 1 point on average and by up to 30."""
 
@@ -185,7 +185,7 @@ def _forecasts(scale: Scale, law: str, records: bool, tables: bool) -> list[Fore
     found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
     if scale.width == 1:
         return found
-    suits = scale.signal >= (LEAST_BESIDE_WIDE if scale.width > WIDE else LEAST_SIGNAL)
+    suits = scale.signal >= (LEAST_BESIDE_WIDE if scale.width > WIDE else LEAST_RESIDUAL)
     if records and suits and domain.n_classes == 2 and max(domain.sizes) <= MOST_CODES:
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)

@@ -92,14 +92,8 @@ def planned_screening(
 ) -> Screening | None:
     """Return how attributes would be screened; None where nearly all would be kept anyway.
 
-    Parameters
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-        The whole.
-    n_records : int or None
-        Where it is public.
-    neighboring : {"add_remove", "replace_one"}
+    `budget`: the whole; `n_records`: where it is public; `neighboring` {"add_remove",
+    "replace_one"}.
     """
     known, k, d = n_records or ASSUMED_RECORDS, domain.n_classes, domain.n_attributes
     kept = n_kept(known, epsilon_of(budget), d, k)
@@ -160,9 +154,7 @@ def choice_share(n_records: int, budget: Budget, count: int) -> Fraction:
 def right_by_codes(counts: Longs) -> int:
     """Return how many records are right if each cell says its largest class: a monotone count.
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (cells, k)
+    `counts` (cells, k).
 
     Examples
     --------

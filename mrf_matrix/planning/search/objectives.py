@@ -241,12 +241,8 @@ class UserObjective:
 def as_objective(objective: object, **options: Any) -> Objective:
     """Return an objective by name, or a user's function as one.
 
-    Parameters
-    ----------
-    objective : str or callable
-        "accuracy", "flip", "error" or "bound", or ``f(plan) -> float``, to be minimised.
-    **options
-        Parameters of the named objective.
+    `objective`: "accuracy", "flip", "error" or "bound", or ``f(plan) -> float``, to be minimised;
+    `**options`: parameters of the named objective.
     """
     kinds: dict[str, Any] = {
         "accuracy": ExpectedLoss, "flip": FlipProbability, "error": RelativeError,

@@ -16,12 +16,8 @@ from mrf_matrix.planning.search.trials import Trial
 def ranked(trials: Iterable[Trial], tolerance: float) -> tuple[Trial, ...]:
     """Return trials by their objective, but first the simplest of those that are as good.
 
-    Parameters
-    ----------
-    trials : iterable of Trial
-    tolerance : float
-        Differences that mean nothing: of the designs that are no further above the least
-        objective, the one with the fewest measurements comes first (Breiman's parsimony).
+    `tolerance`: differences that mean nothing: of the designs that are no further above the least
+    objective, the one with the fewest measurements comes first (Breiman's parsimony).
     """
     found = sorted(trials, key=lambda trial: (trial.value, trial.stopped, trial.leaves))
     if not found or not np.isfinite(found[0].value):

@@ -167,6 +167,7 @@ FAMILY = Family(
     BOTH_NORMS,
     applies,
     marginals,
+    share=2.0,
     least=least_seconds,
     objectives=BOTH_OBJECTIVES,
 )

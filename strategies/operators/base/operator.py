@@ -253,7 +253,7 @@ class Operator(ABC):
         """Return ``||W A⁺||_F²`` by a rule of the structure, None where it has none.
 
         A rule must raise `RowSpaceError` when a row of W lies outside the row space, and must
-        not subtract traces. ``strategies.search.objective`` asks here first.
+        not subtract traces. ``strategies.search.assessment`` asks here first.
         """
         errors = self.row_errors(workload)
         return None if errors is None else float(errors.sum())

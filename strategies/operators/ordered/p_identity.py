@@ -6,7 +6,6 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy
 from scipy import linalg, sparse
 
 from strategies.operators.base.arrays import Array, Numbers, Real
@@ -183,7 +182,7 @@ def system_solver(system: sparse.csc_array) -> Callable[[Array], Array]:
     """Factor a positive definite system (p, p), with few entries or dense."""
     p = system.shape[0]
     if p >= FEWEST_SPARSE and system.nnz <= SPARSE * p * p:
-        factor = scipy.sparse.linalg.splu(
+        factor = sparse.linalg.splu(
             system,
             permc_spec="MMD_AT_PLUS_A",
             diag_pivot_thresh=0.0,

@@ -79,7 +79,7 @@ def test_covariances_of_wide_attributes_are_counted_as_often_as_they_are_held(ma
     """One array of them would fit; the fit holds several at once."""
     domain, ledger = Domain.from_sizes((40, 3, 3), 2), PrivacyLedger(epsilon=1)
     model = make(domain, epsilon=1, ledger=ledger)
-    with memory_cap(3 * 8 * 122**2), pytest.raises(MemoryCapError, match="covariances"):
+    with memory_cap(3 * 8 * 2 * 41**2), pytest.raises(MemoryCapError, match="covariances"):
         model.fit(np.zeros((4, 3), dtype=int), np.zeros(4, dtype=int))
     assert ledger.spent == 0
 

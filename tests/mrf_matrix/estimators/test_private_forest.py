@@ -55,7 +55,7 @@ def research(domain, n, **changes):
 
 KINDS = {  # n, d, k, epsilon: each kind once
     "posterior forest": (400, 3, 3, 1.0),
-    "residual forest": (20_000, 7, 2, 2.0),
+    "residual forest": (20_000, 10, 2, 2.0),
     "screened attributes": (2000, 20, 2, 0.5),
     "screened attributes of several": (600, 20, 4, 0.5),
 }

@@ -82,6 +82,7 @@ def test_every_kind_has_a_page_that_loads_nothing(model):
     assert "url(" not in page.to_html()
     assert ("content", NOTHING_LOADED) in found.attributes
     assert domain_hash(model.domain_) in found.text
+    assert " of scale " not in page.statement  # records, never scaled integers
     assert page.statement in str(page)
 
 

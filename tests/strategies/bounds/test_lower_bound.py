@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
 from strategies.bounds import lower_bound as lower_bound_module
-from strategies.bounds.climbs import steps_within, update_seconds
+from strategies.bounds.climbs import steps_within, uniform_bound, update_seconds
 from strategies.bounds.dual_weights import (
     ascend,
     assess_weights,
@@ -18,7 +18,6 @@ from strategies.bounds.dual_weights import (
 )
 from strategies.bounds.lower_bound import lower_bound, rows_bound
 from strategies.bounds.ordered_dual import interpolated_weights
-from strategies.bounds.uniform_weights import uniform_bound
 from strategies.bounds.worst_bound import largest_entries
 from strategies.operators import Gram, RowKronecker, RowScaled
 from strategies.problem.objective import Aim

@@ -49,7 +49,7 @@ def test_slopes_of_marginals_are_those_of_the_value(norm: str) -> None:
     problem = Problem.of(RowKronecker.from_masks(masks), norm, "max")
     rows = row_energies(problem)
     cover = make_cover(rows.energies, np.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool))
-    errors = ErrorNorm(np.arange(len(rows.table)), 6.0)
+    errors = ErrorNorm(np.arange(rows.table.shape[0]), 6.0)
 
     def value(weights):
         return worst_log_loss(weights, cover, rows.table, norm, errors)

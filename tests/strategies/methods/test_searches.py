@@ -13,7 +13,7 @@ from strategies.methods.polished import direct_loss
 from strategies.methods.tree_hierarchy import node_strategy, path_nodes
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
 from strategies.problem.problem import Problem
-from strategies.search.objective import assess
+from strategies.search.assessment import assess
 
 FAMILIES = {
     family.name: family

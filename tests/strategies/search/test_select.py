@@ -115,7 +115,7 @@ def test_a_family_of_ones_own() -> None:
 
 
 def test_a_family_says_what_it_is_worth(problem: Problem) -> None:
-    early = family_that(lambda problem, search: Identity(2), share=3.0, largest_for_l1=1)
+    early = family_that(lambda problem, search: Identity(2), share=6.0, largest_for_l1=1)
     marginals = next(family for family in FAMILIES if family.name == "marginals")
     assert shares_of((early, marginals)) == (0.75, 0.25)
     assert shares_of((FAMILIES[0],)) == (1.0,)  # alone it gets everything, whatever its share

@@ -175,7 +175,10 @@ def test_bad_parameters_are_named_before_anything_is_measured(car, name, value, 
 def test_a_missing_domain_is_refused(car):
     with pytest.raises(ValueError, match="domain=None"):
         MatrixForestClassifier().fit(car.X, car.y)
-    with pytest.raises(TypeError, match="a Domain; only fit takes 'from_data' too"):
+    with pytest.raises(
+        TypeError,
+        match=r"a Domain or the path of a domain file \(.json\); only fit takes 'from_data' too",
+    ):
         MatrixForestClassifier(domain=3).fit(car.X, car.y)
     with pytest.raises(ValueError, match="target"):
         MatrixForestClassifier(Domain.from_sizes([2, 2])).fit([[0, 1]], [0])

@@ -1,0 +1,66 @@
+"""When a search may end: what proves the best strategy optimal, where that is cheap to ask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from strategies.bounds.climbs import LARGEST
+from strategies.bounds.lower_bound import closed_bound, lower_bound
+from strategies.problem.problem import Problem
+from strategies.problem.strategy import Strategy
+
+CERTIFIED_BY = ("gaussian_optimal", "ordered_cells")
+"""Families after which a bound for Gaussian noise is known, or costs little more."""
+CLOSED_GAP = 1e-9
+"""Certified distance from optimal at which a search ends, where the bound has a closed form."""
+OPTIMALITY_GAP = 1e-4
+"""The same for Gaussian noise."""
+WORST_GAP = 6e-4
+"""The same for the worst row or group, where a step of the search costs more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stopping:
+    """The bounds of a problem that its own search asks for.
+
+    Attributes
+    ----------
+    problem : Problem
+    work : float
+        Seconds of the reference machine for a bound.
+    """
+
+    problem: Problem
+    work: float
+
+    def is_optimal(self, found: Sequence[Strategy]) -> bool:
+        """Tell whether the best found is certified optimal.
+
+        A bound in closed form serves both norms, a climbed one Gaussian noise.
+        """
+        best = min((one.loss for one in found), default=float("inf"))
+        if self.meets_closed_bound(best):
+            return True
+        climbed = CERTIFIED_BY if self.problem.is_total else CERTIFIED_BY[:1]
+        if self.problem.norm == "l1" or not any(one.method in climbed for one in found):
+            return False
+        gap = OPTIMALITY_GAP if self.problem.is_total else WORST_GAP
+        return best <= self.climbed_bound * (1 + gap)
+
+    def meets_closed_bound(self, loss: float) -> bool:
+        """Tell whether a bound that costs next to nothing proves a loss optimal."""
+        gap = CLOSED_GAP if self.problem.norm == "l1" else OPTIMALITY_GAP
+        return self.closed_bound is not None and loss <= self.closed_bound * (1 + gap)
+
+    @cached_property
+    def closed_bound(self) -> float | None:
+        """The best bound that costs next to nothing, None where there is none."""
+        return closed_bound(self.problem, self.work)
+
+    @cached_property
+    def climbed_bound(self) -> float:
+        """The bound at the weights that the search for Gaussian noise has found."""
+        merging = self.problem.merging
+        if merging is None or merging.n_groups > LARGEST:
+            return 0.0
+        return lower_bound(self.problem, self.work)

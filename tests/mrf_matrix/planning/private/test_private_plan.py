@@ -1,0 +1,51 @@
+"""Which kinds are considered follows from public numbers alone."""
+
+import pytest
+
+from mrf_matrix import Domain, plan
+from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.planning.private import private_plan
+
+MONKS = (3, 3, 2, 3, 4, 2)
+
+
+def kinds(sizes, n_records, epsilon, n_classes=2):
+    made = private_plan(
+        Domain.from_sizes(sizes, n_classes=n_classes), [PureDP(epsilon)], n_records=n_records
+    )
+    names = [one.name for one in made.forecasts]
+    return {
+        "posterior": any(name.startswith("posterior") for name in names),
+        "residual": any(name.startswith("residual") for name in names),
+        "screened": any("screened" in name for name in names),
+    }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_records", "epsilon", "residual", "screened"),
+    [
+        ((10,) * 10, 10_000, 0.05, False, True),  # signal 50
+        ((10,) * 10, 10_000, 0.15, True, True),  # signal 150
+        ((10,) * 10, 2000, 0.1, False, False),  # 200 records times epsilon
+        (MONKS, 346, 1.0, False, False),  # a table holds half of the attributes
+        ((2,) * 12, 4800, 0.5, False, True),  # the same at a signal of 200
+        ((8,) * 7, 20_000, 2.0, True, False),  # beside a wide table, at a signal beyond 500
+        (MONKS, 346, 4.0, False, False),  # one table of all attributes
+    ],
+)
+def test_kinds_wait_for_their_signal(sizes, n_records, epsilon, residual, screened):
+    found = kinds(sizes, n_records, epsilon)
+    assert found == {"posterior": True, "residual": residual, "screened": screened}
+
+
+def test_several_classes_have_no_residuals():
+    assert not kinds((10,) * 10, 100_000, 1.0, n_classes=3)["residual"]
+
+
+def test_a_thousand_classes_are_no_system_of_all_terms():
+    domain = Domain.from_sizes([10] * 10, n_classes=1000)
+    made = plan(domain, "posterior", epsilon=4, n_records=20_000, random_state=0)
+    assert made.seconds - made.select_seconds < 20
+    shapes = [one.shape for one in made.array_sizes if "covariances" in one.name]
+    assert shapes[0][0] == 1000
+    assert max(shapes[0][1:]) < 100
