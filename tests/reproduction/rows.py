@@ -134,9 +134,9 @@ ROWS = (
     shown_by(
         46, "002", "simplified Breiman (Algorithm 1)", "forests/learned/test_simplified_breiman"
     ),
-    shown_by(47, "002", "Theorems 1-4", "forests/theory/test_bounds"),
+    shown_by(47, "002", "Theorems 1-4", "forests/theory/test_finite_sample"),
     shown_by(48, "002", "Lemmas 1, 2", "forests/theory/test_heights"),
-    shown_by(49, "002", "rates, best k", "forests/theory/test_bounds"),
+    shown_by(49, "002", "rates, best k", "forests/theory/test_finite_sample"),
     shown_by(50, "002", "Lemma 3, tail of the diameter", "forests/theory/test_cells"),
     shown_by(51, "002", "Lemma 4, error of one cell", "forests/theory/test_cells"),
     shown_by(52, "002", "Biau's c* that Lemma 2 improves", "forests/theory/test_heights"),
