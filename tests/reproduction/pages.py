@@ -44,7 +44,7 @@ SHOWN_BY_TESTS = {
         "tests/mrf_matrix/forests/theory/test_cells.py"
     ),
     "002: Theorem 4's rate is 1/n, not its square root; sharp forms of all theorems": (
-        "tests/mrf_matrix/forests/theory/test_bounds.py"
+        "tests/mrf_matrix/forests/theory/test_finite_sample.py"
     ),
     "004: growing protects no record: one more decides whether a tree is split": (
         "tests/mrf_matrix/federated/systems/test_growing.py"
