@@ -473,17 +473,23 @@ APPROXIMATE_KINDS = [k for k in KINDS if k not in (*OVER_WIDE, SmoothSensitivity
 """Those that compose under zCDP where a δ is given and there is something to compose."""
 
 
+TAKE_EITHER_NOISE = (PosteriorForestClassifier, PrivateNaiveBayesClassifier)
+
+
 @pytest.mark.parametrize("kind", APPROXIMATE_KINDS)
 def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine):
     trees = 20 if kind is MultinomialForestClassifier else 2
-    put(machine, kind, n_batches=2, delta=1e-6, n_trees=trees)
+    delta = (
+        0.3 if kind in TAKE_EITHER_NOISE else 1e-6
+    )  # of few tables, where Gaussian noise is less
+    put(machine, kind, n_batches=2, delta=delta, n_trees=trees)
     for first in (0, 2):
         machine.ask(0, "predict", first, 2)
     machine.no_claim_is_less_than_the_loss()
     model, account = machine.at(0)
     kind_of_loss, lost = account.loss("add_remove", "ZCDP")
     assert kind_of_loss == "ZCDP"
-    assert 0.99 <= epsilon_from_rho(lost, 1e-6) <= 1
+    assert 0.99 <= epsilon_from_rho(lost, delta) <= 1
     stronger = model.privacy_report_.statement.replace("epsilon=1,", "epsilon=0.98,")
     assert "implies more" in account.refutes(stronger)
 

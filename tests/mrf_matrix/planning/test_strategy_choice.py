@@ -52,8 +52,8 @@ def workload(seed):
 
 def test_the_loss_and_the_noise_rank_differently(car):
     """Car at ε = 1: a search's loss is below the Identity's, its squared error above."""
-    forest = RandomTrees(n_trees=16, max_depth=3).grow(car.domain, random_state=0)
-    T, Q = path_matrix(forest), query_matrix(car.codes[::4], car.domain)
+    forest = RandomTrees(n_trees=12, max_depth=3).grow(car.domain, random_state=0)
+    T, Q = path_matrix(forest), query_matrix(car.codes[::8], car.domain)
     W = prediction_workload(T, Q)
     found = strategies.select(W, time_limit=1, random_state=0)
     identity = strategies.select(W, method="identity")
