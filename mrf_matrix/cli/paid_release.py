@@ -4,15 +4,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    pass
+    from mrf_matrix.files.models.save import MatrixModel, TableModel
 
 
-def keep_release(model: Any, output: Path, ledger_file: Path | None) -> None:
+def keep_release(model: "MatrixModel | TableModel", output: Path, ledger_file: Path | None) -> None:
     """Write a fitted model to ``output``, or elsewhere where the disk refuses it there.
 
     The records cannot be measured again without budget. So the model is tried in the folders of
@@ -47,7 +47,9 @@ def keep_release(model: Any, output: Path, ledger_file: Path | None) -> None:
         ) from error
 
 
-def _kept_elsewhere(model: Any, output: Path, ledger_file: Path | None) -> Path | None:
+def _kept_elsewhere(
+    model: "MatrixModel | TableModel", output: Path, ledger_file: Path | None
+) -> Path | None:
     from mrf_matrix.files.models import save_model
 
     name = f"{output.stem[:40]}-{token_hex(4)}{output.suffix}"

@@ -1,7 +1,6 @@
 """From columns of text, as CSV has them, to the values that a domain speaks of."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ def positions_of(texts: Sequence[str]) -> tuple[Longs, list[str]]:
     return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts)), distinct
 
 
-def typed_value(attribute: Attribute, text: str, where: str) -> Any:
+def typed_value(attribute: Attribute, text: str, where: str) -> str | int | float | None:
     """Return what one text stands for."""
     text = text.strip()
     if isinstance(attribute.categories, tuple) and text in attribute.categories:

@@ -2,12 +2,12 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrf_matrix.plotting.style import COLOURS, DIVERGING, GREY, Display, colour_bar, tidy
-from mrf_matrix.study.effects import Effect, effect
+from mrf_matrix.study.effects import Effect, HasPosterior, effect
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ class EffectDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: HasPosterior,
         attributes: str | Sequence[str],
         *,
         classes: tuple[Hashable, Hashable] | None = None,

@@ -1,10 +1,10 @@
 """A fitted model at a glance: how far each attribute moves the log odds."""
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from mrf_matrix.plotting.style import COLOURS, Display, tidy
-from mrf_matrix.study.effects import Name, importance
+from mrf_matrix.study.effects import HasPosterior, Name, importance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ class StrengthDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: HasPosterior,
         *,
         classes: tuple[Hashable, Hashable] | None = None,
         ax: "Axes | None" = None,

@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_softmax
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.arrow import Arrow, ArrowInverse
 from mrf_matrix.posterior.block_table import BlockTable
 from mrf_matrix.posterior.effect_prior import EffectPrior
 from mrf_matrix.posterior.totals import ClassTotals
-
-Array = NDArray[np.float64]
 
 Design = Array | sparse.csr_array
 

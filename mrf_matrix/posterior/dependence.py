@@ -34,11 +34,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
-
-Array = NDArray[np.float64]
 
 USUAL_CORRELATION = 0.05
 CORRELATION_SPREAD = 0.15

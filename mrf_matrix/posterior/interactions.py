@@ -20,11 +20,9 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_table import BlockTable
-
-Array = NDArray[np.float64]
 
 CAUTION = 1.0
 KURTOSIS = 5.0

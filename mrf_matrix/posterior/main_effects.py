@@ -16,14 +16,12 @@ attribute, its effects shrink to nothing and it casts no vote.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
 from mrf_matrix.posterior.block_table import BlockTable
 from mrf_matrix.posterior.effect_prior import EffectPrior
 from mrf_matrix.posterior.totals import ClassTotals
-
-Array = NDArray[np.float64]
 
 USUAL_RELEVANCE = 0.3
 LEAST_RELEVANCE = 1e-4

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.block_table import BlockTable, check_blocks
 from mrf_matrix.posterior.dependence import trust
@@ -24,7 +25,6 @@ from mrf_matrix.posterior.main_effects import fit_main_effects
 from mrf_matrix.posterior.totals import ClassTotals, class_totals
 from strategies.operators.base.threads import one_thread
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
 MOST_PRESENT = 2**24

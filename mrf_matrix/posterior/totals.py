@@ -20,12 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_table import BlockTable
-
-Array = NDArray[np.float64]
 
 CERTAIN = 30.0
 """Standard errors above zero from which a total needs no correction."""

@@ -6,19 +6,38 @@ read but those that a caller asks about.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Codes, Values
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
+from mrf_matrix.domain.columns import Records
 from mrf_matrix.forests.sources.ensembles import attribute_positions
-from mrf_matrix.posterior.effects import Term, constant, contributions, terms
+from mrf_matrix.posterior.effects import AnyPosterior, Term, constant, contributions, terms
 
 Name = str | tuple[str, ...]
+
+
+class HasPosterior(Protocol):
+    """A fitted private, posterior or residual forest, or one of these from a file."""
+
+    @property
+    def posterior_(self) -> AnyPosterior:
+        """What the release says of classes."""
+
+    @property
+    def domain_(self) -> Domain:
+        """The public domain."""
+
+    @property
+    def classes_(self) -> Values:
+        """The classes."""
+
+    def _codes(self, X: Records) -> Codes: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +66,7 @@ class Effect:
 
 
 def effect(
-    model: Any,
+    model: HasPosterior,
     attributes: str | Sequence[str],
     *,
     classes: tuple[Hashable, Hashable] | None = None,
@@ -88,7 +107,7 @@ def effect(
 
 
 def explained(
-    model: Any, X: Any, *, classes: tuple[Hashable, Hashable] | None = None
+    model: HasPosterior, X: Records, *, classes: tuple[Hashable, Hashable] | None = None
 ) -> tuple[list[Name], Array]:
     """Return what each term adds to the log odds of records, and its names; the constant first.
 
@@ -117,7 +136,7 @@ def explained(
 
 
 def importance(
-    model: Any, *, classes: tuple[Hashable, Hashable] | None = None
+    model: HasPosterior, *, classes: tuple[Hashable, Hashable] | None = None
 ) -> dict[Name, float]:
     """Return how far each term moves the log odds of records, root mean square, largest first.
 
@@ -136,7 +155,7 @@ def importance(
     return dict(sorted(sizes.items(), key=lambda one: -one[1]))
 
 
-def _posterior_of(model: Any) -> tuple[Any, Domain]:
+def _posterior_of(model: HasPosterior) -> tuple[AnyPosterior, Domain]:
     check_is_fitted(model)
     if not hasattr(model, "posterior_"):
         raise TypeError(
@@ -146,7 +165,7 @@ def _posterior_of(model: Any) -> tuple[Any, Domain]:
     return model.posterior_, model.domain_
 
 
-def _classes(model: Any, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
+def _classes(model: HasPosterior, asked: tuple[Hashable, Hashable] | None) -> tuple[int, int]:
     """Return the numbers of two classes."""
     known = model.classes_.tolist()
     one, other = (known[-1], known[0]) if asked is None else asked
@@ -162,7 +181,7 @@ def _name(domain: Domain, term: Term) -> Name:
 
 
 def _named(
-    model: Any, domain: Domain, term: Term, pair: tuple[int, int], quantile: float
+    model: HasPosterior, domain: Domain, term: Term, pair: tuple[int, int], quantile: float
 ) -> Effect:
     one, other = model.classes_[list(pair)].tolist()
     return Effect(

@@ -55,9 +55,9 @@ class FitFile:
             )
         self.scores = {_key(score): score for score in scores}
 
-    def get(self, *key: Any) -> Score | None:
+    def get(self, method: str, epsilon: float | None, split: int, draw: int) -> Score | None:
         """Return the score of a method at an ε, on a split, in a draw; None if it is to do."""
-        return self.scores.get(key)
+        return self.scores.get((method, epsilon, split, draw))
 
     def add(self, score: Score) -> None:
         """Keep a score; the file is written every two seconds."""

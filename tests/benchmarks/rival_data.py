@@ -38,11 +38,6 @@ def available(name: str) -> bool:
     return name in GENERATED or FOLDER.is_dir()
 
 
-def load_all(names: tuple[str, ...] = NAMES) -> list[RivalData]:
-    """Return data sets by name, each read once a process."""
-    return [load(name) for name in names]
-
-
 @cache
 def load(name: str) -> RivalData:
     """Return one data set."""

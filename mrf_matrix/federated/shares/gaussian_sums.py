@@ -28,9 +28,6 @@ from math import exp, log1p, pi
 
 from mrf_matrix.mechanisms import DiscreteGaussian
 
-LEAST_VARIANCE = 2
-"""Below this v the correction is large, and shares are refused."""
-
 COMFORTABLE_VARIANCE = 4
 """From this v on τ is below 3e-17 an integer: strategies are scaled up to reach it."""
 
@@ -107,24 +104,3 @@ def gaussian_share(
     square = squared_sensitivity * multiple**2
     law = DiscreteGaussian.calibrated(square, squared_factor, honest * (rho - correction))
     return GaussianShare(law, multiple, correction)
-
-
-def zcdp_of_sum(
-    variance: Fraction, honest: int, squared_shift: Fraction | int, shifted: int
-) -> Fraction:
-    """Return ρ of a sum of discrete Gaussians: ``Δ²/2nv + τ d``, rounded up.
-
-    `variance`: v of each draw, at least `LEAST_VARIANCE`; `honest`: draws that are counted on;
-    `squared_shift`: Δ², the neighbours' squared L2 distance; `shifted`: d, the most noisy integers
-    that differ between neighbours.
-
-    Raises ValueError if the variance is below `LEAST_VARIANCE`.
-    """
-    if variance < LEAST_VARIANCE:
-        raise ValueError(
-            f"variance={float(variance):.3g} of each draw: expected at least {LEAST_VARIANCE}, for "
-            f"below it a sum of discrete Gaussians is too far from one. Multiply the integer "
-            f"strategy, and with it the noise, by a whole number."
-        )
-    spread = spread_of_sums(float(variance) * (1 - SLACK), honest)
-    return Fraction(squared_shift) / (2 * honest * Fraction(variance)) + Fraction(spread) * shifted

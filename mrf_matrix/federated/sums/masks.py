@@ -9,8 +9,8 @@ import hashlib
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Words
 from mrf_matrix.federated.sums.messages import AlteredMessageError, name_of
 
 try:
@@ -25,7 +25,6 @@ except ModuleNotFoundError as error:
         "secure sums need the package cryptography: expected pip install 'mrf-matrix[federated]'."
     ) from error
 
-Words = NDArray[np.uint64]
 
 SEED_BYTES = 32
 NONCE_BYTES = 12

@@ -7,11 +7,10 @@ nobody else is trusted with anything.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.domain import Domain
 from mrf_matrix.federated.systems.growing import Part
 from mrf_matrix.forests import Forest, PrivateMultinomialTrees, concatenate, forest_from_levels
@@ -31,7 +30,7 @@ def grow_privately(
     *,
     collaborative: bool = True,
     noise: str = "exact",
-    noise_state: Any = None,
+    noise_state: Seed = None,
     ledgers: Sequence[PrivacyLedger] | None = None,
 ) -> Forest:
     """Grow trees whose splits are ε-differentially private for the records of every party.

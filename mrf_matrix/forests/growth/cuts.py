@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array, Bools, Longs
+from mrf_matrix.base.arrays import Array, Bools, Longs, Values
 from mrf_matrix.forests.growth.items import Items
 
 IMPOSSIBLE = -np.inf
@@ -129,7 +129,7 @@ def _by_sums(items: Items, codes: NDArray[Any], size: int, least: int) -> _Table
     to_left, to_right = items.moves
     shape = (size, n)
 
-    def running(weights: NDArray[Any] | None) -> Any:
+    def running(weights: NDArray[Any] | None) -> Values:
         return np.cumsum(np.bincount(key, weights, minlength=size * n).reshape(shape), axis=0)
 
     sums = running(to_left), items.parent_terms + running(to_right)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Longs, Seed
 from mrf_matrix.base.checks import check_integer
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain
@@ -133,7 +133,7 @@ class PrivateMultinomialTrees:
         labels: NDArray[Any],
         *,
         noise: Noise = "exact",
-        noise_state: object = None,
+        noise_state: Seed = None,
         bits: Bits | None = None,
     ) -> PrivateGrown:
         """Grow the structure from private records.

@@ -77,7 +77,7 @@ class EnsembleDesign:
 
     n_ensembles: object = 1
     max_features: object = None
-    feature_subsets: Any = None
+    feature_subsets: Sequence[Sequence[str | int]] | None = None
     n_trees: Any = 128
     max_depth: int = 4
     splits: Any = "multiway"
@@ -193,7 +193,7 @@ def _check_asks_no_records(source: object) -> None:
         )
 
 
-def attribute_positions(name: str, domain: Domain, subset: Any) -> tuple[int, ...]:
+def attribute_positions(name: str, domain: Domain, subset: Sequence[str | int]) -> tuple[int, ...]:
     """Return the positions of attributes that are given by position or name.
 
     Raises ValueError if they are no list of the domain's attributes; `name` is the argument that is

@@ -65,7 +65,7 @@ def forest_from_paths(
     attributes: list[Ints] = []
     n_groups = int(group.max()) + 1
     while n_groups:
-        split, rows = _split(left, group, n_groups, domain)
+        split, rows = _split(left, group, n_groups)
         attributes.append(split)
         chosen = split[group[rows]]
         fan = np.where(split >= 0, sizes[split], 0)
@@ -98,7 +98,7 @@ def _checked(
     return given[order].astype(np.int64), tree[order].astype(np.int64)
 
 
-def _split(left: Longs, group: Longs, n_groups: int, domain: Domain) -> tuple[Ints, Longs]:
+def _split(left: Longs, group: Longs, n_groups: int) -> tuple[Ints, Longs]:
     """Return each group's attribute (-1: a leaf) and the rows of the groups that split."""
     begin = np.searchsorted(group, np.arange(n_groups))
     members = np.bincount(group, minlength=n_groups)

@@ -16,7 +16,6 @@ so (Lemma 1) its excess error is at most twice that of a tree.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from mrf_matrix.base.checks import check_integer, one_word
 from mrf_matrix.forests.theory.cells import check_number
@@ -212,7 +211,7 @@ def _log_labelled_trees(k: int) -> float:
 
 
 def _checked(
-    n_records: Any, n_leaves: Any, n_attributes: Any, lipschitz: float, form: str
+    n_records: int, n_leaves: int, n_attributes: int, lipschitz: float, form: str
 ) -> tuple[int, int, int, float]:
     check_integer("n_records", n_records, 1)
     check_integer("n_leaves", n_leaves, 2)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.domain import Domain
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Labels = NDArray[np.int64]
 

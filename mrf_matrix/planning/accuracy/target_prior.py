@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.domain import Domain
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
 REFERENCE_CELLS = 2048

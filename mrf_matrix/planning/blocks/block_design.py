@@ -31,13 +31,11 @@ from itertools import combinations
 from math import prod, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests.sources.block_trees import Block, balanced_blocks
 from mrf_matrix.mechanisms import ZCDP, PureDP
-
-Array = NDArray[np.float64]
 
 TOTALS_SHARE = 0.05
 """Share of the budget (of its square under zCDP) that the class totals get."""

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 from mrf_matrix.compilation import path_matrix
@@ -27,8 +28,6 @@ from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.posterior import BlockTable
 from mrf_matrix.voting.naive_bayes import naive_bayes_forest
 from strategies.operators import Operator, RowScaled, check_allocation
-
-Array = NDArray[np.float64]
 
 COVARIANCES = 12
 """Arrays of the size of a block's covariances that its fit holds at once, as was measured."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests import Forest
 from mrf_matrix.forests.sources.ensembles import Ensemble
@@ -28,9 +28,6 @@ from mrf_matrix.reconstruction.tree_nodes import node_matrix
 from strategies import Strategy, evaluate
 from strategies.methods.descents.shared_weights import SharedWeights
 from strategies.operators import Norm, RowScaled
-
-Array = NDArray[np.float64]
-
 
 RULES = ("uniform", "geometric", "optimal")
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.error.noise_sums import NoiseTerm, combined
 from mrf_matrix.error.normal_flips import normal_flip
@@ -12,7 +13,6 @@ from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.part import PlanPart
 from strategies.operators import Operator
 
-Array = NDArray[np.float64]
 Terms = list[tuple[NoiseTerm, ...] | None]
 
 ENTRIES_AT_ONCE = 2**23

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Seed
+from mrf_matrix.base.arrays import Array, Seed
 from mrf_matrix.base.steps import tell
 from mrf_matrix.error.coefficients import answer_coefficients
 from mrf_matrix.error.noise_sums import NoiseTerm
@@ -34,7 +34,6 @@ from strategies.operators import Operator, check_allocation
 if TYPE_CHECKING:
     from mrf_matrix.federated.shares.design import FederatedDesign
 
-Array = NDArray[np.float64]
 Budget = PureDP | ZCDP
 
 

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrf_matrix.base.arrays import Array
 from mrf_matrix.compilation import path_matrix
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.planning.kinds.kind import Codes, Kind
 from mrf_matrix.planning.plans.part import PlanPart
-
-Array = NDArray[np.float64]
 
 WEIGHING: ContextVar[Callable[[Any], None] | None] = ContextVar("weighing", default=None)
 """What weighs the signal of every plan before it is paid for, see `verdict.weighing`."""

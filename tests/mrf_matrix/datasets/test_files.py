@@ -149,7 +149,6 @@ def test_a_built_in_set_under_another_domain() -> None:
         load_dataset("iris", domain=coarse)
 
 
-NEEDS = {"domain": DOMAIN}
 BAD_FILES: dict[str, tuple[Any, str]] = {
     "empty": ("", "distinct column names"),
     "repeated": ("a,a\n1,2\n", "distinct column names"),

@@ -49,7 +49,7 @@ def test_fits_that_are_done_are_not_done_again(tmp_path, monkeypatch):
     assert compare(data, resume=file, **STUDY).unfinished == 0
 
 
-def test_an_interrupt_before_anything_is_found_stays_one(tmp_path):
+def test_an_interrupt_before_anything_is_found_stays_one():
     with pytest.raises(KeyboardInterrupt):
         compare(load_dataset("monks_1"), progress=interrupt_after(0), **STUDY)
 

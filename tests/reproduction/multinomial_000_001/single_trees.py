@@ -112,12 +112,6 @@ def lines(table: Table) -> "Picture":
     return picture
 
 
-def trees_above(table: Table) -> bool:
-    """Say whether the MRF's trees are above Breiman's on most sets."""
-    gaps = table.column("MRF tree") - table.column("Breiman tree")
-    return bool((gaps > 0).sum() * 2 > len(gaps))
-
-
 ITEMS = (
     Item(
         name="001-figure7",

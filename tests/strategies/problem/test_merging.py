@@ -135,7 +135,7 @@ def test_a_collision_of_hashes_only_costs_the_merging(monkeypatch: pytest.Monkey
         assert_array_equal(merge_columns(form).groups, [0, 1, 2])
 
 
-def test_bands_of_a_tall_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bands_of_a_tall_matrix() -> None:
     matrix = np.random.default_rng(0).normal(size=(3000, 2))[:, [0, 1, 0]]
     whole = module.dense_keys(matrix)
     assert_array_equal(merge_columns(matrix).groups, [0, 1, 0])

@@ -217,7 +217,7 @@ def test_wall_time_stops_a_portfolio_and_it_says_so(
     assert not run(problem, GOOD, GOOD).truncated
 
 
-def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress() -> None:
     events: list[Progress] = []
     strategy = select(np.tri(6), time_limit=0.2, progress=events.append)
     assert [event.step for event in events] == list(range(len(events)))

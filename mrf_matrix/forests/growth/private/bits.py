@@ -2,15 +2,14 @@
 
 import os
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import Longs, Seed, Words
 from mrf_matrix.base.checks import check_parent_process
 
-Words = NDArray[np.uint64]
 Noise = Literal["exact", "research"]
 
 
@@ -27,7 +26,7 @@ class Bits:
     generator: np.random.Generator | None = None
 
     @classmethod
-    def of(cls, noise: Any, noise_state: Any = None) -> "Bits":
+    def of(cls, noise: object, noise_state: Seed = None) -> "Bits":
         """Return the source of a noise mode.
 
         `noise` {"exact", "research"}: "exact": system randomness, in the parent process only.

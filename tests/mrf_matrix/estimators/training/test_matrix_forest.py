@@ -17,7 +17,6 @@ from mrf_matrix.planning.plans import part
 
 INFINITE = float("inf")
 
-NOISY = "its labels are noisy on purpose: accuracy on a few records is not promised"
 EXPECTED_FAILURES: dict[str, str] = {}
 
 

@@ -144,7 +144,7 @@ def test_errors_of_leaves_are_those_of_the_report(car, budget, neighboring):
     assert 0.5 < np.concatenate(errors).mean() < 2
 
 
-def test_replacing_a_record_doubles_the_noise(car):
+def test_replacing_a_record_doubles_the_noise():
     one, two = (
         a_plan([4, 4, 3], 3, PureDP(1), relation, 2).mechanism.law.variance
         for relation in ("add_remove", "replace_one")
