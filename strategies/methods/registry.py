@@ -5,13 +5,13 @@ from reprlib import repr as short
 
 from strategies.methods import (
     common_refinement,
+    free_entries,
     gaussian_optimal,
     kronecker_p_identity,
     kronecker_selections,
     leaves,
     p_identity,
     plain,
-    polished,
     row_space,
     tree_hierarchy,
     workload_itself,
@@ -38,7 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     row_space.FAMILY,
     p_identity.FAMILY,
     weighted_rows.FAMILY,
-    polished.FAMILY,
+    free_entries.FAMILY,
 )
 """Cheap ones first, so that the searches that follow have starts to improve on."""
 

@@ -93,7 +93,7 @@ class Meter:
         self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4
 
     @property
-    def spent(self) -> bool:
+    def exhausted(self) -> bool:
         """Whether the allowance is used up."""
         return self.used >= self.allowance
 
@@ -162,7 +162,7 @@ def optimise(
         key=lambda found: found[0],
     )
     idle, patience = 0, 40 + 4 * len(candidates)
-    while not meter.spent and idle < patience:
+    while not meter.exhausted and idle < patience:
         found = _hop(best, candidates, cover, energies.values, generator, meter)
         idle = 0 if found[0] < best[0] - 1e-6 else idle + 1
         best = found
@@ -178,7 +178,7 @@ def _convex(energies: Energies, candidates: Bools, cover: Cover, meter: Meter) -
         _, squares = descend(squares, cover, energies.values, "l2", meter, 1000)
         _, gradient = log_loss(squares, cover, energies.values, "l2")
         gap = float(-gradient.min())  # the loss over its linear lower bound on the simplex
-        if gap < 1e-6 or meter.spent:
+        if gap < 1e-6 or meter.exhausted:
             break
         squares = squares + 1e-4 / len(squares)
     weights = np.sqrt(squares / squares.sum())

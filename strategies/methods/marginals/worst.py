@@ -103,7 +103,7 @@ def optimise_worst(
         given.reverse()
     best, lowest = given[0], largest_error(given[0], cover, rows.table, norm)
     for turn in range(1 if norm == "l2" else MOST_STARTS + len(given)):
-        if turn > 0 and meter.spent:
+        if turn > 0 and meter.exhausted:
             break
         start = given[turn] if turn < len(given) else generator.exponential(size=count) ** 2
         index = np.flatnonzero(start)  # the slope is never below zero at the others

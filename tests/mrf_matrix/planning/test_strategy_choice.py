@@ -149,7 +149,7 @@ def test_searched_arrays_are_not_kept_twice():
     found = strategies.select(workload(0), time_limit=0.05, random_state=0)
     kept = [one.family for one in found.candidates if one.matrix is not None]
     assert "identity" in kept
-    assert not {"p_identity", "row_space", "polished", "gaussian_optimal"} & set(kept)
+    assert not {"p_identity", "row_space", "free_entries", "gaussian_optimal"} & set(kept)
 
 
 def test_laws_of_the_oracle_are_those_of_the_texts():

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from strategies import evaluate, examples, select
-from strategies.methods import gaussian_optimal, p_identity, polished, row_space, tree_hierarchy
+from strategies.methods import free_entries, gaussian_optimal, p_identity, row_space, tree_hierarchy
 from strategies.methods.family import Family, Search
-from strategies.methods.polished import direct_loss
+from strategies.methods.free_entries import direct_loss
 from strategies.methods.tree_hierarchy import node_strategy, path_nodes
 from strategies.operators import Dense, Identity, Marginals, Operator, RowKronecker
 from strategies.problem.problem import Problem
@@ -20,7 +20,7 @@ FAMILIES = {
     for family in (
         p_identity.FAMILY,
         row_space.FAMILY,
-        polished.FAMILY,
+        free_entries.FAMILY,
         gaussian_optimal.FAMILY,
         tree_hierarchy.FAMILY,
     )
@@ -94,7 +94,7 @@ def test_random_small_workloads(rows: int, cells: int, rank: int, seed: int) -> 
     workload: NDArray[np.float64] = (left @ right).astype(float)
     if not workload.any():
         return
-    for name in ("p_identity", "row_space", "polished"):
+    for name in ("p_identity", "row_space", "free_entries"):
         problem = Problem.of(workload)
         if not FAMILIES[name].serves(problem) or problem.merging is None:
             continue
@@ -135,7 +135,7 @@ def test_polishing_improves_marginals() -> None:
     start = Marginals((4, 4, 4), [(0, 1), (0, 2), (1, 2)], [0.3, 0.34, 0.36])
     dense = start.to_dense()
     search = Search((start,), np.random.default_rng(0), 2.0)
-    found = polished.FAMILY.search(problem, search)
+    found = free_entries.FAMILY.search(problem, search)
     assert direct_loss(factor, found.to_dense()) < direct_loss(factor, dense)
     assert direct_loss(factor, np.ones((1, 64))) == float("inf")
 
@@ -143,7 +143,7 @@ def test_polishing_improves_marginals() -> None:
 def test_polishing_returns_the_start_without_work() -> None:
     problem = Problem.of(np.tri(5))
     start = Dense(np.tri(5))
-    found = polished.FAMILY.search(problem, Search((start,), np.random.default_rng(0), 1e-9))
+    found = free_entries.FAMILY.search(problem, Search((start,), np.random.default_rng(0), 1e-9))
     assert np.array_equal(found.to_dense(), start.to_dense())
 
 

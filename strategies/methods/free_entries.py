@@ -43,33 +43,33 @@ NEAR = 1e-3
 """Relative distance from the Identity's loss at which a start is taken to be the Identity."""
 
 
-def polished(problem: Problem, search: Search) -> Operator:
+def free_entries(problem: Problem, search: Search) -> Operator:
     """Return the best of several starts after descents over all entries, over the merged cells."""
     enumerated = descended_rows(problem)
     if enumerated is None:
         raise ValueError("workload is too large to enumerate: expected merged cells.")
     factor, errors = enumerated
-    ordered = polishes_in_order(problem, factor, errors, search.starts)
-    found = affordable_polishes(ordered, search.work)
+    ordered = descents_in_order(problem, factor, errors, search.starts)
+    found = affordable_descents(ordered, search.work)
     best: Operator = search.starts[0] if search.starts else Identity(factor.shape[1])
     lowest = float("inf")
-    for polish in found:
-        matrix = polish.run(search.work / len(found), search.generator)
+    for descent in found:
+        matrix = descent.run(search.work / len(found), search.generator)
         loss = direct_loss(factor, matrix, errors)
         if loss < lowest:
             best, lowest = Dense(matrix), loss
     return best
 
 
-def polishes_in_order(
+def descents_in_order(
     problem: Problem, factor: Array, errors: ErrorNorm, starts: tuple[Operator, ...]
-) -> Iterator["Polish"]:
+) -> Iterator["EntryDescent"]:
     """Yield what to descend from: the best found so far in turn with structured starts."""
     known, structured = improvable_starts(factor, errors, starts), from_rows(problem)
     for first, second in zip_longest(islice(known, MOST_STARTS), structured):
         for matrix in (first, second):
             if matrix is not None:
-                yield Polish(factor, matrix, errors)
+                yield EntryDescent(factor, matrix, errors)
 
 
 def improvable_starts(
@@ -92,19 +92,19 @@ def from_rows(problem: Problem) -> Iterator[Array]:
         yield p_identity_matrix(hefty(bumps(own), 6.0))
 
 
-def affordable_polishes(polishes: Iterator["Polish"], work: float) -> list["Polish"]:
+def affordable_descents(descents: Iterator["EntryDescent"], work: float) -> list["EntryDescent"]:
     """Return as many of the first as the work gives enough steps, and at least one."""
-    taken: list[Polish] = []
-    for polish in polishes:
-        price = sum(one.step_cost for one in [*taken, polish]) * ENOUGH_STEPS
+    taken: list[EntryDescent] = []
+    for descent in descents:
+        price = sum(one.step_cost for one in [*taken, descent]) * ENOUGH_STEPS
         if taken and price > work:
             break
-        taken.append(polish)
+        taken.append(descent)
     return taken
 
 
 @dataclass(frozen=True, eq=False)
-class Polish:
+class EntryDescent:
     """A start and the workload's factor, or its rows, both over the merged cells."""
 
     factor: Array
@@ -215,11 +215,11 @@ def least_seconds(problem: Problem) -> float:
 
 
 FAMILY = Family(
-    "polished",
+    "free_entries",
     "merged",
     frozenset({"l1"}),
     applies,
-    polished,
+    free_entries,
     polishes=True,
     least=least_seconds,
     largest_if_ordered=128,
