@@ -22,8 +22,8 @@ from mrf_matrix.posterior import (
     shrunk_counts,
 )
 from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.sequence import LARGEST_PAIR, PairSteps, ResidualPlan
-from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.residual.sequence import LARGEST_PAIR, ResidualPlan
+from mrf_matrix.residual.step import PairSteps, ResidualStep
 
 Floats = NDArray[np.float64]
 Attributes = tuple[int, ...]

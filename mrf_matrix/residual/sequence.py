@@ -21,7 +21,7 @@ from mrf_matrix.residual.settings import (
     residual_signal,
     settings_for,
 )
-from mrf_matrix.residual.step import Kind, ResidualStep
+from mrf_matrix.residual.step import Kind, PairSteps, ResidualPass, ResidualStep
 from strategies.operators import check_allocation
 
 LARGEST_PAIR = 400
@@ -29,40 +29,6 @@ LARGEST_PAIR = 400
 
 MOST_CODES = 2000
 """Codes of an attribute: a visit takes seconds there."""
-
-
-@dataclass(frozen=True)
-class ResidualPass:
-    """A pass over attributes: the mean curvature, then a table of residuals a visit.
-
-    Attributes
-    ----------
-    curvature : ResidualStep
-    visits : tuple of ResidualStep
-    order : tuple of int
-        All attributes, in the order in which those that are visited are visited.
-    """
-
-    curvature: ResidualStep
-    visits: tuple[ResidualStep, ...]
-    order: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class PairSteps:
-    """Tables of pairs and triples: a choice for each, then counts and residuals of each.
-
-    Attributes
-    ----------
-    curvature : ResidualStep
-    choices, counts, residuals : tuple of ResidualStep
-        One a table.
-    """
-
-    curvature: ResidualStep
-    choices: tuple[ResidualStep, ...]
-    counts: tuple[ResidualStep, ...]
-    residuals: tuple[ResidualStep, ...]
 
 
 @dataclass(frozen=True)

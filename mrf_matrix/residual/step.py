@@ -144,3 +144,37 @@ def sums_of_values(kind: str, n_cells: int) -> Operator:
     if n_cells > MOST_EXPLICIT:
         return Kronecker([Identity(n_cells), Dense(values)])
     return as_operator(sparse.kron(sparse.eye_array(n_cells, dtype=np.int64), values, "csr"))
+
+
+@dataclass(frozen=True)
+class ResidualPass:
+    """A pass over attributes: the mean curvature, then a table of residuals a visit.
+
+    Attributes
+    ----------
+    curvature : ResidualStep
+    visits : tuple of ResidualStep
+    order : tuple of int
+        All attributes, in the order in which those that are visited are visited.
+    """
+
+    curvature: ResidualStep
+    visits: tuple[ResidualStep, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PairSteps:
+    """Tables of pairs and triples: a choice for each, then counts and residuals of each.
+
+    Attributes
+    ----------
+    curvature : ResidualStep
+    choices, counts, residuals : tuple of ResidualStep
+        One a table.
+    """
+
+    curvature: ResidualStep
+    choices: tuple[ResidualStep, ...]
+    counts: tuple[ResidualStep, ...]
+    residuals: tuple[ResidualStep, ...]

@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 from mrf_matrix.base.arrays import AnyInts, Array, Values
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.workers import computed
-from mrf_matrix.study.study import Progress
+from mrf_matrix.study.splits import Progress
 
 Grid = Mapping[str, Sequence[object]] | Sequence[Mapping[str, Sequence[object]]]
 Fold = tuple[AnyInts, AnyInts]

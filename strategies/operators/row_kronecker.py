@@ -174,23 +174,20 @@ class RowKronecker(Operator):
         if fits((self.shape[1], right.shape[1] + 1), 64):
             return self._matmat(self._rmatmat(right))
         rows = max(1, 2**24 // max(self.shape[0], 1))
-        chunks = range(0, self.shape[0], rows)
-        parts = [self.take_rows(slice(s, s + rows)).row_gram(self) @ right for s in chunks]
-        return np.concatenate(parts)
+        blocks = (self.take_rows(slice(s, s + rows)) for s in range(0, self.shape[0], rows))
+        return np.concatenate([block.row_gram(self) @ right for block in blocks])
 
     # Explicit forms -------------------------------------------------------------------------
 
     def to_sparse(self) -> sparse.csr_array:
         """Return the matrix in CSR form (int64), refused above the memory cap."""
-        n = self.shape[1]
-        check_allocation("cells to number", (n,), 1)
+        check_allocation("cells to number", self.shape[1:], 1)
         form = khatri_rao([as_columns(mask) for mask in self.all_masks()])
         return sparse.csr_array((form.data, form.indices, form.indptr), shape=self.shape)
 
     def gram_dense(self) -> Array:
         """Return ``A.T @ A`` from the distinct rows, refused above the memory cap."""
-        n = self.shape[1]
-        check_allocation("gram of RowKronecker", (n, n))
+        check_allocation("gram of RowKronecker", self.shape[1:] * 2)
         rows, _, counts = self.unique_rows()
         work = sum_of_products(list((rows.widths**2).T))
         return repeated_gram(rows.to_sparse(), counts, work)

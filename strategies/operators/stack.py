@@ -10,7 +10,7 @@ from scipy import sparse
 from strategies.operators.base.arrays import Array, Integers, Longs
 from strategies.operators.base.cross_gram import cross_gram, rows_product
 from strategies.operators.base.memory import check_allocation, fits
-from strategies.operators.base.operator import Norm, Operator, same_columns
+from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.masks.components import MaskRows, mask_rows, stacked_rows
 from strategies.operators.masks.energies import Energies, structure_energies, summed_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
@@ -139,6 +139,14 @@ class Stack(Operator):
 def combined_norm(norms: Sequence[float], norm: Norm) -> float:
     """Return the norm of a column from the norms of its parts."""
     return float(np.sum(norms)) if norm == "l1" else float(np.linalg.norm(norms))
+
+
+def same_columns(operators: Sequence[Operator]) -> int:
+    """Return the common number of columns, or refuse."""
+    counts = {operator.shape[1] for operator in operators}
+    if len(counts) != 1:
+        raise ValueError(f"operators have {sorted(counts)} columns: expected one common number.")
+    return counts.pop()
 
 
 @rows_product.register

@@ -29,6 +29,11 @@ from strategies.operators.masks.packed_masks import unique_rows
 
 Keys = NDArray[np.uint64]
 
+LARGEST_DENSE = 4000
+"""Groups up to which a strategy is handled as an explicit matrix."""
+MOST_AVERAGED = 2 * 10**7
+"""Entries of a strategy whose columns are averaged over groups."""
+
 
 @dataclass(frozen=True, eq=False)
 class Merging:
@@ -90,6 +95,12 @@ class Merging:
             return operator.left
         shares = sparse.diags_array(1.0 / self.grouping.counts) @ self.grouping.to_sparse()
         return as_operator(operator.compact() @ shares.T)
+
+    def can_average(self, matrix: Operator) -> bool:
+        """Tell whether columns can be averaged over the groups, few enough to solve with."""
+        if self.n_groups > LARGEST_DENSE:
+            return False
+        return matrix.entries <= MOST_AVERAGED and fits((matrix.entries,), 32)
 
     def invert(self, matrix: object) -> Operator:
         """Return the strategy ``A' G`` over the cells, for a strategy A' over the groups."""

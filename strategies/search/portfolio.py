@@ -10,11 +10,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from strategies.bounds.lower_bound import Certificate
-from strategies.methods.family import (
-    Family,
-    Search,
-    evaluation_seconds,
-)
+from strategies.methods.family import Family, Search, evaluation_seconds
 from strategies.methods.plain import OWN_ROWS, own_loss
 from strategies.methods.registry import requested_families, shares_of
 from strategies.operators import (
@@ -26,26 +22,19 @@ from strategies.operators import (
     RowKronecker,
     RowSpaceError,
     as_operator,
-    fits,
 )
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 from strategies.search.assessment import assess
 from strategies.search.nearby_total import total_near
 from strategies.search.progress import Progress, Report
-from strategies.search.stopping import Stopping
+from strategies.search.stopping import TIE, Stopping, smallest_of_best
 
 PATIENCE = 10.0
 """No family starts after this many times the limit of wall time: the result says so."""
 LEAST_PATIENCE = 20.0
 """Seconds of wall time in which a family may start, however short the limit."""
-LARGEST_DENSE = 4000
-"""Merged cells up to which a strategy is handled as an explicit matrix."""
-MOST_AVERAGED = 2 * 10**7
-"""Entries of a strategy whose columns are averaged over merged cells."""
 TRIALS = ("identity", "marginals")
-PLAIN = ("identity", "workload_itself")
-"""Families that no result of "auto" is above."""
 RULED = "kronecker_selections"
 """Runs however late it is: no result is above the product of its factors' own."""
 CREDIT = 0.2
@@ -60,10 +49,6 @@ FAR = 0.5
 """Share of the Identity's loss below which families that stay near it are not tried."""
 GAIN = 1e-6
 """Relative gain over the Identity that a trial must show."""
-TIE = 1e-9
-"""Relative difference of losses that is rounding."""
-AS_GOOD = 1e-3
-"""Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
 POLISHING_SHARE = 0.5
 POLISHING_SHARE_OF_LARGE = 0.2
 """Shares of the work for the families that only improve on what the others found."""
@@ -126,7 +111,7 @@ class Portfolio:
         if not self.found:
             notes = "; ".join(f"{item.family}: {item.note}" for item in self.tried)
             raise MemoryCapError(f"no family could serve the workload: {notes}")
-        best = self.smallest_of_the_best()
+        best = smallest_of_best(self.problem, self.found)
         ranking = tuple(sorted(self.tried, key=lambda candidate: candidate.loss))
         return replace(best, candidates=ranking, truncated=truncated)
 
@@ -165,16 +150,9 @@ class Portfolio:
         sensitivity, loss = workload.sensitivity(self.problem.norm), own_loss(self.problem)
         objective, name = self.problem.aim.objective, OWN_ROWS.name
         plain = Strategy(
-            workload,
-            self.problem.norm,
-            sensitivity,
-            loss,
-            name,
-            self.certificate,
-            (),
-            False,
-            objective,
-        )
+            workload, self.problem.norm, sensitivity, loss, name, self.certificate,
+            objective=objective,
+        )  # fmt: skip
         self.found.append(plain)
         self.tried.append(Candidate(name, loss, 0.0, "every row by its own answer", workload))
 
@@ -200,24 +178,6 @@ class Portfolio:
             return False
         self.tried.sort(key=lambda candidate: candidate.loss)
         return True
-
-    def smallest_of_the_best(self) -> Strategy:
-        """Return the strategy of least loss; for Gaussian noise the smallest that is as good.
-
-        Fewer answers take less time and room, and a thousandth of the loss is no price for that.
-        """
-        best = min(self.found, key=lambda strategy: strategy.loss)
-        if self.problem.norm == "l1":
-            return best
-        plain = [one.loss for one in self.found if one.method in PLAIN]  # the rule stands above
-        most = max(
-            best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, own_loss(self.problem))
-        )
-        near = [one for one in self.found if one.loss <= most]
-        least = min(one.matrix.shape[0] for one in near)
-        if best.matrix.shape[0] == least:
-            return best
-        return min((one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss)
 
     @cached_property
     def stopping(self) -> Stopping:
@@ -303,7 +263,7 @@ class Portfolio:
         if family.space == "merged":
             return self.strategy(family, merging.invert(matrix)), ""
         whole = self.strategy(family, matrix)
-        if self.stopping.meets_closed_bound(whole.loss) or not self.can_average(matrix):
+        if self.stopping.meets_closed_bound(whole.loss) or not merging.can_average(matrix):
             return whole, ""
         averaged = self.strategy(family, merging.invert(merging.average(matrix)))
         if averaged.loss < whole.loss * (1 - 1e-9):
@@ -319,17 +279,7 @@ class Portfolio:
         merging = self.problem.merging
         if merging is None:
             return tuple(matrices)
-        return tuple(merging.average(matrix) for matrix in matrices if self.can_average(matrix))
-
-    def can_average(self, matrix: Operator) -> bool:
-        """Tell whether columns can be averaged over merged cells, few enough to solve with."""
-        merging = self.problem.merging
-        return merging is not None and merging.n_groups <= LARGEST_DENSE and is_small(matrix)
-
-
-def is_small(matrix: Operator) -> bool:
-    """Tell whether a strategy's entries are few enough to be averaged."""
-    return matrix.entries <= MOST_AVERAGED and fits((matrix.entries,), 32)
+        return tuple(merging.average(matrix) for matrix in matrices if merging.can_average(matrix))
 
 
 def is_dense(matrix: Operator) -> bool:

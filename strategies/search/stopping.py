@@ -1,4 +1,4 @@
-"""When a search may end: what proves the best strategy optimal, where that is cheap to ask."""
+"""When a search may end, where that is cheap to prove, and with which of its strategies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from functools import cached_property
 
 from strategies.bounds.climbs import LARGEST
 from strategies.bounds.lower_bound import closed_bound, lower_bound
+from strategies.methods.plain import own_loss
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Strategy
 
@@ -17,6 +18,12 @@ OPTIMALITY_GAP = 1e-4
 """The same for Gaussian noise."""
 WORST_GAP = 6e-4
 """The same for the worst row or group, where a step of the search costs more."""
+PLAIN = ("identity", "workload_itself")
+"""Families that no result of "auto" is above."""
+TIE = 1e-9
+"""Relative difference of losses that is rounding."""
+AS_GOOD = 1e-3
+"""Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,3 +71,20 @@ class Stopping:
         if merging is None or merging.n_groups > LARGEST:
             return 0.0
         return lower_bound(self.problem, self.work)
+
+
+def smallest_of_best(problem: Problem, found: Sequence[Strategy]) -> Strategy:
+    """Return the strategy of least loss; for Gaussian noise the smallest that is as good.
+
+    Fewer answers take less time and room, and a thousandth of the loss is no price for that.
+    """
+    best = min(found, key=lambda strategy: strategy.loss)
+    if problem.norm == "l1":
+        return best
+    plain = [one.loss for one in found if one.method in PLAIN]  # the rule stands above
+    most = max(best.loss * (1 + TIE), min(best.loss * (1 + AS_GOOD), *plain, own_loss(problem)))
+    near = [one for one in found if one.loss <= most]
+    least = min(one.matrix.shape[0] for one in near)
+    if best.matrix.shape[0] == least:
+        return best
+    return min((one for one in near if one.matrix.shape[0] == least), key=lambda one: one.loss)

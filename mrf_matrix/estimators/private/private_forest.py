@@ -30,8 +30,8 @@ from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets, squared_factor
 from mrf_matrix.mechanisms.ledger.default import already_paid
-from mrf_matrix.planning.blocks.block_design import choose_blocks
-from mrf_matrix.planning.blocks.block_part import BlockChoice, check_block
+from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
+from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.signal import WEIGHING

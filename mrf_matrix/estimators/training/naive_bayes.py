@@ -15,7 +15,7 @@ from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import Records, parameters
 from mrf_matrix.estimators.shared.reports import training_report
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
-from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan

@@ -11,7 +11,8 @@ from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release
-from mrf_matrix.planning.blocks.block_part import BlockChoice, only_blocks, tables_of
+from mrf_matrix.planning.blocks.block_design import BlockChoice
+from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan import Plan

@@ -64,6 +64,27 @@ STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
 
 
 @dataclass(frozen=True)
+class BlockChoice:
+    """How blocks are chosen, in the words of a user: the design of a plan of tables.
+
+    Parameters
+    ----------
+    n_blocks : int or "auto", default="auto"
+        Number of blocks of all attributes; "auto" chooses.
+    blocks : sequence of sequences of int or str, optional
+        The attributes of each block by hand, by position or name; then none are chosen.
+    """
+
+    n_blocks: object = "auto"
+    blocks: object = None
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing was said."""
+        return self.blocks is None and isinstance(self.n_blocks, str) and self.n_blocks == "auto"
+
+
+@dataclass(frozen=True)
 class BlockDesign:
     """What to measure, and why.
 

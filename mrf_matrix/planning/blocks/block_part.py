@@ -19,6 +19,7 @@ from mrf_matrix.forests.sources.ensembles import Ensemble, attribute_positions
 from mrf_matrix.mechanisms import ZCDP, PureDP, Release, calibrate
 from mrf_matrix.mechanisms.budgets.claim import squared_factor
 from mrf_matrix.planning.blocks.block_design import (
+    BlockChoice,
     BlockDesign,
     choose_blocks,
     judge_blocks,
@@ -34,27 +35,6 @@ COVARIANCES = 12
 
 EQUAL = (1, 1)
 """Weights of tables and class totals that have equal shares of the budget: naive Bayes."""
-
-
-@dataclass(frozen=True)
-class BlockChoice:
-    """How blocks are chosen, in the words of a user: the design of a plan of tables.
-
-    Parameters
-    ----------
-    n_blocks : int or "auto", default="auto"
-        Number of blocks of all attributes; "auto" chooses.
-    blocks : sequence of sequences of int or str, optional
-        The attributes of each block by hand, by position or name; then none are chosen.
-    """
-
-    n_blocks: object = "auto"
-    blocks: object = None
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether nothing was said."""
-        return self.blocks is None and isinstance(self.n_blocks, str) and self.n_blocks == "auto"
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,6 +91,20 @@ class FederatedPlan(Plan):
         return {**super().to_dict(bound=bound), "parties": parties}
 
 
+def quorum_of(
+    parties: int | None, dropouts: int, colluders: int, remove_excess: bool
+) -> Quorum | None:
+    """Return the parties that are planned for, None for a single one; refuse what needs them."""
+    if parties is not None:
+        return Quorum(parties, dropouts, colluders)
+    if dropouts or colluders or remove_excess:
+        raise ValueError(
+            f"dropouts={dropouts}, colluders={colluders}, remove_excess={remove_excess} without "
+            f"parties: expected parties=, how many there are, or none of them."
+        )
+    return None
+
+
 def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> FederatedPlan:
     """Return a plan with its noise shared among parties.
 

@@ -26,7 +26,8 @@ from mrf_matrix.forests.sources.ensembles import (
     distinct_queries,
     public_queries,
 )
-from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, single_attributes
+from mrf_matrix.planning.blocks.block_design import BlockChoice
+from mrf_matrix.planning.blocks.block_part import block_part, single_attributes
 from mrf_matrix.planning.kinds.blocks import NaiveBayes
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.plans.measuring import AUTO, VOTES, Measuring, RowAim

@@ -13,15 +13,15 @@ from mrf_matrix.base.shown import shown
 from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.forests import Forest, PathSource
 from mrf_matrix.forests.sources.ensembles import EnsembleDesign
-from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP, Quorum
+from mrf_matrix.mechanisms import ZCDP, NoiseLaw, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
-from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget
 from mrf_matrix.planning.kinds.blocks import Blocks
 from mrf_matrix.planning.kinds.kind import Kind
 from mrf_matrix.planning.kinds.words import UNSAID, kind_of
 from mrf_matrix.planning.plans.measuring import AUTO, Measuring
-from mrf_matrix.planning.plans.parties import shared_plan
+from mrf_matrix.planning.plans.parties import quorum_of, shared_plan
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import Design, plan_of
 from mrf_matrix.residual.law import sequence_budget
@@ -172,7 +172,7 @@ add_remove neighbours, expected error 2.559 rms per leaf)
         if known and isinstance(kind, Blocks):
             choice = BlockChoice(n_blocks, blocks) if kind.chooses_blocks else None
             budget = blocks_budget(asked, schema, choice, n_records, neighboring)
-    quorum = _quorum(parties, dropouts, colluders, remove_excess)
+    quorum = quorum_of(parties, dropouts, colluders, remove_excess)
     if quorum is not None and kind.is_sequence:
         raise ValueError(
             f"parties={parties} in mode={kind.name!r}: expected a mode that measures once, for the "
@@ -240,19 +240,6 @@ def _sought(epsilon: object, delta: float | Fraction, rho: object) -> PureDP | Z
     if rho is None:
         return claimed_budget(1, delta)
     return claimed_budget(None, delta, 1)
-
-
-def _quorum(
-    parties: int | None, dropouts: int, colluders: int, remove_excess: bool
-) -> Quorum | None:
-    if parties is not None:
-        return Quorum(parties, dropouts, colluders)
-    if dropouts or colluders or remove_excess:
-        raise ValueError(
-            f"dropouts={dropouts}, colluders={colluders}, remove_excess={remove_excess} without "
-            f"parties: expected parties=, how many there are, or none of them."
-        )
-    return None
 
 
 def _design(kind: Kind, trees: EnsembleDesign, blocks: BlockChoice, measuring: Measuring) -> Design:

@@ -7,7 +7,7 @@ those structures register themselves with, so that the base knows none of them.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, Literal, overload
 
@@ -297,11 +297,3 @@ def product(left: Operator, right: Operator) -> Operator:
 def explicit(form: Form, sizes: tuple[int, ...] | None = None) -> Operator:
     """Return an ndarray or a CSR array as a structure."""
     raise NotImplementedError(f"{type(form).__name__} is no explicit matrix.")
-
-
-def same_columns(operators: Sequence[Operator]) -> int:
-    """Return the common number of columns, or refuse."""
-    counts = {operator.shape[1] for operator in operators}
-    if len(counts) != 1:
-        raise ValueError(f"operators have {sorted(counts)} columns: expected one common number.")
-    return counts.pop()

@@ -45,7 +45,7 @@ def test_a_study_goes_on_where_it_stopped(tmp_path):
 def test_fits_that_are_done_are_not_done_again(tmp_path, monkeypatch):
     data, file = load_dataset("monks_1"), tmp_path / "fits.json"
     compare(data, resume=file, **STUDY)
-    monkeypatch.setattr("mrf_matrix.study.study._figures", lambda *_: pytest.fail("a fit"))
+    monkeypatch.setattr("mrf_matrix.study.splits._figures", lambda *_: pytest.fail("a fit"))
     assert compare(data, resume=file, **STUDY).unfinished == 0
 
 

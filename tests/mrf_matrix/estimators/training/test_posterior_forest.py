@@ -24,7 +24,8 @@ from mrf_matrix.estimators.shared import given_data
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training import posterior_forest
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP, count_cells, measure
-from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part, tables_of
+from mrf_matrix.planning.blocks.block_design import BlockChoice
+from mrf_matrix.planning.blocks.block_part import block_part, tables_of
 from mrf_matrix.planning.plans import part
 from mrf_matrix.posterior import ProductPosterior, main_effects
 

@@ -17,11 +17,12 @@ from mrf_matrix.planning.blocks.block_design import (
     TELLING_NOISE,
     TELLING_RECORDS,
     TOTALS_SHARE,
+    BlockChoice,
     choose_blocks,
     row_weights,
     variances,
 )
-from mrf_matrix.planning.blocks.block_part import BlockChoice, block_part
+from mrf_matrix.planning.blocks.block_part import block_part
 
 CAR = [4, 4, 4, 3, 3, 3]
 

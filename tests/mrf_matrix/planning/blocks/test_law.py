@@ -4,7 +4,7 @@ import pytest
 
 from mrf_matrix import Domain, PosteriorForestClassifier, plan
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
-from mrf_matrix.planning.blocks.block_part import BlockChoice
+from mrf_matrix.planning.blocks.block_design import BlockChoice
 from mrf_matrix.planning.blocks.law import blocks_budget
 
 CLAIM = (1, 1e-6, None)

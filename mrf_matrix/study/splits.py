@@ -1,0 +1,208 @@
+"""The splits of a study: a forest and a strategy each, and the scores of every method on it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from mrf_matrix.base.arrays import Codes
+from mrf_matrix.base.workers import computed
+from mrf_matrix.compilation import path_matrix
+from mrf_matrix.datasets import Dataset
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests import Forest, PathSource
+from mrf_matrix.mechanisms.budgets.budget import Norm
+from mrf_matrix.planning.kinds.levels import level_strategy
+from mrf_matrix.study.comparison import Score
+from mrf_matrix.study.fit_file import FitFile
+from mrf_matrix.study.methods import (
+    LEVEL_METHODS,
+    QUERYING,
+    Method,
+    Setting,
+    strategy_of_queries,
+)
+from mrf_matrix.study.metrics import all_metrics
+from strategies import Family, Strategy, evaluate, select
+from strategies.operators import RowKronecker
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, the steps done and the steps in all."""
+
+Found = tuple[Forest, Strategy, list[Score]]
+"""Of a split: its forest, the strategy, and every score."""
+
+QUERYING_SHARE = 0.15
+"""Part of the time limit that each selection for the test records may take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """A study under way: what is compared, in which settings, and where its fits are kept."""
+
+    dataset: Dataset
+    domain: Domain
+    trees: PathSource
+    methods: tuple[Method, ...]
+    strategy: object
+    settings: dict[str, Any]
+    file: FitFile
+    progress: Progress
+
+    @property
+    def n_fits(self) -> int:
+        """Fits of a split."""
+        return sum(1 for _ in self._fits())
+
+    @property
+    def steps_per_split(self) -> int:
+        """Steps of a split that are told to `progress`."""
+        return 1 + len(self.querying) + self.n_fits
+
+    @property
+    def norm(self) -> Norm:
+        """That of the noise: Laplace, or Gaussian under δ."""
+        return "l2" if self.settings["delta"] else "l1"
+
+    @property
+    def querying(self) -> list[str]:
+        """Keys of the methods whose strategies serve the test records."""
+        return [method.key for method in self.methods if method.key in QUERYING]
+
+    def run_here(self, splits: Sequence[tuple[int, int]], parts: list[Found]) -> None:
+        """Run the splits in this process; an interrupt ends it, if there is a forest to tell of."""
+        try:
+            for one in splits:
+                self.run_split(one, parts)
+        except KeyboardInterrupt:
+            if not parts:
+                raise
+        finally:
+            self.file.write()
+
+    def run_on(
+        self, client: "Client", splits: Sequence[tuple[int, int]], progress: Progress
+    ) -> list[Found]:
+        """Run the splits on a cluster."""
+        if self.settings["noise"] != "research":
+            raise ValueError(
+                f"noise={self.settings['noise']!r} with client: expected 'research', for noise of "
+                f"a release is drawn in this process only. Leave client out."
+            )
+        parts: list[Found] = []
+        for found in computed(self.run_split, splits, client=client):
+            parts.append(found)
+            progress("splits", len(parts), len(splits))
+        return parts
+
+    def run_split(self, numbered: tuple[int, int], parts: list[Found] | None = None) -> Found:
+        """Grow one forest, choose its strategy, and score every method on one split.
+
+        The split is given by its number and its seed; `parts` takes it as soon as it has a forest.
+        """
+        split, seed = numbered
+        total = self.steps_per_split * self.settings["n_splits"]
+        done = split * self.steps_per_split
+        self.progress(f"split {split + 1}: selecting a strategy", done, total)
+        forest = self.trees.grow(self.domain, random_state=seed)
+        strategy = self._strategy_of_leaves(path_matrix(forest), seed)
+        scores: list[Score] = []
+        if parts is not None:
+            parts.append((forest, strategy, scores))
+        halves = train_test_split(
+            self.dataset.codes,
+            self.dataset.labels,
+            test_size=self.settings["test_size"],
+            random_state=seed % 2**31,
+        )
+        base = Setting(
+            domain=self.domain,
+            forest=forest,
+            strategies={"matrix": strategy, **self._strategies_of_levels(forest)},
+            epsilon=1.0,
+            delta=self.settings["delta"],
+            voting=self.settings["voting"],
+            neighboring=self.settings["neighboring"],
+            noise=self.settings["noise"],
+            noise_state=None,
+            seed=seed,
+            ordered=self.dataset.domain.ordered,
+            n_records=len(halves[0]),
+        )
+        for key in self.querying:
+            done += 1
+            self.progress(f"split {split + 1}: selecting a strategy for {key}", done, total)
+            found = self._strategy_of_queries(key, base, halves[1])
+            base = replace(base, strategies={**base.strategies, key: found})
+        for step, (method, epsilon, draw) in enumerate(self._fits(), start=1):
+            self.progress(f"split {split + 1}: {method.label}", done + step, total)
+            score = self.file.get(method.key, epsilon, split, draw)
+            if score is None:
+                figures = _figures(method, self._setting(base, epsilon, draw), halves)
+                score = Score(method.key, epsilon, split, draw, **figures)
+                self.file.add(score)
+            scores.append(score)
+        return forest, strategy, scores
+
+    def _strategy_of_leaves(self, workload: RowKronecker, seed: int) -> Strategy:
+        """Select for the leaves, or take what was given."""
+        if not _is_method(self.strategy):
+            given = self.strategy
+            matrix = given.matrix if isinstance(given, Strategy) else given
+            return evaluate(workload, matrix, norm=self.norm)
+        limit = self.settings["time_limit"]
+        return select(
+            workload, self.norm, method=self.strategy, random_state=seed, time_limit=limit
+        )
+
+    def _strategies_of_levels(self, forest: Forest) -> dict[str, Strategy]:
+        """Return the strategies of those level baselines that are compared."""
+        asked = [one.key for one in self.methods if one in LEVEL_METHODS]
+        return {
+            key: level_strategy(forest, self.norm, key.removesuffix("_levels")) for key in asked
+        }
+
+    def _strategy_of_queries(self, key: str, base: Setting, queries: Codes) -> Strategy:
+        """Select for the test records, in a small part of the time: each batch is served once."""
+        limit = QUERYING_SHARE * self.settings["time_limit"]
+        method = self.strategy if _is_method(self.strategy) else "auto"
+        return strategy_of_queries(key, base, queries, method, limit)
+
+    def _fits(self) -> Iterator[tuple[Method, float | None, int]]:
+        for method in self.methods:
+            if not method.spends:
+                yield method, None, 0
+                continue
+            for epsilon in self.settings["epsilons"]:
+                for draw in range(self.settings["n_draws"]):
+                    yield method, epsilon, draw
+
+    def _setting(self, base: Setting, epsilon: float | None, draw: int) -> Setting:
+        """Fill in budget and noise seed of one fit; exact noise has no seed."""
+        if epsilon is None:
+            return base
+        state = None
+        if base.noise == "research":
+            state = np.random.SeedSequence((base.seed, draw)).generate_state(1)[0]
+        return replace(base, epsilon=epsilon, noise_state=None if state is None else int(state))
+
+
+def _figures(method: Method, setting: Setting, halves: Sequence[Any]) -> dict[str, Any]:
+    """Fit on one half and return every figure of the other; probabilities where there are any."""
+    train, test, train_labels, test_labels = halves
+    model = method.build(setting).fit(train, train_labels)
+    shares = None
+    if hasattr(model, "predict_proba"):
+        shares = np.zeros((len(test), setting.domain.n_classes))
+        shares[:, model.classes_] = model.predict_proba(test)  # a class may not be in the half
+    return all_metrics(test_labels, model.predict(test), shares)
+
+
+def _is_method(strategy: object) -> TypeGuard[str | Family | Sequence[str | Family]]:
+    """Tell a way to find a strategy from a strategy."""
+    return isinstance(strategy, str | Family)
