@@ -13,13 +13,7 @@ from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numb
 from strategies.operators.base.cross_gram import rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.recovery import (
-    BEARABLE,
-    PRODUCTS,
-    check_seconds,
-    factorisation_seconds,
-    is_explicit,
-)
+from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.disjoint_groups import (
     check_disjoint,
@@ -201,8 +195,7 @@ class RowKronecker(Operator):
         """Return ``A.T @ A`` from the distinct rows, refused above the memory cap."""
         check_allocation("gram of RowKronecker", self.shape[1:] * 2)
         rows, _, counts = self.unique_rows()
-        work = sum_of_products(list((rows.widths**2).T))
-        return repeated_gram(rows.to_sparse(), counts, work)
+        return repeated_gram(rows.to_sparse(), counts, sum_of_products(list((rows.widths**2).T)))
 
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at cells given by number (N,) or by codes (N, d)."""
@@ -277,14 +270,9 @@ class RowKronecker(Operator):
         Every row is then served by its own answer: unbiased, with an error of at most 1, which
         least squares over all rows only lowers by as much as some depend on others.
         """
-        too_many = factorisation_seconds(self.shape[0]) > BEARABLE and not is_explicit(self)
-        return too_many and self._equals(workload)
-
-    def _equals(self, other: Operator) -> bool:
-        if other is self or not isinstance(other, RowKronecker) or other.sizes != self.sizes:
-            return other is self
-        pairs = zip(self.all_masks(), other.all_masks(), strict=True)
-        return self.shape == other.shape and all(np.array_equal(a, b) for a, b in pairs)
+        if not takes_long(self) or not isinstance(workload, RowKronecker):
+            return False
+        return workload.sizes == self.sizes and np.array_equal(workload.bits, self.bits)
 
     def row_errors(self, workload: Operator) -> Array | None:
         """Return a bound of 1 on every row's error where its own answer serves it, else None."""

@@ -208,6 +208,11 @@ def factorisation_seconds(rows: int) -> float:
     return FACTORED * float(rows) ** 3
 
 
+def takes_long(matrix: Operator) -> bool:
+    """Tell whether rows are many to be solved with together, where cells cannot be enumerated."""
+    return factorisation_seconds(matrix.shape[0]) > BEARABLE and not is_explicit(matrix)
+
+
 def check_rows(matrix: Operator) -> None:
     """Refuse more rows than can be factorised in a bearable time."""
     rows = matrix.shape[0]

@@ -82,7 +82,7 @@ def test_own_rows_too_dear_to_evaluate_count_by_plain_noise() -> None:
 def test_rows_too_many_to_be_solved_with_answer_for_themselves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("strategies.operators.row_kronecker.BEARABLE", 0.0)
+    monkeypatch.setattr("strategies.operators.base.recovery.BEARABLE", 0.0)
     again = RowKronecker.from_masks(MASKS)
     answers = np.arange(12.0)
     for matrix in (FOREST, again):
