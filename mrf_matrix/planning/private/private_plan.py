@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.one_scale import Scale
-from mrf_matrix.planning.private.screening import Screening, planned_screening, screening_share
+from mrf_matrix.planning.private.screening import (
+    Screening,
+    epsilon_of,
+    planned_screening,
+    screening_share,
+)
 from mrf_matrix.residual.sequence import MOST_CODES
 from mrf_matrix.residual.settings import Budget
 
@@ -161,10 +166,12 @@ def private_plan(
     """
     checked_neighboring(neighboring)
     found: list[Forecast] = []
+    amplest = max(budgets, key=epsilon_of)  # where its law keeps all attributes, each law does
+    screens = planned_screening(domain, amplest, n_records=n_records, neighboring=neighboring)
     for budget in budgets:
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
-        found += _forecasts(scale, law, records, tables)
+        found += _forecasts(scale, law, records, tables and screens is not None)
     found.sort(key=_worth, reverse=True)
     left_out = None
     if not records:

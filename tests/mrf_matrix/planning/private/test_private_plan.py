@@ -4,21 +4,25 @@ import pytest
 
 from mrf_matrix import Domain, plan
 from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import private_plan
 
 MONKS = (3, 3, 2, 3, 4, 2)
 
 
-def kinds(sizes, n_records, epsilon, n_classes=2):
-    made = private_plan(
-        Domain.from_sizes(sizes, n_classes=n_classes), [PureDP(epsilon)], n_records=n_records
-    )
+def kinds_of(sizes, n_records, budgets, n_classes=2):
+    domain = Domain.from_sizes(sizes, n_classes=n_classes)
+    made = private_plan(domain, budgets, n_records=n_records)
     names = [one.name for one in made.forecasts]
     return {
         "posterior": any(name.startswith("posterior") for name in names),
         "residual": any(name.startswith("residual") for name in names),
         "screened": any("screened" in name for name in names),
     }
+
+
+def kinds(sizes, n_records, epsilon, n_classes=2):
+    return kinds_of(sizes, n_records, [PureDP(epsilon)], n_classes)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,22 @@ def kinds(sizes, n_records, epsilon, n_classes=2):
 def test_kinds_wait_for_their_signal(sizes, n_records, epsilon, residual, screened):
     found = kinds(sizes, n_records, epsilon)
     assert found == {"posterior": True, "residual": residual, "screened": screened}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_records", "n_classes", "epsilon", "screened"),
+    [
+        ((3,) * 9, 767, 2, 4.0, False),
+        ((4,) * 18, 1848, 7, 0.5, False),
+        ((3,) * 9, 767, 2, 2.0, True),
+    ],
+)
+def test_where_one_law_keeps_all_attributes_each_law_of_the_claim_does(
+    sizes, n_records, n_classes, epsilon, screened
+):
+    laws = claiming_budgets(epsilon, 1e-6)
+    assert kinds_of(sizes, n_records, laws[1:], n_classes)["screened"]
+    assert kinds_of(sizes, n_records, laws, n_classes)["screened"] == screened
 
 
 def test_several_classes_have_no_residuals():
