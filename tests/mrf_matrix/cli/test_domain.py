@@ -68,6 +68,15 @@ def test_questions_are_asked_again_until_they_are_answered(folder):
     assert "p0" not in asked.output, "no record is shown"
 
 
+def test_answers_that_end_early_write_nothing_and_say_so(folder):
+    asked = run("domain", "new", folder / "e.json", "--header", folder / "records.csv",
+                text="skip\nF, M +open\n")  # fmt: skip
+    assert asked.exit_code == 1
+    assert '"outside": "open" is for bin edges' in asked.output, "no words of Python"
+    assert "nothing was written" in " ".join(asked.output.split())
+    assert not (folder / "e.json").exists()
+
+
 def test_check_tells_all_problems_at_once_and_no_value(folder):
     fine = run("domain", "check", folder / "d.json", folder / "records.csv")
     assert fine.exit_code == 0, fine.output
