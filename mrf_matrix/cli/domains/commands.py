@@ -51,7 +51,7 @@ def new(
     from mrf_matrix.domain import Domain, DomainError
     from mrf_matrix.domain.writing.words import HELP, described
 
-    check_output(file, overwrite=overwrite, reads=(header,))
+    check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
     names = header_of(header) if header is not None else list(answers)
     unknown = [name for name in answers if name not in names]
@@ -74,7 +74,7 @@ def new(
     try:
         domain = Domain.from_dict({"attributes": list(known.values()), "target": classes})
     except DomainError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(spoken(str(error))) from error
     _keep(domain, file)
 
 
@@ -89,7 +89,7 @@ def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     from mrf_matrix.domain import Domain
     from mrf_matrix.domain.writing.foreign import foreign_domain
 
-    check_output(file, overwrite=overwrite, reads=(schema,))
+    check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
     _keep(Domain.from_dict(foreign_domain(_parsed(schema), target)), file)
 
 

@@ -183,6 +183,11 @@ def test_a_mistyped_option_is_no_category(words):
         described("x", words)
 
 
+def test_groups_that_are_no_prefixes_are_refused():
+    with pytest.raises(DomainError, match="groups expects"):
+        Attribute("code", groups={"heart": 3})
+
+
 def test_other_words_are_refused_with_what_may_be_said():
     assert described("id", "skip") is None
     with pytest.raises(DomainError, match=r"0\.\.120 by 10"):
