@@ -101,6 +101,11 @@ IN_PYTHON = {
     "set_params(ledger=PrivacyLedger.open(path))": "--ledger FILE",
     "PrivacyLedger.open(path, epsilon=1)": "mrf-matrix ledger FILE --epsilon 1",
     "n_records=N": "--n-records N",
+    "expected epsilon= (pure DP, Laplace noise) or rho= (zCDP": (
+        "expected --epsilon (pure DP, Laplace noise) or --rho (zCDP"
+    ),
+    "Frames are matched by column name: rename the columns, or pass a NumPy array, matched by "
+    "position.": "Columns are matched by name: rename them.",
     "objective='error'": "--objective error",
     "domain='from_data'": "domain='from_data' in Python",
 }

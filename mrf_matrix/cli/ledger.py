@@ -47,7 +47,7 @@ def command(
     from mrf_matrix.reports import ledger_report
 
     if html is not None:
-        check_output(html, overwrite=overwrite, reads=(file,))
+        check_output(html, overwrite=overwrite, reads=(file,), option="--html")
     if not file.exists() and epsilon is None and rho is None:
         raise click.ClickException(f"{file} does not exist: start it with --epsilon or --rho.")
     ledger = PrivacyLedger.open(file, epsilon=epsilon, rho=rho, neighboring=neighboring)

@@ -64,7 +64,12 @@ def _kept_elsewhere(
 
 
 def check_output(
-    output: Path, *, overwrite: bool, loses: str = "", reads: Sequence["str | Path | None"] = ()
+    output: Path,
+    *,
+    overwrite: bool,
+    loses: str = "",
+    reads: Sequence["str | Path | None"] = (),
+    option: str = "--output",
 ) -> None:
     """Refuse an output file that is there already, or cannot be written, before work is done.
 
@@ -77,19 +82,21 @@ def check_output(
         What its replacement would lose, for the message.
     reads : sequence of str, Path or None
         What the command reads, and so never replaces.
+    option : str
+        What the command calls the file.
     """
     from mrf_matrix.base import check_writable
 
     if any(one is not None and _same_file(output, Path(one)) for one in reads):
         raise click.ClickException(
-            f"--output {output} is a file that this command reads: choose another name."
+            f"{option} {output} is a file that this command reads: choose another name."
         )
     if output.exists() and not overwrite:
         raise click.ClickException(
-            f"--output {output} is there already{loses}: choose another name, or --overwrite."
+            f"{option} {output} is there already{loses}: choose another name, or --overwrite."
         )
     if not output.parent.is_dir():
-        raise click.ClickException(f"--output {output}: there is no folder {output.parent}.")
+        raise click.ClickException(f"{option} {output}: there is no folder {output.parent}.")
     check_writable(output)
 
 

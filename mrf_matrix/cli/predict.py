@@ -70,9 +70,15 @@ def command(
     are ignored. Predictions stand in its order, one a record. Prediction costs no budget. A model
     file from anyone is safe to read; its privacy report is its writer's word.
     """
+    from mrf_matrix.datasets.files import SPREADSHEETS
     from mrf_matrix.files.models import load_model
 
     if output is not None:
+        if output.name.lower().endswith(SPREADSHEETS):
+            raise click.ClickException(
+                f"--output {output}: spreadsheets are not written; expected an ending .csv, .tsv "
+                "or .parquet."
+            )
         check_output(output, overwrite=overwrite, reads=(model, data))
     forest = load_model(model)
     if voting is not None:

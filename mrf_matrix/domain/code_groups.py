@@ -26,7 +26,8 @@ def checked_groups(name: str, groups: object) -> Groups:
     for pair in pairs:
         if not isinstance(pair, Sequence) or len(pair) != 2 or not isinstance(pair[0], str):
             raise _unfit(name)
-        prefixes = (pair[1],) if isinstance(pair[1], str) else tuple(pair[1])
+        listed = (pair[1],) if isinstance(pair[1], str) else pair[1]
+        prefixes = tuple(listed) if isinstance(listed, Iterable) else ()
         if not prefixes or not all(isinstance(one, str) and one.strip() for one in prefixes):
             raise _unfit(name)
         found.append((pair[0], tuple(one.strip() for one in prefixes)))

@@ -132,7 +132,7 @@ def _public(report: RowDisplay, domain: Domain) -> Section:
 
 def _described(one: Attribute, remark: str) -> tuple[str, ...]:
     if one.edges is not None:
-        values = f"{len(one.edges) - 1} bins from {one.edges[0]:g} to {one.edges[-1]:g}"
+        values = f"{len(one.edges) - 1} bins from {_edge(one.edges[0])} to {_edge(one.edges[-1])}"
         strange = "open ends" if one.outside == "open" else "refused"
     else:
         labels = [str(label) for label in one.labels]
@@ -140,6 +140,10 @@ def _described(one: Attribute, remark: str) -> tuple[str, ...]:
         strange = "one code more" if one.unknown == "other" else "refused"
     missing = "a code of its own" if one.missing == "category" else "refused"
     return one.name + remark, values, str(one.size), strange, missing
+
+
+def _edge(edge: object) -> str:
+    return f"{edge:g}" if isinstance(edge, int | float) else str(edge)
 
 
 def _limits(report: RowDisplay, *, from_file: bool) -> Section:

@@ -51,7 +51,7 @@ def new(
     from mrf_matrix.domain import Domain, DomainError
     from mrf_matrix.domain.writing.words import HELP, described
 
-    check_output(file, overwrite=overwrite, reads=(header,))
+    check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
     names = header_of(header) if header is not None else list(answers)
     unknown = [name for name in answers if name not in names]
@@ -63,18 +63,18 @@ def new(
     found: dict[str, Any] = {}
     for name in names:
         found[name] = described(name, answers[name]) if name in answers else _asked(name)
-    while header is None and not told and (name := click.prompt("column", "", show_default=False)):
+    while header is None and not told and (name := _answer("column", "", show_default=False)):
         found[name] = _asked(name)
     known = {name: one for name, one in found.items() if one is not None}
     if target is None:
-        target = click.prompt("column of the classes", default=next(reversed(known), ""))
+        target = _answer("column of the classes", next(reversed(known), ""))
     if target not in known:
         raise click.ClickException(f"--target {target}: expected one of {', '.join(known)}.")
     classes = known.pop(target)
     try:
         domain = Domain.from_dict({"attributes": list(known.values()), "target": classes})
     except DomainError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(spoken(str(error))) from error
     _keep(domain, file)
 
 
@@ -89,7 +89,7 @@ def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     from mrf_matrix.domain import Domain
     from mrf_matrix.domain.writing.foreign import foreign_domain
 
-    check_output(file, overwrite=overwrite, reads=(schema,))
+    check_output(file, overwrite=overwrite, reads=(schema,), option="FILE")
     _keep(Domain.from_dict(foreign_domain(_parsed(schema), target)), file)
 
 
@@ -168,6 +168,16 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), words
 
 
+def _answer(question: str, default: str | None = None, *, show_default: bool = True) -> str:
+    try:
+        return str(click.prompt(question, default, show_default=show_default))
+    except click.Abort as error:
+        raise click.ClickException(
+            "the answers ended before the questions: nothing was written. Answer them all, or "
+            "give some ahead by --set NAME=WORDS."
+        ) from error
+
+
 def _asked(name: str) -> Any:
     from mrf_matrix.base.fields import FieldError
     from mrf_matrix.domain import DomainError
@@ -176,12 +186,12 @@ def _asked(name: str) -> Any:
 
     while True:
         try:
-            found = described(name, click.prompt(name))
+            found = described(name, _answer(name))
             if found is not None:
                 attribute_from_dict(found, name)
             return found
         except (DomainError, FieldError) as error:
-            click.echo(str(error))
+            click.echo(spoken(str(error)))
 
 
 def _keep(domain: "Domain", file: Path) -> None:

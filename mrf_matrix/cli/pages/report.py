@@ -61,7 +61,8 @@ def command(
     from mrf_matrix.reports import model_report
 
     if html is not None:
-        check_output(html, overwrite=overwrite, reads=(model, ledger_file, evaluation))
+        reads = (model, ledger_file, evaluation)
+        check_output(html, overwrite=overwrite, reads=reads, option="--html")
     page = model_report(
         load_model(model),
         ledger=None if ledger_file is None else PrivacyLedger.open(ledger_file),
@@ -85,4 +86,10 @@ def evaluation_of(file: Path) -> dict[str, object]:
     """Return the record of an evaluation; `model_report` checks what it shows of it."""
     if file.stat().st_size > LONGEST:
         raise click.ClickException(f"--evaluation {file}: expected at most {LONGEST} bytes.")
-    return object_of(parsed(file.read_bytes()), str(file), EVALUATION)
+    try:
+        found = parsed(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise click.ClickException(
+            f"--evaluation {file} is no JSON: expected what `mrf-matrix evaluate --output` wrote."
+        ) from error
+    return object_of(found, str(file), EVALUATION)

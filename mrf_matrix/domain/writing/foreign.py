@@ -1,6 +1,6 @@
 """Domains of schemas that were written for other tools: Frictionless Table Schema, pandera."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from mrf_matrix.base.fields import JsonObject
@@ -67,12 +67,38 @@ def _columns(schema: object) -> dict[str, JsonObject | None]:
             given = given["resources"][0]
         given = given.get("schema", given) if isinstance(given, Mapping) else {}
         if isinstance(given.get("fields"), list):
-            return {str(one["name"]): _of_field(one) for one in given["fields"]}
+            return _each([(_name(one), one) for one in given["fields"]], _of_field)
         if isinstance(given.get("columns"), Mapping):
-            return {str(name): _of_column(one) for name, one in given["columns"].items()}
+            return _each([(str(name), one) for name, one in given["columns"].items()], _of_column)
     raise DomainError(
         "the schema is neither a Frictionless Table Schema (fields) nor one of pandera (columns)."
     )
+
+
+def _name(field: object) -> str:
+    name = field.get("name") if isinstance(field, Mapping) else None
+    if not isinstance(name, str):
+        raise DomainError("the schema has a field without a name; expected one for every column.")
+    return name
+
+
+def _each(
+    columns: Sequence[tuple[str, Any]], read: Callable[[Mapping[str, Any]], JsonObject | None]
+) -> dict[str, JsonObject | None]:
+    """Return what each column tells; whoever wrote the schema may have written anything."""
+    names = [name for name, _ in columns]
+    if repeated := {name for name in names if names.count(name) > 1}:
+        raise DomainError(f"the schema repeats {name_some(sorted(repeated))}; name columns once.")
+    told: dict[str, JsonObject | None] = {}
+    for name, one in columns:
+        try:
+            told[name] = read(one)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            raise DomainError(
+                f"the schema's column {shown(name)} is not as Frictionless or pandera write it. "
+                "Expected its type, and an enumeration or two finite ends."
+            ) from None
+    return told
 
 
 def _of_field(field: Mapping[str, Any]) -> JsonObject | None:

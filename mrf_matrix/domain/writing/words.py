@@ -20,7 +20,13 @@ values that are not listed; +open for values outside the bins
 skip                       leave the column out: it is ignored"""
 """What may be typed."""
 
-OPTION = re.compile(r"\s*\+(missing|other|open)(?:=([^+]*))?\s*$")
+OPTION = re.compile(r"\s*\+(?:(other|open)|(missing)(?:=([^+]*))?)\s*$")
+STRAY = re.compile(r"\s\+\w.*")
+OPTIONS: dict[str, JsonObject] = {
+    "missing": {"missing": "category"},
+    "other": {"unknown": "other"},
+    "open": {"outside": "open"},
+}
 
 
 def described(name: str, text: str) -> JsonObject | None:
@@ -40,14 +46,16 @@ def described(name: str, text: str) -> JsonObject | None:
     """
     options: JsonObject = {}
     while found := OPTION.search(text):
-        option, value = found.groups()
+        option, value = found[1] or found[2], found[3]
         text = text[: found.start()]
-        if option == "missing":
-            marks = {} if value is None else {"missing_values": _values(value)}
-            options = {"missing": "category"} | marks | options
-        else:
-            options = {"unknown": "other"} | options if option == "other" else {"outside": "open"}
+        marks = {} if value is None else {"missing_values": _values(value)}
+        options = OPTIONS[option] | marks | options
     text = text.strip()
+    if (stray := STRAY.search(text)) is not None:
+        raise DomainError(
+            f"{name}: {stray[0].strip()[:80]!r} is no option. Expected +missing, +missing=999, "
+            f"+other or +open."
+        )
     if text == "skip":
         return None
     return {"name": name, **_kind(name, text), **options}

@@ -137,8 +137,7 @@ class PrivateForestClassifier(
         plan = self._plan(data.domain, Serving.by(data, known))
         bill_of(self, plan.budget).check()
         for name in FITTED:  # they belong to an earlier fit
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         self.plan_ = plan
         residuals, screening = plan.chosen.residuals, plan.chosen.screening
         if residuals or screening is not None:

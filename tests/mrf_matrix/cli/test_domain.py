@@ -68,6 +68,34 @@ def test_questions_are_asked_again_until_they_are_answered(folder):
     assert "p0" not in asked.output, "no record is shown"
 
 
+def test_answers_that_end_early_write_nothing_and_say_so(folder):
+    asked = run("domain", "new", folder / "e.json", "--header", folder / "records.csv",
+                text="skip\nF, M +open\n")  # fmt: skip
+    assert asked.exit_code == 1
+    assert '"outside": "open" is for bin edges' in asked.output, "no words of Python"
+    assert "nothing was written" in " ".join(asked.output.split())
+    assert not (folder / "e.json").exists()
+
+
+BAD_SCHEMAS = {
+    "a field that is a number": '{"fields": [3]}',
+    "constraints": '{"fields": [{"name": "a", "type": "integer", "constraints": 7}]}',
+    "not finite": '{"fields": [{"name": "a", "type": "number", "constraints": '
+    '{"minimum": 0, "maximum": NaN}}]}',
+    "twice": '{"fields": [{"name": "a", "type": "boolean"}, {"name": "a", "type": "boolean"}]}',
+    "column that is a number": '{"columns": {"a": 3}}',
+}
+
+
+@pytest.mark.parametrize("schema", BAD_SCHEMAS.values(), ids=BAD_SCHEMAS)
+def test_bad_schemas_end_in_a_line_and_no_file(tmp_path, schema):
+    (tmp_path / "s.json").write_text(schema)
+    done = run("domain", "import", tmp_path / "s.json", tmp_path / "o.json", "--target", "a")
+    assert done.exit_code == 1
+    assert "the schema" in done.output
+    assert not (tmp_path / "o.json").exists()
+
+
 def test_check_tells_all_problems_at_once_and_no_value(folder):
     fine = run("domain", "check", folder / "d.json", folder / "records.csv")
     assert fine.exit_code == 0, fine.output

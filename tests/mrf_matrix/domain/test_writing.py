@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -165,6 +166,26 @@ def test_bad_short_forms_are_refused(short):
 )
 def test_words_at_the_prompt_describe_attributes(text, codes):
     assert Domain.from_dict({"attributes": [described("x", text)]}).sizes == (codes,)
+
+
+@pytest.mark.parametrize("words", [*permutations(["+open", "+missing=9"])])
+def test_options_come_in_any_order(words):
+    kept = described("x", f"0..10 by 5 {' '.join(words)}")
+    assert kept == {
+        "name": "x", "range": [0, 10], "step": 5,
+        "outside": "open", "missing": "category", "missing_values": [9],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["F, M +mising", "F, M +other=3", "0..5 +other +opn +missing"])
+def test_a_mistyped_option_is_no_category(words):
+    with pytest.raises(DomainError, match="is no option"):
+        described("x", words)
+
+
+def test_groups_that_are_no_prefixes_are_refused():
+    with pytest.raises(DomainError, match="groups expects"):
+        Attribute("code", groups={"heart": 3})
 
 
 def test_other_words_are_refused_with_what_may_be_said():

@@ -281,6 +281,15 @@ def test_cross_validation_and_search_go_on():
         assert f"epsilon={epsilon}" in report.budget
 
 
+@pytest.mark.parametrize("name", MADE)
+def test_a_changed_parameter_is_read_by_the_next_fit(name):
+    model = MADE[name]().fit(X, Y)
+    change = {"epsilon": 3} if "epsilon" in model.get_params() else {"domain": RENAMED}
+    model.set_params(**change).fit(X, Y).predict(X)
+    if "epsilon" in change and hasattr(model, "privacy_report_"):
+        assert "epsilon=3" in model.privacy_report_.budget
+
+
 def test_a_failed_fit_leaves_the_claim_that_stands():
     model = MADE["posterior"]().fit(X, Y)
     with pytest.raises(ValueError, match="differ in length"):

@@ -125,6 +125,20 @@ def test_noise_is_said_in_records(key):
     assert noise_rms(one) == pytest.approx(drawn, rel=0.08)
 
 
+def test_bins_of_dates_and_numbers_are_told_from_end_to_end():
+    dates, numbers = ["2020-01-01", "2021-01-01", "2022-01-01"], [0, 2.5]
+    domain = Domain(
+        [Attribute("admitted", edges=dates), Attribute("dose", edges=numbers)],
+        target=Attribute("y", size=2),
+    )
+    model = PosteriorForestClassifier(domain).fit(
+        [["2020-02-01", 1.0], ["2021-02-01", 2.0]], [0, 1]
+    )
+    page = model_report(model).to_html()
+    assert "2 bins from 2020-01-01 to 2022-01-01" in page
+    assert "1 bins from 0 to 2.5" in page
+
+
 def test_the_odds_are_those_of_the_claim():
     pure = fitted(PosteriorForestClassifier).privacy_report_
     assert f"at most {exp(1):.3g} (e to the power ε = 1)" in odds(pure)
