@@ -171,7 +171,7 @@ def cell(record: Record, row: str, column: str) -> str:
 
 def shown(figure: Figure, form: str) -> str:
     """Return a figure with its standard error."""
-    error = "" if figure.error is None else f" ± {figure.error:{form}}"
+    error = "" if figure.error is None else f"\u00a0±\u00a0{figure.error:{form}}"
     return f"{figure.value:{form}}{error}"
 
 
