@@ -52,9 +52,9 @@ KINDS: dict[str, Any] = {
 CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "8 % for choices": {"LARGEST_SHARE": Fraction(8, 100)},
-    "20 % for choices": {"LARGEST_SHARE": Fraction(20, 100)},
-    "half as many kept": {"KEPT": 0.22, "KEPT_OF_TWO": 0.12},
-    "twice as many kept": {"KEPT": 0.9, "KEPT_OF_TWO": 0.5, "MOST_KEPT": 16},
+    "12 % for choices": {"LARGEST_SHARE": Fraction(12, 100)},
+    "half as many kept": {"KEPT": 0.22, "KEPT_OF_TWO": 0.09},
+    "twice as many kept": {"KEPT": 0.9, "KEPT_OF_TWO": 0.36, "MOST_KEPT": 16},
     "always enough": {"TOLD": Fraction(0), "TOLD_OF_RESIDUALS": Fraction(0)},
     "never enough": {"TOLD": Fraction(1), "TOLD_OF_RESIDUALS": Fraction(1)},
     "no screening": {"LEAST_SIGNAL": float("inf"), "LEAST_OF_TWO": float("inf")},
