@@ -168,6 +168,20 @@ def test_predictions_keep_columns_order_and_count(folder):
                            "outcome").output  # fmt: skip
 
 
+def test_outputs_and_evaluations_of_another_kind_are_refused(folder):
+    fit(folder, folder / "records.csv")
+    model, broken = folder / "m.mrf", folder / "e.json"
+    broken.write_text("{nope")
+    table = run("predict", model, folder / "records.csv", "--output", folder / "labels.xlsx")
+    page = run("report", model, "--evaluation", broken, "--html", folder / "r.html")
+    there = run("report", model, "--html", broken)
+    for done, said in ((table, "spreadsheets"), (page, "is no JSON"), (there, "--html")):
+        assert done.exit_code == 1, done.output
+        assert said in done.output
+    assert not (folder / "labels.xlsx").exists()
+    assert not (folder / "r.html").exists()
+
+
 def test_strict_refuses_before_anything_is_spent(folder):
     run("ledger", folder / "l.json", "--epsilon", "2")
     strict = ["--method", "posterior", "--strict", "--ledger", folder / "l.json", "--domain",
