@@ -13,7 +13,13 @@ from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numb
 from strategies.operators.base.cross_gram import rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
-from strategies.operators.base.recovery import BEARABLE, factorisation_seconds, is_explicit
+from strategies.operators.base.recovery import (
+    BEARABLE,
+    PRODUCTS,
+    check_seconds,
+    factorisation_seconds,
+    is_explicit,
+)
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.disjoint_groups import (
     check_disjoint,
@@ -173,6 +179,12 @@ class RowKronecker(Operator):
         """Return ``A @ A.T @ right``, through blocks of the row gram where n is out of reach."""
         if fits((self.shape[1], right.shape[1] + 1), 64):
             return self._matmat(self._rmatmat(right))
+        pairs, met = self.shape[0] ** 2, right.shape[1]
+        check_seconds(
+            f"inner products of {self.shape[0]} rows, for {met} queries,",
+            pairs * (met + sum(self.sizes)) / PRODUCTS,
+            "fewer queries at a time, or fewer or shallower trees",
+        )
         rows = max(1, 2**24 // max(self.shape[0], 1))
         chunks = range(0, self.shape[0], rows)
         parts = [self.take_rows(slice(s, s + rows)).row_gram(self) @ right for s in chunks]

@@ -211,13 +211,24 @@ def factorisation_seconds(rows: int) -> float:
 def check_rows(matrix: Operator) -> None:
     """Refuse more rows than can be factorised in a bearable time."""
     rows = matrix.shape[0]
-    seconds = factorisation_seconds(rows)
+    most = int(np.cbrt(LONGEST / FACTORED))
+    check_seconds(
+        f"factorising the inner products of {rows} rows",
+        factorisation_seconds(rows),
+        f"at most {most} rows (fewer or shallower trees)",
+    )
+
+
+def check_seconds(step: str, seconds: float, expected: str) -> None:
+    """Refuse a step over rows that cannot be enumerated where it would take unbearably long.
+
+    Raises MemoryCapError, before anything is computed.
+    """
     if seconds > LONGEST:
         raise MemoryCapError(
-            f"{rows} rows over a domain that cannot be enumerated: factorising their inner "
-            f"products takes about {seconds:.0f} s. Expected at most "
-            f"{int(np.cbrt(LONGEST / FACTORED))} rows (fewer or shallower trees), or a strategy "
-            f"with a rule of its own: the workload itself, Marginals, Kronecker."
+            f"{step} over a domain that cannot be enumerated takes about {seconds:.0f} s. Expected "
+            f"{expected}, or a strategy with a rule of its own: the workload itself, Marginals, "
+            f"Kronecker."
         )
 
 
