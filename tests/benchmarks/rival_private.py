@@ -190,7 +190,6 @@ LINES = {
         ("private forest", (OURS,), "C0-"),
         ("posterior forest", ("posterior forest",), "C2-"),
         ("naive Bayes", ("private naive Bayes",), "C4-"),
-        ("diffprivlib logistic regression", ("diffprivlib logistic regression",), "C5-"),
         ("diffprivlib forest", ("diffprivlib forest",), "C6-"),
         ("private forest, δ = 1e-6", ("private forest, δ",), "C0--"),
         ("DP-EBM, δ = 1e-6", EBM, "C1--"),
@@ -216,5 +215,5 @@ def draw(sets: dict, path: Path) -> None:
         axes.grid(alpha=0.3)
     axes.set_ylim(top=0.8)
     lines, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(lines, labels, loc="outside lower center", ncols=4, fontsize="small")
+    figure.legend(lines, labels, loc="outside lower center", ncols=3, fontsize="small")
     figure.savefig(path, dpi=120)
