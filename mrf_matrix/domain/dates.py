@@ -45,5 +45,5 @@ def dates_of_days(days: ArrayLike) -> Values:
     floored = np.floor(np.asarray(days, dtype=np.float64))
     known = np.isfinite(floored)
     return np.where(
-        known, np.where(known, floored, 0).astype("datetime64[D]"), np.datetime64("NaT")
+        known, np.where(known, floored, 0).astype("datetime64[D]"), np.datetime64("NaT", "D")
     )

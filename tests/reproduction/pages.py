@@ -1,6 +1,7 @@
 """The report's pages, from the records alone."""
 
 from collections import Counter
+from math import fsum
 from pathlib import Path
 
 from catalogue import BY_NAME
@@ -113,7 +114,7 @@ def section_of(record: Record) -> str:
 def run_of(record: Record) -> str:
     """Say how the record was measured, and what is left of it."""
     parts = record.parts.values()
-    seconds = sum(part.seconds for part in parts)
+    seconds = fsum(part.seconds for part in parts)  # alike on every Python
     cores = ", ".join(sorted({str(part.cores) for part in parts}))
     repeats = Counter(part.repeats for part in parts)
     counts = " and ".join(map(str, sorted(repeats)))
