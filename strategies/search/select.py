@@ -9,6 +9,7 @@ import numpy as np
 
 from strategies.bounds.climbs import climbable_rows, joint_update_seconds
 from strategies.methods.family import Family
+from strategies.methods.gaussian_optimal import least_seconds
 from strategies.methods.kronecker_selections import searched_factors
 from strategies.methods.ordered.ordered_cells import DENSE_SECONDS, LARGEST_DENSE
 from strategies.methods.registry import requested_families
@@ -30,7 +31,9 @@ DEFAULT_ORDERED = 28.0
 WORST_UPDATES = 16
 """Updates of the weights that the default allows for the largest error and Gaussian noise."""
 DEFAULT_WORST = 24.0
-"""Most seconds that they may take it to."""
+"""Most seconds that they, and the optimum for the total over many cells, may take it to."""
+BEFORE = 1.4
+"""That optimum's own price and what comes before it, as a multiple of the first."""
 
 
 def select(
@@ -125,6 +128,8 @@ def default_limit(problem: Problem) -> float:
     if rows is not None:
         climb = WORST_UPDATES * joint_update_seconds(rows)
         return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, climb))
+    if problem.ordered is None and problem.norm == "l2" and problem.is_total:
+        return max(DEFAULT_TIME_LIMIT, min(DEFAULT_WORST, BEFORE * least_seconds(problem)))
     if problem.ordered is None:
         return DEFAULT_TIME_LIMIT
     n = min(problem.ordered.n, LARGEST_DENSE)
