@@ -9,6 +9,7 @@ from mrf_matrix.mechanisms import CellCounts, CellTally
 from mrf_matrix.mechanisms.counts.tally import Table, merged_tables
 from mrf_matrix.streams.blocks import code_blocks
 from mrf_matrix.streams.counting import checked_domain
+from mrf_matrix.streams.no_spilling import spilling_off
 
 if TYPE_CHECKING:
     from dask.array import Array
@@ -163,8 +164,6 @@ def _computed(total: "Delayed", client: "Client | None") -> PartialTable:
     if known is None:
         found: PartialTable = total.compute()
         return found
-    from mrf_matrix.streams.no_spilling import spilling_off
-
     with spilling_off(known):
         future = known.compute(total)
         try:
