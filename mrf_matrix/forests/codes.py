@@ -25,27 +25,15 @@ ROWS = 256
 
 @dataclass(frozen=True, eq=False)
 class Router:
-    """A forest's tables in the form that routing reads.
+    """A forest's tables in the form that routing reads."""
 
-    Attributes
-    ----------
-    words : ndarray of int64, shape (nodes,)
-        ``first_child << (window_bits + attribute_bits) | pattern << attribute_bits | attribute``;
-        leaves carry attribute 0 and a window of zeros, so they step to themselves.
-    branches : ndarray of int64
-        The forest's pool.
-    roots : ndarray of int64
-    is_inner : ndarray of bool, shape (nodes,)
-    depth : ndarray of int64, shape (trees,)
-        Steps that each tree needs.
-    attribute_bits, window_bits : int
-    """
-
+    # (nodes,): ``first_child << (window_bits + attribute_bits) | pattern << attribute_bits |
+    # attribute``; leaves carry attribute 0 and a window of zeros, so they step to themselves
     words: Longs
-    branches: Longs
+    branches: Longs  # the forest's pool
     roots: Longs
-    is_inner: Bools
-    depth: Longs
+    is_inner: Bools  # (nodes,)
+    depth: Longs  # (trees,): steps that each tree needs
     attribute_bits: int
     window_bits: int
 

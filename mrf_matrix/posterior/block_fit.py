@@ -41,18 +41,10 @@ LEAST_INTERCEPT = 0.01
 
 @dataclass(frozen=True, eq=False)
 class BlockModel:
-    """What does not change while a block is fitted.
-
-    Parameters
-    ----------
-    table : BlockTable
-    priors : tuple of EffectPrior
-        One for each attribute of the block.
-    totals : ClassTotals
-    """
+    """What does not change while a block is fitted."""
 
     table: BlockTable
-    priors: tuple[EffectPrior, ...]
+    priors: tuple[EffectPrior, ...]  # one for each attribute of the block
     totals: ClassTotals
 
     @cached_property
@@ -123,24 +115,12 @@ class BlockModel:
 
 @dataclass(frozen=True, eq=False)
 class BlockFit:
-    r"""Posterior mode of a block and the covariance around it (Laplace approximation).
+    r"""Posterior mode of a block and the covariance around it (Laplace approximation)."""
 
-    Attributes
-    ----------
-    common : ndarray of shape (P,)
-        How common each code is, :math:`\alpha`.
-    class_terms : ndarray of shape (k, P + 1)
-        Effects :math:`f` and, last, the intercept of each class.
-    covariance : ArrowInverse
-        Of ``common`` and of each class's terms.
-    moved : float
-        Length of the last step's largest entry.
-    """
-
-    common: Array
-    class_terms: Array
-    covariance: ArrowInverse
-    moved: float = np.inf
+    common: Array  # (P,): how common each code is, :math:`\alpha`
+    class_terms: Array  # (k, P + 1): effects :math:`f` and, last, the intercept of each class
+    covariance: ArrowInverse  # of ``common`` and of each class's terms
+    moved: float = np.inf  # length of the last step's largest entry
 
     @staticmethod
     def start(model: BlockModel) -> "BlockFit":

@@ -26,18 +26,10 @@ FIRM = 1e3
 
 @dataclass(frozen=True)
 class EffectPrior:
-    """Prior precision of effects, up to the variance that is learned.
+    """Prior precision of effects, up to the variance that is learned."""
 
-    Parameters
-    ----------
-    size : int
-        Number of codes n.
-    ordered : bool
-        Whether neighbouring codes have similar effects.
-    """
-
-    size: int
-    ordered: bool
+    size: int  # number of codes n
+    ordered: bool  # whether neighbouring codes have similar effects
 
     @cached_property
     def precision(self) -> Array:

@@ -41,14 +41,10 @@ class _StagesReport(RowDisplay):
 
 @dataclass(frozen=True)
 class ChoiceReport(_StagesReport):
-    """The privacy statement of a forest whose structure and labels were chosen privately.
+    """The privacy statement of a forest whose structure and labels were chosen privately."""
 
-    Attributes
-    ----------
-    per_tree, attribute_choice, cut_choice, label_choice : str
-        What one tree, and each of its choices, spends (in the add/remove sense).
-    """
-
+    # per_tree, attribute_choice, cut_choice, label_choice: what one tree, and each of its choices,
+    # spends (in the add/remove sense)
     per_tree: str
     attribute_choice: str
     cut_choice: str
@@ -57,22 +53,13 @@ class ChoiceReport(_StagesReport):
 
 @dataclass(frozen=True)
 class TwoStageReport(_StagesReport):
-    """The privacy statement of a private structure with measured leaf counts.
+    """The privacy statement of a private structure with measured leaf counts."""
 
-    Attributes
-    ----------
-    structure, counts : str
-        What the two stages spend, and how.
-    sensitivity : float
-        How far one record moves what is measured, in records.
-    law : str
-        Of the noise on each of them.
-    """
-
+    # structure, counts: what the two stages spend, and how
     structure: str
     counts: str
-    sensitivity: float
-    law: str
+    sensitivity: float  # how far one record moves what is measured, in records
+    law: str  # of the noise on each of them
     n_answers: int
 
 

@@ -24,64 +24,34 @@ from strategies import Strategy
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What one fit of a study is given: the public forest and strategy, the budget, the seeds.
+    """What one fit of a study is given: the public forest and strategy, the budget, the seeds."""
 
-    Attributes
-    ----------
-    domain : Domain
-        Domain of integer codes.
-    forest : Forest
-        The split's public forest.
-    strategies : mapping of str to Strategy
-        Chosen once for the split, by method: for the leaves ("matrix" and the levels'), and for
-        the test records' votes ("batch_prediction", "subsample").
-    epsilon : float
-        Budget of the fit.
-    voting, neighboring, noise : str
-        See `MatrixForestClassifier`.
-    noise_state : int or None
-        Seed of research noise, None for exact noise.
-    seed : int
-        Seed of everything public.
-    ordered : tuple of bool
-        Of each attribute, whether its codes are in order of value.
-    n_records : int
-        Number of training records: public in a study.
-    delta : float
-        Of its (ε, δ) claim, or 0.
-    """
-
-    domain: Domain
-    forest: Forest
+    domain: Domain  # domain of integer codes
+    forest: Forest  # the split's public forest
+    # chosen once for the split, by method: for the leaves ("matrix" and the levels'), and for the
+    # test records' votes ("batch_prediction", "subsample")
     strategies: Mapping[str, Strategy]
-    epsilon: float
+    epsilon: float  # budget of the fit
+    # voting, neighboring, noise: see `MatrixForestClassifier`
     voting: str
     neighboring: str
     noise: str
-    noise_state: int | None
-    seed: int
-    ordered: tuple[bool, ...]
-    n_records: int
-    delta: float = 0.0
+    noise_state: int | None  # seed of research noise, None for exact noise
+    seed: int  # seed of everything public
+    ordered: tuple[bool, ...]  # of each attribute, whether its codes are in order of value
+    n_records: int  # number of training records: public in a study
+    delta: float = 0.0  # of its (ε, δ) claim, or 0
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train a classifier on the same records.
+    """A way to train a classifier on the same records."""
 
-    Attributes
-    ----------
-    key, label : str
-        Its name for programs and for people.
-    spends : bool
-        Whether it spends privacy budget; the others are not private.
-    build : callable
-        Makes the unfitted classifier from a `Setting`: it fits and predicts codes of records.
-    """
-
+    # key, label: its name for programs and for people
     key: str
     label: str
-    spends: bool
+    spends: bool  # whether it spends privacy budget; the others are not private
+    # makes the unfitted classifier from a `Setting`: it fits and predicts codes of records
     build: Callable[[Setting], ClassifierMixin]
 
     def privacy(self, noise: str) -> str:

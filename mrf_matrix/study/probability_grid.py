@@ -20,20 +20,11 @@ class ProbabilityGrid:
     probability p of the second, right where ``p > threshold`` says so. Of more, it is a bin of the
     largest probability, once for wrong labels and once for right ones. Either way one record is
     counted in one cell.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (m + 1,)
-        Rising, from 0 or 1/k to 1; a bin holds its right edge.
-    n_classes : int
-        Classes k.
-    threshold : float or None
-        An inner edge for two classes, else None.
     """
 
-    edges: Array
-    n_classes: int
-    threshold: float | None
+    edges: Array  # (m + 1,): rising, from 0 or 1/k to 1; a bin holds its right edge
+    n_classes: int  # classes k
+    threshold: float | None  # an inner edge for two classes, else None
 
     @classmethod
     def of(cls, n_classes: int, n_bins: object, threshold: object) -> "ProbabilityGrid":

@@ -21,28 +21,16 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class StrategyRow:
-    """One strategy for the training workload ``W = T``.
+    """One strategy for the training workload ``W = T``."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called on screen.
-    sensitivity, loss : float
-        ``‖A‖₁`` and ``‖A‖₁² ‖W A⁺‖²_F``.
-    lower_bound : float
-        Certified lower bound on the loss of every strategy for the workload.
-    rms_per_leaf : dict of float to float
-        Expected root-mean-square error of one leaf value at each ε, in records per class.
-    note : str or None
-        Why the family cannot serve the workload; its figures are NaN then.
-    """
-
-    name: str
+    name: str  # what it is called on screen
+    # sensitivity, loss: ``‖A‖₁`` and ``‖A‖₁² ‖W A⁺‖²_F``
     sensitivity: float
     loss: float
-    lower_bound: float
+    lower_bound: float  # certified lower bound on the loss of every strategy for the workload
+    # expected root-mean-square error of one leaf value at each ε, in records per class
     rms_per_leaf: dict[float, float]
-    note: str | None = None
+    note: str | None = None  # why the family cannot serve the workload; its figures are NaN then
 
     @property
     def certified_ratio(self) -> float:

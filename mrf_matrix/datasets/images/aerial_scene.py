@@ -24,16 +24,10 @@ SUN = (7, 5)
 
 @dataclass(frozen=True, eq=False)
 class AerialScene:
-    """A photograph from above, and which of its pixels are buildings.
+    """A photograph from above, and which of its pixels are buildings."""
 
-    Attributes
-    ----------
-    image : ndarray of uint8, shape (n, n, 3)
-    is_building : ndarray of bool, shape (n, n)
-    """
-
-    image: NDArray[np.uint8]
-    is_building: Bools
+    image: NDArray[np.uint8]  # (n, n, 3)
+    is_building: Bools  # (n, n)
 
 
 def aerial_scene(size: int = 512, random_state: int | None = None) -> AerialScene:

@@ -46,21 +46,11 @@ class CallLock:
 
 @dataclass(frozen=True, eq=False)
 class VoteBatch:
-    """One batch of queries that was released.
+    """One batch of queries that was released."""
 
-    Attributes
-    ----------
-    plan : Plan
-        What was planned before the records were read.
-    releases : tuple of Release
-        The noisy measurements, one for each ensemble.
-    votes : ndarray of shape (b, k)
-        Noisy votes of the batch's distinct queries.
-    """
-
-    plan: Plan
-    releases: tuple[Release, ...]
-    votes: Array
+    plan: Plan  # what was planned before the records were read
+    releases: tuple[Release, ...]  # the noisy measurements, one for each ensemble
+    votes: Array  # (b, k): noisy votes of the batch's distinct queries
 
 
 class VoteBook:
@@ -164,25 +154,13 @@ class FittedPrediction:
     """One fit: what is public, the private tables, the terms, and what was answered so far.
 
     A thread that holds it is not disturbed by another fit of the same estimator.
-
-    Attributes
-    ----------
-    forests : PublicForests
-    measuring : Measuring
-        How each batch is measured, at its budget.
-    tables : PrivateTables
-    bill : Bill
-        Budget of all batches, ledger, neighbouring relation and noise.
-    domain_read_off : bool
-        Whether the domain was read off the records.
-    book : VoteBook
     """
 
     forests: PublicForests
-    measuring: Measuring
+    measuring: Measuring  # how each batch is measured, at its budget
     tables: PrivateTables
-    bill: Bill
-    domain_read_off: bool
+    bill: Bill  # budget of all batches, ledger, neighbouring relation and noise
+    domain_read_off: bool  # whether the domain was read off the records
     book: VoteBook
 
 

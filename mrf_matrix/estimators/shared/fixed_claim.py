@@ -53,15 +53,9 @@ _commit = Lock()
 
 @dataclass(frozen=True, eq=False)
 class ClaimRecord:
-    """The parameters of an estimator that its claim rests on, as `fit` read them.
+    """The parameters of an estimator that its claim rests on, as `fit` read them."""
 
-    Attributes
-    ----------
-    values : mapping of str
-        By name; sequences and arrays are copied.
-    """
-
-    values: Mapping[str, object]
+    values: Mapping[str, object]  # by name; sequences and arrays are copied
 
     @classmethod
     def of(cls, estimator: object, names: tuple[str, ...]) -> Self:

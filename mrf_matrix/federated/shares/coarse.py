@@ -35,16 +35,10 @@ class CoarseStrategyError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class CoarseMechanism:
-    """A mechanism whose noise can be shared, and what its coarse integers cost.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-    ratio : float
-        Loss of the integers over that of the strategy asked for; 1 where nothing was rounded.
-    """
+    """A mechanism whose noise can be shared, and what its coarse integers cost."""
 
     mechanism: Mechanism
+    # loss of the integers over that of the strategy asked for; 1 where nothing was rounded
     ratio: float
 
 

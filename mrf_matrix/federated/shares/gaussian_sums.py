@@ -62,20 +62,11 @@ def spread_of_sums(variance: float, parties: int) -> float:
 
 @dataclass(frozen=True)
 class GaussianShare:
-    """One party's draw, and by what the strategy is multiplied for it.
-
-    Attributes
-    ----------
-    law : DiscreteGaussian
-    multiple : int
-        A power of two.
-    correction : Fraction
-        The part of ρ that goes into τ d.
-    """
+    """One party's draw, and by what the strategy is multiplied for it."""
 
     law: DiscreteGaussian
-    multiple: int
-    correction: Fraction
+    multiple: int  # a power of two
+    correction: Fraction  # the part of ρ that goes into τ d
 
 
 def gaussian_share(

@@ -30,10 +30,6 @@ CRITERIA: tuple[str, ...] = get_args(Criterion)
 class Impurity:
     """Gini index or Shannon entropy (in nats).
 
-    Parameters
-    ----------
-    criterion : {"gini", "entropy"}
-
     Raises
     ------
     ValueError

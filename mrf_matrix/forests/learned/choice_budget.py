@@ -26,15 +26,10 @@ class ChoiceBudget:
         t\,d\,\frac{B_1^2 + B_2^2}{8} \le \rho,\quad \frac{t B_3^2}{8} \le \rho.
 
     Replacing a record is two steps: half of every rate, which is a quarter of ρ.
-
-    Attributes
-    ----------
-    budget : PureDP or ZCDP
-    attribute, cut, label : Fraction or float("inf")
-        B₁, B₂ and B₃.
     """
 
     budget: PureDP | ZCDP
+    # attribute, cut, label: B₁, B₂ and B₃
     attribute: Amount
     cut: Amount
     label: Amount

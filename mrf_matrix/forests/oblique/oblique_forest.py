@@ -13,21 +13,11 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """One hyperplane for each of some nodes.
+    """One hyperplane for each of some nodes."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (nodes, m)
-        Over the attributes that a node has drawn.
-    threshold : ndarray of shape (nodes,)
-        A point goes left where its weighted sum is at most this.
-    is_cut : ndarray of bool, shape (nodes,)
-        False where no useful cut was found.
-    """
-
-    weights: Array
-    threshold: Array
-    is_cut: Bools
+    weights: Array  # (nodes, m): over the attributes that a node has drawn
+    threshold: Array  # (nodes,): a point goes left where its weighted sum is at most this
+    is_cut: Bools  # (nodes,): False where no useful cut was found
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,20 +28,12 @@ PURPOSE = {"plan": "a plan without data", "release": "a private release"}
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """One forest and the attributes that it sees.
+    """One forest and the attributes that it sees."""
 
-    Attributes
-    ----------
-    features : tuple of int
-        Positions of its attributes in the whole domain, in the order of the forest's domain.
-    forest : Forest
-        Over the sub-domain of these attributes.
-    depth_limit : int, optional
-        The depth that was asked for, where trees are as deep as their attributes allow.
-    """
-
+    # positions of its attributes in the whole domain, in the order of the forest's domain
     features: tuple[int, ...]
-    forest: Forest
+    forest: Forest  # over the sub-domain of these attributes
+    # the depth that was asked for, where trees are as deep as their attributes allow
     depth_limit: int | None = None
 
     @property
@@ -59,29 +51,17 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class EnsembleDesign:
-    """How many ensembles, of how many trees, over which attributes: all of it public.
+    """How many ensembles, of how many trees, over which attributes: all of it public."""
 
-    Parameters
-    ----------
-    n_ensembles : int
-        Number of ensembles q.
-    max_features : int or None
-        Attributes that each ensemble draws (d̄); None for all of them.
-    feature_subsets : sequence of sequences of str or int, or None
-        The attributes of each ensemble, by hand; then none are drawn.
-    n_trees, max_depth, splits
-        The random trees of all ensembles together, see `RandomTrees`.
-    forest : Forest, path source, sequence of either, or None
-        What to use instead of random trees: one for all ensembles, or one each.
-    """
-
-    n_ensembles: object = 1
-    max_features: object = None
+    n_ensembles: object = 1  # number of ensembles q
+    max_features: object = None  # attributes that each ensemble draws (d̄); None for all of them
+    # the attributes of each ensemble, by hand; then none are drawn
     feature_subsets: Sequence[Sequence[str | int]] | None = None
+    # n_trees, max_depth, splits: the random trees of all ensembles together, see `RandomTrees`
     n_trees: Any = 128
     max_depth: int = 4
     splits: Any = "multiway"
-    forest: Any = None
+    forest: Any = None  # what to use instead of random trees: one for all ensembles, or one each
 
     def grow(
         self, domain: Domain, structure: np.random.Generator, *, use: Use = "plan"

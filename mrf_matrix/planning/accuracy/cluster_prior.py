@@ -112,20 +112,11 @@ class ClusterPrior:
 
 @dataclass(frozen=True, eq=False)
 class ClusteredRecords:
-    """A law of records: clusters, their attributes' tables and their classes.
+    """A law of records: clusters, their attributes' tables and their classes."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (c,)
-        Probabilities of the clusters.
-    tables : tuple of ndarray, shape (c, n_i)
-        Probabilities of every attribute's codes in every cluster.
-    classes : ndarray of int, shape (c,)
-    """
-
-    weights: Array
-    tables: tuple[Array, ...]
-    classes: Labels
+    weights: Array  # (c,): probabilities of the clusters
+    tables: tuple[Array, ...]  # (c, n_i): probabilities of every attribute's codes in every cluster
+    classes: Labels  # (c,)
 
     def records(self, count: int, generator: np.random.Generator) -> tuple[Codes, Labels]:
         """Draw records, shape (count, d), and their classes, shape (count,)."""

@@ -130,24 +130,12 @@ class TargetPrior:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A function from cells to classes.
+    """A function from cells to classes."""
 
-    Attributes
-    ----------
-    mains : tuple of ndarray, shape (n_i,)
-        Effect of every code of every attribute.
-    pairs : tuple of (i, j, ndarray of shape (n_i, n_j))
-        Effects of pairs.
-    cuts : ndarray of shape (k - 1,)
-        Where the score is cut.
-    classes : ndarray of shape (k,)
-        The class of every interval.
-    """
-
-    mains: tuple[Array, ...]
-    pairs: tuple[tuple[int, int, Array], ...]
-    cuts: Array
-    classes: NDArray[np.int64]
+    mains: tuple[Array, ...]  # (n_i,): effect of every code of every attribute
+    pairs: tuple[tuple[int, int, Array], ...]  # (n_i, n_j): effects of pairs
+    cuts: Array  # (k - 1,): where the score is cut
+    classes: NDArray[np.int64]  # (k,): the class of every interval
 
     def score(self, codes: Codes) -> Array:
         """Return the hidden score of cells given by their codes, shape (N,)."""

@@ -65,17 +65,10 @@ STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
 
 @dataclass(frozen=True)
 class BlockChoice:
-    """How blocks are chosen, in the words of a user: the design of a plan of tables.
+    """How blocks are chosen, in the words of a user: the design of a plan of tables."""
 
-    Parameters
-    ----------
-    n_blocks : int or "auto", default="auto"
-        Number of blocks of all attributes; "auto" chooses.
-    blocks : sequence of sequences of int or str, optional
-        The attributes of each block by hand, by position or name; then none are chosen.
-    """
-
-    n_blocks: object = "auto"
+    n_blocks: object = "auto"  # number of blocks of all attributes; "auto" chooses
+    # the attributes of each block by hand, by position or name; then none are chosen
     blocks: object = None
 
     @property
@@ -86,20 +79,12 @@ class BlockChoice:
 
 @dataclass(frozen=True)
 class BlockDesign:
-    """What to measure, and why.
+    """What to measure, and why."""
 
-    Attributes
-    ----------
-    blocks : tuple of tuple of int
-        Positions of the attributes of every block; attributes in none are not measured.
-    value : float
-        Expected share of right labels under the prior: good for comparing designs only.
-    noise_variance : float
-        Of each cell of a block, in records squared, up to the rounding of discrete noise.
-    """
-
+    # positions of the attributes of every block; attributes in none are not measured
     blocks: tuple[Block, ...]
-    value: float
+    value: float  # expected share of right labels under the prior: good for comparing designs only
+    # of each cell of a block, in records squared, up to the rounding of discrete noise
     noise_variance: float
 
 

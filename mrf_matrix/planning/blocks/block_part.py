@@ -39,21 +39,11 @@ EQUAL = (1, 1)
 
 @dataclass(frozen=True, eq=False)
 class BlockPart(PlanPart):
-    """The only part of a plan of tables: leaves are measured themselves, and class totals.
+    """The only part of a plan of tables: leaves are measured themselves, and class totals."""
 
-    Attributes
-    ----------
-    blocks : tuple of tuple of int
-        Positions of every block's attributes, in the order of the trees.
-    weights : tuple of int
-        Of a block's leaves and of the class totals in what is measured.
-    design : BlockDesign or None
-        Why these blocks; None where nothing was chosen or judged.
-    """
-
-    blocks: tuple[Block, ...]
-    weights: tuple[int, int]
-    design: BlockDesign | None = None
+    blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
+    weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
+    design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
 
     def answers(self, release: Release) -> Array:
         """Return the leaf values, shape (o, k), the class totals last."""

@@ -49,21 +49,13 @@ MOST_VOTING_CELLS = 4096
 
 @dataclass(frozen=True, eq=False)
 class PublicForests:
-    """Forests grown without data, of which batches of queries are planned.
-
-    Attributes
-    ----------
-    kind : Kind
-    domain : Domain
-    ensembles : tuple of Ensemble
-    selection : Generator or int
-        Seeds the strategies: what is left of the structure's randomness, or a number that does
-        with that of each batch.
-    """
+    """Forests grown without data, of which batches of queries are planned."""
 
     kind: Kind
     domain: Domain
     ensembles: tuple[Ensemble, ...]
+    # seeds the strategies: what is left of the structure's randomness, or a number that does with
+    # that of each batch
     selection: np.random.Generator | int
 
     @classmethod

@@ -30,20 +30,12 @@ class NoiseError(ValueError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Records and noise of a typical answer, known without data.
-
-    Attributes
-    ----------
-    unit : {"leaf", "query"}
-    noise : float
-        Root-mean-square noise in one class, in records (or votes).
-    records : float or None
-        What stands behind it, if all cells are as likely; None where the number of records is not
-        public.
-    """
+    """Records and noise of a typical answer, known without data."""
 
     unit: str
-    noise: float
+    noise: float  # root-mean-square noise in one class, in records (or votes)
+    # what stands behind it, if all cells are as likely; None where the number of records is not
+    # public
     records: float | None
 
     @property
@@ -109,20 +101,11 @@ def verdict_of(plan: "PlannedErrors | ResidualPlan", n_records: int | None = Non
 
 @dataclass(frozen=True)
 class Weighing:
-    """Weighs every plan before it is paid for: tells the verdict, and refuses where it is strict.
+    """Weighs plans before they are paid for: tells the verdict, and refuses where it is strict."""
 
-    Attributes
-    ----------
-    n_records : int or None
-        The public number of records, for plans that take none.
-    strict : bool
-    verdicts : list of Verdict
-        Of the plans that were weighed.
-    """
-
-    n_records: int | None
+    n_records: int | None  # the public number of records, for plans that take none
     strict: bool
-    verdicts: list[Verdict]
+    verdicts: list[Verdict]  # of the plans that were weighed
 
     def weigh(self, plan: "PlannedErrors | ResidualPlan") -> None:
         """Weigh a plan, unless its budget is spent already.

@@ -8,14 +8,6 @@ from dataclasses import dataclass, field
 class Stopwatch:
     """Time since it was made, and a limit.
 
-    Parameters
-    ----------
-    limit : float or None
-        Seconds; None for no limit.
-    now : callable
-        A clock in seconds that never goes back, the same in all processes of a machine
-        (`time.monotonic`): a copy in another process runs out at the same moment.
-
     Examples
     --------
     >>> ticks = iter([0.0, 1.0, 3.0])
@@ -24,7 +16,9 @@ class Stopwatch:
     (False, True)
     """
 
-    limit: float | None
+    limit: float | None  # seconds; None for no limit
+    # a clock in seconds that never goes back, the same in all processes of a machine
+    # (`time.monotonic`): a copy in another process runs out at the same moment
     now: Callable[[], float]
     started: float = field(init=False)
 

@@ -27,18 +27,11 @@ TABLE = 1 << 21
 
 @dataclass(frozen=True)
 class PrivateGrowth:
-    """The public parameters of private growth.
-
-    Attributes
-    ----------
-    max_depth : int
-    score : PrivateScore
-    attribute_rate, cut_rate : Rate
-        What a node spends on its attribute and on its cut.
-    """
+    """The public parameters of private growth."""
 
     max_depth: int
     score: PrivateScore
+    # attribute_rate, cut_rate: what a node spends on its attribute and on its cut
     attribute_rate: Rate
     cut_rate: Rate
 

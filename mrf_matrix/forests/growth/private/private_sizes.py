@@ -23,11 +23,6 @@ _SMALLER = "lower n_trees or max_depth"
 class GrowthSizes:
     """The most that private trees over a domain can come to.
 
-    Attributes
-    ----------
-    domain : Domain
-    n_trees, max_depth : int
-
     Examples
     --------
     >>> GrowthSizes(Domain.from_sizes([2, 2], 2), n_trees=3, max_depth=10).leaves_of_a_tree

@@ -34,17 +34,10 @@ GRID = 4096
 
 @dataclass(frozen=True)
 class PrivateScore:
-    """How public candidates are scored, and the rate that spends a budget.
-
-    Parameters
-    ----------
-    kind : {"normalized", "majority"}
-    impurity : Impurity
-        Only for "normalized".
-    """
+    """How public candidates are scored, and the rate that spends a budget."""
 
     kind: Score = "normalized"
-    impurity: Impurity = field(default_factory=Impurity)
+    impurity: Impurity = field(default_factory=Impurity)  # only for "normalized"
 
     def __post_init__(self) -> None:
         if self.kind not in SCORES:
