@@ -25,12 +25,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     the old file or the new one. A block that fails leaves the old file as it was, and nothing else.
     The mode of an old file is kept; a symbolic link stays, and the file that it names is replaced.
 
-    Raises
-    ------
-    OSError
-        Under the name of ``path``, if it cannot be written.
-    ValueError
-        If there is something that is no regular file: a folder, a device, a pipe.
+    Raises OSError under the name of ``path``, if it cannot be written; ValueError if there is
+    something that is no regular file: a folder, a device, a pipe.
     """
     with named(path):
         target = regular(path)
@@ -53,12 +49,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def check_writable(path: Path, room: int = ROOM) -> None:
     """Refuse a path where no file of ``room`` bytes can be written now; change nothing there.
 
-    Raises
-    ------
-    OSError
-        Under the name of ``path``, if it cannot be written.
-    ValueError
-        If there is something that is no regular file.
+    Raises OSError under the name of ``path``, if it cannot be written; ValueError if there is
+    something that is no regular file.
     """
     with named(path):
         draft = draft_of(regular(path))

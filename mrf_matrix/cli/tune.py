@@ -214,11 +214,7 @@ def pictures(found: "Tuning") -> dict[str, Any]:
 def fit_line(found: "Tuning", domain: str) -> str | None:
     """Return the command that trains the best design; None where `fit` has no such mode.
 
-    Parameters
-    ----------
-    found : Tuning
-    domain : str
-        A domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
+    `domain`: a domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
     """
     if found.mode not in ("training", "posterior"):
         return None

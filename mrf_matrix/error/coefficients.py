@@ -33,10 +33,8 @@ def answer_coefficients(
     `workload` (q, n); `matrix` (m, n): what answers are recovered with, see
     `RoundedStrategy.recovery`; `rows` (r,): which answers.
 
-    Returns
-    -------
-    ndarray of shape (r, m), or None
-        None where neither structure nor memory allows: then only the variances are known.
+    Of shape (r, m); None where neither structure nor memory allows: then only the variances are
+    known.
     """
     if isinstance(matrix, Scaled):
         inner = answer_coefficients(workload, matrix.inner, rows)

@@ -115,8 +115,6 @@ class NoiseTerm:
 class NoiseSum:
     """The error of one answer: independent terms added up.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> from mrf_matrix.mechanisms import DiscreteLaplace
     >>> draw = NoiseTerm.of(np.ones(1), DiscreteLaplace(Fraction(1)))

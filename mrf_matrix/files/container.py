@@ -85,10 +85,7 @@ class Container:
     max_bytes : int
         Most bytes of all arrays together, unpacked.
 
-    Raises
-    ------
-    ContainerError
-        If the file is no container, or declares more than the caps.
+    Raises ContainerError if the file is no container, or declares more than the caps.
     """
 
     def __init__(self, file: BinaryIO, kind: str, max_bytes: int) -> None:

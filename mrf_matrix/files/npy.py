@@ -14,8 +14,6 @@ HEADER_BYTES = 128
 def header_of(dtype: str, shape: tuple[int, ...]) -> bytes:
     r"""Return the header of an array, in version 1.0 of NumPy's format, padded to 128 bytes.
 
-    Examples
-    --------
     >>> header_of("<i4", (3,))[:9]
     b'\x93NUMPY\x01\x00v'
     """
@@ -38,8 +36,6 @@ def array_of(content: bytes, dtype: str, shape: tuple[int, ...]) -> Values:
 
     Raises ValueError if header or length are not exactly what `bytes_of` writes for them.
 
-    Examples
-    --------
     >>> array_of(bytes_of(np.arange(3, dtype="<i4")), "<i4", (3,))
     array([0, 1, 2], dtype=int32)
     """

@@ -161,10 +161,8 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
 def common_norm(strategies: Mapping[str, Strategy]) -> Norm:
     """Return the norm of all strategies.
 
-    Raises
-    ------
-    ValueError
-        If there is none, or they are of both norms: their errors are of different units.
+    Raises ValueError if there is none, or they are of both norms: their errors are of different
+    units.
     """
     norms = sorted({one.norm for one in strategies.values()})
     if len(norms) != 1:

@@ -43,10 +43,7 @@ def fit_main_effects(
     `tables`: blocks that share no attribute; `ordered`: for each attribute of the domain, whether
     its codes are in a meaningful order.
 
-    Returns
-    -------
-    models, fits : lists
-        One of each for every table.
+    One of each for every table.
     """
     models = [_model(table, totals, ordered) for table in tables]
     fits = [BlockFit.start(model) for model in models]

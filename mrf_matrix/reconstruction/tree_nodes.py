@@ -36,8 +36,6 @@ def node_matrix(forest: Forest) -> RowKronecker:
     A node is the smallest box around its leaves: per attribute, the codes that some leaf below
     it holds. The largest array takes ``4 n_leaves max(sizes)`` bytes.
 
-    Examples
-    --------
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests import RandomTrees
     >>> forest = RandomTrees(n_trees=1, max_depth=1, attributes=[0]).grow(Domain.from_sizes([2]))

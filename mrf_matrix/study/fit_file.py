@@ -26,10 +26,7 @@ class FitFile:
     request : mapping
         What was asked, as plain values: a file of another study is refused.
 
-    Raises
-    ------
-    ValueError
-        If the file is not of this study.
+    Raises ValueError if the file is not of this study.
     """
 
     def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:

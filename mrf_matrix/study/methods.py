@@ -195,10 +195,7 @@ LEVEL_METHODS = tuple(
 def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...]:
     """Return the methods that were asked for, by key or as one's own; `METHODS` by default.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there is none, one is unknown, or two have the same key.
+    Raises TypeError, ValueError if there is none, one is unknown, or two have the same key.
     """
     if methods is None:
         return METHODS
@@ -222,16 +219,9 @@ def strategy_of_queries(
 ) -> Strategy:
     """Return the strategy for the votes of test records, selected once for every fit.
 
-    Parameters
-    ----------
-    key : {"batch_prediction", "subsample"}
-        The method.
-    setting : Setting
-        The split's; no strategy for the method is in it yet.
-    queries : ndarray of shape (b, d)
-        Codes of the test records.
-    strategy, time_limit
-        See `BatchPredictionClassifier`.
+    `key`: "batch_prediction" or "subsample"; `setting`: the split's; no strategy for
+    the method is in it yet; `queries`: (b, d), codes of the test records; `strategy`, `time_limit`:
+    see `BatchPredictionClassifier`.
     """
     model = QUERYING[key](setting).set_params(strategy=strategy, time_limit=time_limit)
     chosen: Strategy = model.plan(queries).parts[0].strategy

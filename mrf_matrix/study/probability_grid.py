@@ -33,10 +33,8 @@ class ProbabilityGrid:
         Edges are :math:`\sin^2(\pi b / 2m)`, rounded to four digits: a share of records seen in a
         bin has about the same error in each of them, and bins are narrow where outcomes are rare.
 
-        Raises
-        ------
-        ValueError
-            If a number is out of range, or there is a threshold for more than two classes.
+        Raises ValueError if a number is out of range, or there is a threshold for more than two
+        classes.
         """
         bins = whole_number("n_bins", n_bins, least=2)
         if n_classes < 2:

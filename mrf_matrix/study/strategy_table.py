@@ -66,18 +66,9 @@ def strategy_rows(
 ) -> tuple[StrategyRow, ...]:
     """Return the baselines and the selected strategy for a forest's leaves, without data.
 
-    Parameters
-    ----------
-    forest : Forest
-        Its decision-path matrix T is the workload.
-    selected : Strategy
-        What was selected for it.
-    epsilons : sequence of float
-        Budgets to give errors at.
-    neighboring : str
-        The neighbouring relation.
-    delta : float
-        Of an (ε, δ) claim by Gaussian noise, or 0.
+    `forest`: its decision-path matrix T is the workload; `selected`: what was selected for it;
+    `epsilons`: budgets to give errors at; `neighboring`: the neighbouring relation; `delta`: of an
+    (ε, δ) claim by Gaussian noise, or 0.
     """
     workload, norm = path_matrix(forest), selected.norm
     baselines: dict[str, Callable[[], Strategy]] = {

@@ -57,8 +57,6 @@ def evidence_scale(parts: Sequence[tuple[tuple[int, ...], Forest]]) -> float:
     `parts`: forests and the positions of their attributes in the whole domain. Attributes that a
     path splits twice count once.
 
-    Examples
-    --------
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests import RandomTrees
     >>> domain = Domain.from_sizes([2, 3, 2, 2])

@@ -153,8 +153,6 @@ def margin_quantile(level: float, n_classes: int, *, gaussian: bool) -> float:
     `level`: coverage, between 0 and 1, of all pairs of classes together; `gaussian`: whether the
     noise is Gaussian.
 
-    Examples
-    --------
     >>> round(margin_quantile(0.95, 2, gaussian=True), 3)
     1.96
     >>> round(margin_quantile(0.95, 2, gaussian=False), 3)

@@ -23,11 +23,7 @@ def vote_terms(
     """Return the weighted noise draws of answers by least squares, if they can be afforded.
 
     `asked`: from records to the workload of their votes, a row for each; `codes` (b, d).
-
-    Returns
-    -------
-    list of b NoiseTerm, or None
-        None where the coefficients are too many, or memory or structure do not allow them.
+    None where the coefficients are too many, or memory or structure do not allow them.
     """
     rounded, law = release.mechanism.rounded, release.law
     measured = rounded.matrix.shape[0]

@@ -33,14 +33,8 @@ class AerialScene:
 def aerial_scene(size: int = 512, random_state: int | None = None) -> AerialScene:
     """Draw a scene.
 
-    Parameters
-    ----------
-    size : int, default=512
-        Rows and columns; some ten buildings for each 200 x 200 pixels.
-    random_state : int, optional
+    `size`: rows and columns; some ten buildings for each 200 x 200 pixels.
 
-    Examples
-    --------
     >>> scene = aerial_scene(64, random_state=0)
     >>> scene.image.shape, scene.is_building.shape
     ((64, 64, 3), (64, 64))

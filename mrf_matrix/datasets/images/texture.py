@@ -28,13 +28,9 @@ def co_occurrence_features(grey: NDArray[np.uint8]) -> Array:
     entropy :math:`-\sum p \ln p`, homogeneity :math:`\sum p / (1 + (i-j)^2)`, and the mean,
     variance and standard deviation of i; averaged over four directions.
 
-    Parameters
-    ----------
-    grey : ndarray of uint8, shape (n, m)
+    `grey`: (n, m).
 
-    Returns
-    -------
-    ndarray of shape (n, m, 8)
+    The features are (n, m, 8).
     """
     reach = WINDOW // 2
     levels = np.pad(grey.astype(np.int64) * LEVELS // 256, reach, mode="symmetric")
@@ -116,13 +112,9 @@ def local_binary_patterns(grey: NDArray[np.uint8]) -> Array:
     Of 192 places on a circle around the pixel, how many are at least as bright; 193 where bright
     and dark change more than twice along the circle.
 
-    Parameters
-    ----------
-    grey : ndarray of uint8, shape (n, m)
+    `grey`: (n, m).
 
-    Returns
-    -------
-    ndarray of shape (n, m)
+    The patterns are (n, m).
     """
     values = grey.astype(np.float32)
     angles = 2 * np.pi * np.arange(POINTS) / POINTS

@@ -39,14 +39,8 @@ def spread_of_sums(variance: float, parties: int) -> float:
     """Return τ, or slightly more: by how much the sum's log probabilities are off, at most.
 
     `variance`: v, the variance parameter of each draw; `parties`: draws that are added.
+    Infinite where the bound says nothing.
 
-    Returns
-    -------
-    float
-        Infinite where the bound says nothing.
-
-    Examples
-    --------
     >>> spread_of_sums(2.0, 2) < 1.1e-8, spread_of_sums(4.0, 100) < 3e-15
     (True, True)
     """

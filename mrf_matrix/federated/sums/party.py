@@ -99,11 +99,7 @@ def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message
 
     `message`: from the server, to this party.
 
-    Returns
-    -------
-    (PartyState, Message)
-
-    Raises AlteredMessageError, ReplayedMessageError, OutOfOrderError by what is wrong with the
+    Raises AlteredMessageError, ReplayedMessageError or OutOfOrderError by what is wrong with the
     message. The state stays as it was, and nothing is sent; BelowThresholdError if too few parties
     are left: no answer is given.
     """

@@ -157,12 +157,8 @@ def opened_sum(state: ServerState) -> Longs:
     Self masks of those whose vector came are taken off, and the pair masks that those who vanished
     left behind. Nobody's two secrets are ever both recovered: a party gives a share of one.
 
-    Returns
-    -------
-    ndarray of int64, shape (session.length,)
-
-    Raises BelowThresholdError if too few gave shares; AlteredMessageError if shares do not fit what
-    was committed to.
+    Of shape (session.length,). Raises BelowThresholdError if too few gave shares;
+    AlteredMessageError if shares do not fit what was committed to.
     """
     if state.now != ROUNDS[-1]:
         raise ProtocolError(f"round {state.now!r} is on: expected the last, 'unmask'.")

@@ -25,8 +25,6 @@ def split(
     the secret; `random_bytes`: returns so many random bytes; 16 more than the prime has make each
     coefficient uniform up to 2**-128.
 
-    Examples
-    --------
     >>> import os
     >>> shares = split(bytes(range(32)), range(5), 3, os.urandom)
     >>> recover({i: shares[i] for i in (0, 2, 4)}) == bytes(range(32))

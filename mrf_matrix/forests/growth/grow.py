@@ -62,8 +62,6 @@ def grow_forest(
     name or index: cut as "this code or not"; `random_state`: the forest does not depend on
     `n_jobs`; `n_jobs`: threads, each growing blocks of trees.
 
-    Notes
-    -----
     Trees are grown in blocks of at most `MOST_POINTS` points. A block holds 8 bytes a point,
     twice while a level is split, and about 15 MB of temporaries; see `split_nodes`.
     """

@@ -42,8 +42,6 @@ class ChoiceBudget:
 
         `share`: :math:`B_1/(B_1+B_2)`.
 
-        Examples
-        --------
         >>> ChoiceBudget.of(PureDP(1), 5, 4, 0.5, "add_remove").cut
         Fraction(1, 40)
         >>> rates = ChoiceBudget.of(ZCDP(0.02), 5, 4, 0.5, "add_remove")

@@ -19,8 +19,6 @@ Parts = Literal["coins", "all"]
 class TwoStagePlan:
     """One plan for structure and leaf counts: who sees which records, and what each spends.
 
-    Examples
-    --------
     >>> TwoStagePlan.of(PureDP(1), "all", 0.25)
     TwoStagePlan(PureDP(epsilon=1) = PureDP(epsilon=0.25) structure + PureDP(epsilon=0.75) counts)
     """

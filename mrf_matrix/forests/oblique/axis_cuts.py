@@ -49,10 +49,8 @@ def best_coordinate(level: Level, values: Array) -> tuple[Longs, Array, Array]:
 
     `values` (r, c): coordinates of the level's points: attributes, or projections.
 
-    Returns
-    -------
-    coordinate, threshold, purity : ndarray of shape (nodes,)
-        Purity is -1 where no coordinate can be cut. The largest arrays have r numbers.
+    Returns `coordinate`, `threshold`, `purity`: (nodes,). Purity is -1 where no coordinate can be
+    cut. The largest arrays have r numbers.
     """
     nodes = len(level.starts)
     coordinate = np.zeros(nodes, dtype=np.int64)

@@ -38,8 +38,6 @@ def heterogeneous_cuts(level: Level, generator: np.random.Generator) -> Cuts:
     ranked (`ranked_partitions`): the first half goes to discriminants and logistic regressions, the
     first quarter to the others; up to 20 all go to discriminants and proximal planes.
 
-    Notes
-    -----
     Their published program hands its classifiers the last partition in place of each; here it is
     each. Where it evolves partitions of eight classes and more, these are drawn.
     """

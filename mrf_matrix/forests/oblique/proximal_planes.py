@@ -49,10 +49,8 @@ def between_groups(
 ) -> tuple[Array, Array, Array]:
     """Return the better bisector of the planes near to two groups of every node's points.
 
-    Returns
-    -------
-    weights, threshold, purity : ndarray of shape (nodes, m), (nodes,), (nodes,)
-        nan weights where there is no plane; purity of the classes on the two sides.
+    Returns `weights`, `threshold`, `purity`: (nodes, m), nan weights where there is no plane;
+    purity of the classes on the two sides.
     """
     near, far = (_second_moments(groups, group) for group in (0, 1))
     return _better(level, _bisectors(near, far, repair, ridge))

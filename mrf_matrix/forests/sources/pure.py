@@ -125,8 +125,6 @@ class PureTrees:
 def midpoint(low: NDArray[Any], high: NDArray[Any]) -> Ints:
     """Return the first code of the right half of the codes ``low .. high - 1``.
 
-    Examples
-    --------
     >>> midpoint(np.array([0, 0, 4]), np.array([8, 5, 6]))
     array([4, 2, 5], dtype=int32)
     """

@@ -115,8 +115,6 @@ def claiming_budgets(
     Raises BudgetError if δ is not between 0 and 1, stands beside ρ, or beside an infinite ε;
     TypeError if a number is none.
 
-    Examples
-    --------
     >>> claiming_budgets(), claiming_budgets(rho=0.5)
     ((PureDP(epsilon=1),), (ZCDP(rho=0.5),))
     >>> pure, gaussian = claiming_budgets(epsilon=1, delta=1e-6)

@@ -24,8 +24,6 @@ def epsilon_from_rho(rho: Fraction | float, delta: float) -> float:
 
     δ is well below one over the number of records; ε is infinite where ρ is.
 
-    Examples
-    --------
     >>> round(epsilon_from_rho(0.5, 1e-6), 2)
     5.22
     """
@@ -36,8 +34,6 @@ def epsilon_from_rho(rho: Fraction | float, delta: float) -> float:
 def rho_from_epsilon(epsilon: float, delta: float) -> Fraction | float:
     """Return the largest ρ found for which ρ-zCDP implies (ε, δ)-DP.
 
-    Examples
-    --------
     >>> 0.99 < epsilon_from_rho(rho_from_epsilon(1.0, 1e-6), 1e-6) <= 1.0
     True
     """

@@ -42,8 +42,6 @@ class Displayed(Tabular):
 def statement(terms: Terms, account: Account) -> str:
     """Return one sentence on what everything charged claims together.
 
-    Examples
-    --------
     >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
     >>> statement(Terms(PureDP(1), "add_remove"), Account())
     'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'

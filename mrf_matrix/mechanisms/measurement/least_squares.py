@@ -39,9 +39,7 @@ def estimated_cells(matrix: Operator, answers: Array) -> Array | None:
     Explicit matrices go by their factors and one step of refinement (the corrected seminormal
     equations of Björck, 1987), which is as accurate as an orthogonal factorisation here.
 
-    Returns
-    -------
-    ndarray of shape (n, k), or None where neither structure nor memory allows
+    Of shape (n, k).
     """
     if matrix.has_cheap_inverse:
         return matrix.least_squares(answers)
@@ -128,8 +126,6 @@ def check_determined(workload: Operator, matrix: Operator) -> None:
 
     Raises RowSpaceError if ``w_r A⁺ A`` is not ``w_r`` for some row r.
 
-    Notes
-    -----
     A structure that decides it by a rule of its own (marginals: by attribute sets) estimates
     nothing, so its price does not depend on the cells.
     """

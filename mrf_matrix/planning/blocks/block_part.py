@@ -124,20 +124,7 @@ def block_part(
 ) -> BlockPart:
     """Choose the blocks and calibrate the noise, without data.
 
-    Parameters
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-    structure : Generator
-        Shuffles attributes: public.
-    choice : BlockChoice
-    n_classes : int
-        Number of classes k.
-    n_records : int or None
-        Public number of records; None where it is not.
-    neighboring : {"add_remove", "replace_one"}
-
-    Raises ValueError if a parameter is out of range, or both blocks and their number are given.
+    `structure`: shuffles attributes: public; `n_records`: None where it is not public.
     """
     known = None if n_records is None else whole_number("n_records", n_records)
     design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
@@ -210,24 +197,10 @@ def weighted_blocks(
 ) -> BlockPart:
     """Weigh the leaves of given blocks and calibrate the noise.
 
-    Parameters
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-    blocks : sequence of tuple of int
-    weights : tuple of int
-        Of a block's leaves and of the class totals.
-    n_classes : int
-        Number of classes k.
-    neighboring : {"add_remove", "replace_one"}
+    `weights`: of a block's leaves and of the class totals.
 
-    Raises
-    ------
-    ValueError
-        If the blocks are none of the domain.
-    MemoryCapError
-        If the covariance of a block's effects or the components of its residual, which prediction
-        needs, would not fit.
+    Raises ValueError if the blocks are none of the domain; MemoryCapError if the covariance of a
+    block's effects or the components of its residual, which prediction needs, would not fit.
     """
     for block in blocks:
         check_block(domain, block, n_classes)

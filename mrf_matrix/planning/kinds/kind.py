@@ -133,13 +133,8 @@ class Kind:
     ) -> tuple[Codes, tuple[int, ...]]:
         """Return the row of the table in which each record counts, and the table's sizes.
 
-        Parameters
-        ----------
-        ensemble : Ensemble
-        codes : ndarray of int, shape (N, d)
-            Encoded records, over the whole domain.
-        coins : Generator
-            Throws the coins that give each record its tree, where it has one.
+        `codes`: (N, d), encoded records, over the whole domain; `coins`: throws the coins that give
+        each record its tree, where it has one.
         """
         return ensemble.view(codes), ensemble.forest.domain.sizes
 
@@ -148,12 +143,7 @@ class Kind:
     ) -> CellCounts | LeafCounts:
         """Return the private table that is measured: exact counts.
 
-        Parameters
-        ----------
-        ensemble, coins
-            See `places`.
-        source : TableSource
-            The private data, over the whole domain.
+        `ensemble`, `coins`: see `places`; `source`: the private data, over the whole domain.
         """
         if self.is_disjoint:
             return source.disjoint_leaves(ensemble, coins)

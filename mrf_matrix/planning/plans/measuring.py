@@ -65,8 +65,6 @@ class RowAim:
     def value(self, errors: Array) -> float:
         """Return the objective of the rows' squared errors, shape (q,).
 
-        Examples
-        --------
         >>> RowAim("max", weights=np.array([1.0, 3.0])).value(np.array([2.0, 1.0]))
         3.0
         """

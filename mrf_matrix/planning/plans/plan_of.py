@@ -227,25 +227,10 @@ def plan_of(
 ) -> Plan:
     """Return the plan of a design, without data.
 
-    Parameters
-    ----------
-    kind : Kind
-    domain : Domain
-    design : EnsembleDesign or BlockChoice
-        Forests of random trees, or tables of blocks.
-    measuring : Measuring
-    structure : Generator
-        Draws the public structure, and seeds the strategies.
-    queries : int or ndarray of int, shape (b, d), optional
-        See `plan`.
-    n_classes : int, optional
-        That of the domain where it is not given.
-    n_records : int, optional
-        The public number of records.
-    use : {"plan", "release", "study"}
-        Which structures may be taken, see `EnsembleDesign.grow`.
-
-    Raises ValueError, TypeError if an argument is impossible; the message says what to change.
+    `design`: forests of random trees, or tables of blocks; `structure`: draws the public structure,
+    and seeds the strategies; `queries`: int or ndarray of int (b, d), see `plan`; `n_classes`: that
+    of the domain where it is not given; `n_records`: the public number of records; `use`: which
+    structures may be taken, see `EnsembleDesign.grow`.
     """
     measuring.check()
     classes = domain.n_classes if n_classes is None else n_classes

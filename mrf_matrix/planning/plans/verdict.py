@@ -70,16 +70,10 @@ def _round(number: float) -> str:
 def verdict_of(plan: "PlannedErrors | ResidualPlan", n_records: int | None = None) -> Verdict:
     """Return the verdict on a plan.
 
-    Parameters
-    ----------
-    plan : Plan or ResidualPlan
-        Of a residual forest a code of an attribute is its leaf, and the noise that of a sum of
-        residuals in the first pass.
-    n_records : int, optional
-        The *public* number of records, where the plan was not told.
+    `plan`: of a residual forest a code of an attribute is its leaf, and the noise that of a sum of
+    residuals in the first pass; `n_records`: the *public* number of records, where the plan was not
+    told.
 
-    Examples
-    --------
     >>> from mrf_matrix import Domain, plan
     >>> small = plan(Domain.from_sizes([4, 4], n_classes=2), n_trees=4, max_depth=2, epsilon=0.01)
     >>> print(verdict_of(small, n_records=64))
@@ -110,10 +104,7 @@ class Weighing:
     def weigh(self, plan: "PlannedErrors | ResidualPlan") -> None:
         """Weigh a plan, unless its budget is spent already.
 
-        Raises
-        ------
-        NoiseError
-            If it is hopeless, or that is not known.
+        Raises NoiseError if it is hopeless, or that is not known.
         """
         if PAID_FOR.get():
             return
@@ -130,12 +121,8 @@ class Weighing:
 def weighing(n_records: int | None = None, *, strict: bool = False) -> Iterator[list[Verdict]]:
     """Weigh signal against noise of every fit inside, before it spends; give the verdicts.
 
-    Parameters
-    ----------
-    n_records : int, optional
-        The *public* number of records, for classifiers that take none.
-    strict : bool, default=False
-        Refuse fits whose labels would be chance, and those of which that is not known.
+    `n_records`: the *public* number of records, for classifiers that take none; `strict`: refuse
+    fits whose labels would be chance, and those of which that is not known.
     """
     verdicts: list[Verdict] = []
     token = WEIGHING.set(Weighing(n_records, strict, verdicts).weigh)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 class Stopwatch:
     """Time since it was made, and a limit.
 
-    Examples
-    --------
     >>> ticks = iter([0.0, 1.0, 3.0])
     >>> watch = Stopwatch(2.0, lambda: next(ticks))
     >>> watch.is_over, watch.is_over

@@ -90,10 +90,7 @@ def choose_splits(
 
     `scores` (candidates, nodes); `options`: public.
 
-    Returns
-    -------
-    ndarray of int64, shape (nodes,)
-        Candidate numbers, -1 where there is none.
+    Of shape (nodes,): candidate numbers, -1 where there is none.
     """
     best, has_cut = attribute_scores(scores, options, candidates)
     row = select(growth.score.gaps(best, has_cut), has_cut, growth.attribute_rate, bits)
@@ -148,10 +145,7 @@ def private_levels(
     Every level of a tree spends ``attribute + cut`` once, for its nodes hold different records.
     Memory: about 40 bytes a point, 16 bytes a node and attribute, and tables of `TABLE` numbers.
 
-    Returns
-    -------
-    list of (attribute, pattern)
-        As `forest_from_levels` takes them: each level's nodes in the order of their parents.
+    They come as `forest_from_levels` takes them: each level's nodes in the order of their parents.
     """
     candidates = Candidates.of(domain.sizes)
     boxes = boxes or Boxes.whole(domain.sizes, n_trees)

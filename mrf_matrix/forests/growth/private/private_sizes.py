@@ -23,8 +23,6 @@ _SMALLER = "lower n_trees or max_depth"
 class GrowthSizes:
     """The most that private trees over a domain can come to.
 
-    Examples
-    --------
     >>> GrowthSizes(Domain.from_sizes([2, 2], 2), n_trees=3, max_depth=10).leaves_of_a_tree
     4
     """

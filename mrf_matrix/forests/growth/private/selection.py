@@ -32,8 +32,6 @@ LARGEST_RATE = 1 << 24
 class Rate:
     """``units / 2**shift``: a rate rounded down, which can only add privacy; None is infinity.
 
-    Examples
-    --------
     >>> Rate.below(Fraction(1, 3)).value <= Fraction(1, 3)
     True
     """
