@@ -90,13 +90,7 @@ OF_POSTERIOR = ("n_blocks",)
     "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
 )
 @n_trees_option()
-@click.option(
-    "--max-depth",
-    type=int,
-    default=4,
-    show_default=True,
-    help="Depth of a tree.",
-)
+@click.option("--max-depth", type=int, default=4, show_default=True, help="Depth of a tree.")
 @splits_option()
 @click.option(
     "--n-ensembles",
@@ -278,11 +272,7 @@ def method_of(named: str) -> str:
 
 def check_options(method: str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
-    strange = {
-        "auto": OF_MATRIX + OF_POSTERIOR,
-        "posterior": OF_MATRIX,
-        "matrix": OF_POSTERIOR,
-    }
+    strange = {"auto": OF_MATRIX + OF_POSTERIOR, "posterior": OF_MATRIX, "matrix": OF_POSTERIOR}
     refuse_given(strange[method], f"--method {method}")
 
 

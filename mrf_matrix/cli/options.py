@@ -154,11 +154,7 @@ def party_options(*more: Decorator) -> Decorator:
 
 
 def result_options(
-    place: str,
-    *,
-    table: str = "tables",
-    record_and: str = "pictures",
-    picture: str = "pictures",
+    place: str, *, table: str = "tables", record_and: str = "pictures", picture: str = "pictures"
 ) -> Decorator:
     """Add --output, --json and --no-pictures: where results go, and which."""
     return together(

@@ -38,15 +38,7 @@ def comma_values(
     return [int(piece) if piece.strip().isdigit() else piece.strip() for piece in value.split(",")]
 
 
-OF_TREES = (
-    "max_depth",
-    "n_trees",
-    "splits",
-    "strategy",
-    "voting",
-    "n_ensembles",
-    "max_features",
-)
+OF_TREES = ("max_depth", "n_trees", "splits", "strategy", "voting", "n_ensembles", "max_features")
 OF_BLOCKS = ("n_blocks",)
 """Options of a space: parameters that they give values of."""
 
@@ -148,11 +140,7 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 @result_options("DOMAIN", table="a table", record_and="the picture", picture="picture")
 @user_errors
 def command(
-    domain: str,
-    output: Path | None,
-    as_json: bool,
-    no_pictures: bool,
-    **settings: Any,
+    domain: str, output: Path | None, as_json: bool, no_pictures: bool, **settings: Any
 ) -> None:
     """Search designs over DOMAIN: a domain file (JSON), or a data set's name. No data is read."""
     from mrf_matrix.planning import tune

@@ -9,12 +9,7 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.noisy_answers import contribution
 from mrf_matrix.federated.opening import excess_session, revealed_sum
 from mrf_matrix.federated.shares.design import FederatedDesign
-from mrf_matrix.federated.sums.messages import (
-    Message,
-    ReplayedMessageError,
-    unpack,
-    unpack_numbers,
-)
+from mrf_matrix.federated.sums.messages import Message, ReplayedMessageError, unpack, unpack_numbers
 from mrf_matrix.federated.sums.party import PartyState, check_request, party_step, supplied
 from mrf_matrix.federated.sums.party_record import packed_state, unpacked_state
 from mrf_matrix.federated.sums.session import Session

@@ -113,9 +113,7 @@ class ProductPosterior:
 
 
 def product_posterior(
-    tables: Sequence[BlockTable],
-    ordered: Sequence[bool],
-    measured_totals: BlockTable | None = None,
+    tables: Sequence[BlockTable], ordered: Sequence[bool], measured_totals: BlockTable | None = None
 ) -> ProductPosterior:
     """Return the posterior that a release's tables of disjoint blocks imply.
 
@@ -174,11 +172,7 @@ def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDAr
 
 
 def _contrast_variances(
-    model: BlockModel,
-    fit: BlockFit,
-    cells: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
+    model: BlockModel, fit: BlockFit, cells: NDArray[Any], first: NDArray[Any], second: NDArray[Any]
 ) -> Array:
     """Return the variance of main-effect log odds between two classes in some cells."""
     variances, means = np.zeros(len(cells)), model.shares(fit)

@@ -133,11 +133,7 @@ def choice_report(
 
 
 def claim(
-    budget: PureDP | ZCDP,
-    neighboring: str,
-    noise: str,
-    domain: DomainOrPath,
-    delta: float = 0.0,
+    budget: PureDP | ZCDP, neighboring: str, noise: str, domain: DomainOrPath, delta: float = 0.0
 ) -> str:
     """State the claim of a release of choices, or that there is none.
 

@@ -223,10 +223,7 @@ def evaluate(
 
 
 def evaluation_budget(
-    epsilon: object = None,
-    delta: object = 0,
-    rho: object = None,
-    neighboring: str = "add_remove",
+    epsilon: object = None, delta: object = 0, rho: object = None, neighboring: str = "add_remove"
 ) -> PureDP | ZCDP:
     """Return the budget of least noise that makes the claim; there is no default.
 

@@ -13,10 +13,7 @@ from mrf_matrix.planning.kinds.levels import RULES, level_strategy
 from strategies import Strategy, select
 from strategies.operators import MemoryCapError, RowSpaceError
 
-FAMILIES = {
-    "each tree, least squares": "workload_itself",
-    "identity: each cell": "identity",
-}
+FAMILIES = {"each tree, least squares": "workload_itself", "identity: each cell": "identity"}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,4 @@
 
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
 
-__all__ = [
-    "PrivateForestClassifier",
-]
+__all__ = ["PrivateForestClassifier"]

@@ -39,15 +39,7 @@ from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
 
-FITTED = (
-    "domain_",
-    "classes_",
-    "plan_",
-    "screened_",
-    "forest_",
-    "posterior_",
-    "privacy_report_",
-)
+FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
 """What a fit leaves."""
 
 Forest = PosteriorForestClassifier | ResidualForestClassifier

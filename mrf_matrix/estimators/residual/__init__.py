@@ -2,6 +2,4 @@
 
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 
-__all__ = [
-    "ResidualForestClassifier",
-]
+__all__ = ["ResidualForestClassifier"]

@@ -19,11 +19,7 @@ from mrf_matrix.estimators.shared.given_data import (
     needs_records,
     with_provenance,
 )
-from mrf_matrix.estimators.shared.parameters import (
-    Records,
-    SeedParameters,
-    parameters,
-)
+from mrf_matrix.estimators.shared.parameters import Records, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
@@ -38,15 +34,7 @@ from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.sequence import ResidualPlan
 
-FITTED = (
-    "domain_",
-    "classes_",
-    "plan_",
-    "releases_",
-    "choices_",
-    "posterior_",
-    "privacy_report_",
-)
+FITTED = ("domain_", "classes_", "plan_", "releases_", "choices_", "posterior_", "privacy_report_")
 """What a fit leaves."""
 
 

@@ -112,11 +112,7 @@ class GivenStream:
 
     @classmethod
     def of(
-        cls,
-        estimator: DomainParameters,
-        batches: object,
-        extra: str,
-        progress: Progress | None,
+        cls, estimator: DomainParameters, batches: object, extra: str, progress: Progress | None
     ) -> Self:
         """Take the estimator's domain for batches."""
         known = _domain_for_batches(estimator)

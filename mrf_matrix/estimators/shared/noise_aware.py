@@ -20,12 +20,7 @@ from mrf_matrix.voting.intervals import WeightVoteIntervals
 from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.voting.vote_draws import vote_terms
-from mrf_matrix.voting.voting import (
-    NOISE_AWARE_VOTINGS,
-    SHRINKAGES,
-    NoiseAwareVoting,
-    Shrinkage,
-)
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
 from strategies import Strategy
 from strategies.operators import Operator
 

@@ -11,11 +11,7 @@ from math import isqrt
 
 import numpy as np
 
-from mrf_matrix.mechanisms import (
-    Mechanism,
-    calibrate,
-    integer_form,
-)
+from mrf_matrix.mechanisms import Mechanism, calibrate, integer_form
 from strategies import evaluate
 from strategies.operators import Operator, RowSpaceError
 

@@ -80,12 +80,7 @@ def sign(message: Message, identity: "Ed25519PrivateKey") -> Message:
     """Return a message with its sender's signature."""
     signature = identity.sign(message.signed)
     return Message(
-        message.session,
-        message.round,
-        message.sender,
-        message.receiver,
-        message.payload,
-        signature,
+        message.session, message.round, message.sender, message.receiver, message.payload, signature
     )
 
 

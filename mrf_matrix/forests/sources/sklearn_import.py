@@ -76,12 +76,7 @@ def from_sklearn(estimator: object, domain: Domain) -> Forest:
     _check_cuts(attribute, cut, domain, name)
     attributes, patterns = _by_level(left, right, attribute, cut, roots, domain)
     return forest_from_levels(
-        domain,
-        attributes,
-        patterns,
-        branch_pool(domain.sizes),
-        data_dependent=True,
-        source=name,
+        domain, attributes, patterns, branch_pool(domain.sizes), data_dependent=True, source=name
     )
 
 

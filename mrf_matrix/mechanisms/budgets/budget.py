@@ -8,12 +8,7 @@ from functools import total_ordering
 from math import inf
 from typing import ClassVar, Literal, Self
 
-from mrf_matrix.base.checks import (
-    BudgetError,
-    checked_shares,
-    exact_positive,
-    readable,
-)
+from mrf_matrix.base.checks import BudgetError, checked_shares, exact_positive, readable
 from mrf_matrix.base.fields import FieldError, fraction_of
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 

@@ -35,10 +35,7 @@ Calibrated = Callable[[Strategy], Mechanism]
 
 
 def least_expected_error(
-    candidates: Sequence[Strategy],
-    calibrated: Calibrated,
-    workload: Operator,
-    aim: RowAim = PLAIN,
+    candidates: Sequence[Strategy], calibrated: Calibrated, workload: Operator, aim: RowAim = PLAIN
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy of least expected squared error, and its mechanism.
 
