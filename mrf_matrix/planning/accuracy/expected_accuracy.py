@@ -42,7 +42,7 @@ class RecordLaw(Protocol):
 
 
 class DataPrior(Protocol):
-    """A public prior of laws: `TargetPrior`, `ClusterPrior`, or one of yours."""
+    """A public prior of laws: `TargetPrior`, or one of yours."""
 
     @property
     def label_noise(self) -> float:

@@ -11,8 +11,7 @@ an effect on a hidden score,
 with relevances :math:`w_i` that are powers of exponential variables (few attributes matter much),
 effects :math:`g_i` that are monotone or wander along the codes, and pair effects :math:`g_{ij}`.
 The score is cut into classes of Dirichlet-distributed sizes; a share of the labels is replaced by
-random ones. Records are spread evenly over the domain, as those of designed experiments are
-(`ClusterPrior` is for records that crowd).
+random ones. Records are spread evenly over the domain, as those of designed experiments are.
 """
 
 from dataclasses import dataclass
