@@ -64,10 +64,8 @@ REACH = 24.0
 class NoiseTerm:
     """Coefficients and the law of the draws that they weigh."""
 
-    weights: Array
-    """Distinct absolute coefficients, positive."""
-    repeats: Array
-    """How often each occurs."""
+    weights: Array  # distinct absolute coefficients, positive
+    repeats: Array  # how often each occurs
     law: NoiseLaw
 
     @classmethod

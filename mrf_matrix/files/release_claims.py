@@ -36,15 +36,12 @@ class Claims:
 
     budget: PureDP | ZCDP
     neighboring: str
-    column_sum: int
-    """Of the integer strategy: what the file states as its sensitivity."""
+    column_sum: int  # of the integer strategy: what the file states as its sensitivity
     noise_scale: Fraction
-    scale: Fraction
-    """What the selected strategy was multiplied by."""
+    scale: Fraction  # what the selected strategy was multiplied by
     is_lossy: bool
     method: str
-    shares: tuple[Quorum, NoiseLaw] | None = None
-    """Of noise that several parties shared."""
+    shares: tuple[Quorum, NoiseLaw] | None = None  # of noise that several parties shared
 
 
 def verified_mechanism(matrix: Operator, recovery: Operator | None, claims: Claims) -> Mechanism:

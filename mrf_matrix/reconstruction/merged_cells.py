@@ -16,16 +16,11 @@ from strategies.problem.merging import can_merge, merge_columns
 class MergedCells:
     """Answers and queries over groups of cells with equal columns of the strategies."""
 
-    matrix: Operator
-    """Shape (m, g)."""
-    answers: Array
-    """Shape (m, k)."""
-    queries: Operator
-    """Shape (q, g)."""
-    variance: float
-    """Of every answer."""
-    noise: Noise
-    """See `noise_of`."""
+    matrix: Operator  # shape (m, g)
+    answers: Array  # shape (m, k)
+    queries: Operator  # shape (q, g)
+    variance: float  # of every answer
+    noise: Noise  # see `noise_of`
 
     @property
     def n_groups(self) -> int:

@@ -28,16 +28,12 @@ KEPT_STACKS = 4
 class Pooled:
     """Answers ``y = A D + noise`` with independent draws of one variance."""
 
-    matrix: Operator
-    """Shape (m, n): rows of all strategies, each divided by its deviation."""
-    answers: Array
-    """Shape (m, k): the answers, divided alike."""
+    matrix: Operator  # shape (m, n): rows of all strategies, each divided by its deviation
+    answers: Array  # shape (m, k): the answers, divided alike
     variance: float
     """Variance of every draw: that of the only release, 1 for several, 0 without noise."""
-    sizes: tuple[int, ...]
-    """Attribute sizes of the domain."""
-    noise: Noise
-    """See `noise_of`."""
+    sizes: tuple[int, ...]  # attribute sizes of the domain
+    noise: Noise  # see `noise_of`
 
     @property
     def n_classes(self) -> int:

@@ -20,14 +20,10 @@ from strategies.operators import RowKronecker, check_allocation
 class NodeAnswers:
     """Unbiased class counts of every node, their noise, and the nodes' public widths."""
 
-    counts: Array
-    """Shape (nodes, k)."""
-    variances: Array
-    """Shape (nodes,): exact noise variance of each node's count, in every class."""
-    parts: Array
-    """Shape (nodes,): share of its parent's cells that a node holds, 1 for roots."""
-    noise: Noise | None = None
-    """Of the releases behind the counts; None where they are not known."""
+    counts: Array  # shape (nodes, k)
+    variances: Array  # shape (nodes,): exact noise variance of each node's count, in every class
+    parts: Array  # shape (nodes,): share of its parent's cells that a node holds, 1 for roots
+    noise: Noise | None = None  # of the releases behind the counts; None where they are not known
 
 
 def node_matrix(forest: Forest) -> RowKronecker:

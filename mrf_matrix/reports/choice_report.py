@@ -17,15 +17,12 @@ from mrf_matrix.reports.privacy_report import DENIAL
 class _StagesReport(RowDisplay):
     """A statement on stages that each spend a part of a budget."""
 
-    statement: str
-    """The claim in one sentence; says so when there is none."""
+    statement: str  # the claim in one sentence; says so when there is none
     budget: str
     neighboring: str
     noise: str
-    composition: str
-    """Why the parts add up to the budget."""
-    public: tuple[str, ...]
-    """What the claim takes for public."""
+    composition: str  # why the parts add up to the budget
+    public: tuple[str, ...]  # what the claim takes for public
 
     @property
     def rows(self) -> list[tuple[str, str]]:

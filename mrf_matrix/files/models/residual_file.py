@@ -108,12 +108,10 @@ class ReplayedReleases:
     """Takes the steps of a plan with answers that were released before; there are no records."""
 
     sizes: tuple[int, ...]
-    answers: Longs
-    """Of all releases, one after another."""
+    answers: Longs  # of all releases, one after another
     choices: tuple[Attributes | None, ...]
     noise: Noise
-    used: int = 0
-    """Answers that were taken so far."""
+    used: int = 0  # answers that were taken so far
     releases: list[Release] = field(default_factory=list)
 
     def add(self, attributes: Sequence[int], effects: Array) -> None:

@@ -38,10 +38,8 @@ from strategies.operators.base.recovery import is_explicit
 class IntegerForm:
     """An integer matrix close to ``factor * A``."""
 
-    matrix: Operator
-    """Its entries are exact integers."""
-    is_exact: bool
-    """Whether it is ``factor * A`` itself."""
+    matrix: Operator  # its entries are exact integers
+    is_exact: bool  # whether it is ``factor * A`` itself
     is_tilted: bool = False
     """Whether its row space may be slightly off that of A, because an explicit matrix without full
     column rank was rounded entry by entry."""
