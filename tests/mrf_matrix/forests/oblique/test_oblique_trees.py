@@ -9,7 +9,8 @@ from scipy.stats import rankdata
 from sklearn.datasets import load_iris
 from sklearn.linear_model import Ridge
 
-from mrf_matrix.forests.oblique import ObliqueTrees, oblique_trees
+from mrf_matrix.forests import ObliqueTrees
+from mrf_matrix.forests.oblique import oblique_trees
 from mrf_matrix.forests.oblique.axis_cuts import Level, best_threshold
 from mrf_matrix.forests.oblique.hyperclasses import class_distances, hyperclasses
 from mrf_matrix.forests.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
