@@ -18,9 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
+from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, EffectPrior, newton_step
 from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.effect_prior import EffectPrior
 from mrf_matrix.posterior.totals import ClassTotals
 
 USUAL_RELEVANCE = 0.3

@@ -83,14 +83,9 @@ def checked_counts(counts: object, rows: int, expected: str) -> Longs:
         )
     if given.dtype.kind not in "iu" or (given.size and given.min() < 0):
         raise ValueError(f"counts of type {given.dtype}: expected integers, none of them negative.")
-    return read_only(given.astype(np.int64))
-
-
-def read_only(array: AnyInts) -> Longs:
-    """Return a view that nobody can write to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    own = given.astype(np.int64)
+    own.flags.writeable = False
+    return own
 
 
 def checked_codes(codes: object, sizes: tuple[int, ...]) -> AnyInts:

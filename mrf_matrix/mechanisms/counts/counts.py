@@ -17,7 +17,6 @@ from mrf_matrix.mechanisms.counts.cells import (
     checked_sizes,
     distinct_cells,
     flat_cells,
-    read_only,
     summed_cells,
 )
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
@@ -67,7 +66,9 @@ class CellCounts:
         counts = checked_counts(self.counts, len(codes), "a row for each cell")
         _check_domain(self.domain, sizes, counts.shape[1])
         object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "codes", read_only(codes))
+        view = codes.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "codes", view)
         object.__setattr__(self, "counts", counts)
 
     @property
