@@ -46,11 +46,11 @@ def parameters(cls: type[Class]) -> type[Class]:
     """
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     composed: type[Class] = made
-    composed.__doc__ = _composed(composed)
+    composed.__doc__ = described(composed)
     return composed
 
 
-def _composed(cls: type) -> str:
+def described(cls: type) -> str:
     """Return the docstring of a class with the lists of all groups that it inherits."""
     text, sections = _split(cls)
     for title in COMPOSED:
