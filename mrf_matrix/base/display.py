@@ -13,8 +13,7 @@ Rows = Sequence[tuple[str, str]]
 Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 """A header, and rows as long as it."""
 
-SHOWN = 12
-"""Texts that are listed in a line."""
+SHOWN = 12  # texts that are listed in a line
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -12,8 +12,7 @@ from typing import BinaryIO
 NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF}
 """Folders of some file systems cannot be synchronised, nor can those that may not be read."""
 
-ROOM = 64 * 1024
-"""Bytes that a writable place must have: forests and releases of usual sizes."""
+ROOM = 64 * 1024  # bytes that a writable place must have: forests and releases of usual sizes
 
 
 @contextmanager

@@ -21,8 +21,7 @@ from strategies.operators import (
 from strategies.operators.base.qr import triangular
 from strategies.operators.base.recovery import coordinates, estimate, is_explicit
 
-UNIT_ENTRIES = 2**22
-"""Entries of the unit answers that are estimated from at a time."""
+UNIT_ENTRIES = 2**22  # entries of the unit answers that are estimated from at a time
 
 
 def answer_coefficients(

@@ -16,8 +16,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.error.expected_error import expected_error
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
-DIGITS = 6
-"""Significant decimal digits of the budget."""
+DIGITS = 6  # significant decimal digits of the budget
 
 
 def smallest_release_budget(

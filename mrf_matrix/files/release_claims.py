@@ -24,18 +24,15 @@ from mrf_matrix.mechanisms.rounding.rounding import RoundedStrategy, integer_for
 from strategies.operator_files import encode
 from strategies.operators import Norm, Operator, Scaled
 
-FACTORS = (1e-100, 1e100)
-"""Range of what a strategy is multiplied by before it is rounded."""
+FACTORS = (1e-100, 1e100)  # range of what a strategy is multiplied by before it is rounded
 
-AGREEMENT = 1e-6
-"""Relative difference of a sensitivity in integers from the same in floats."""
+AGREEMENT = 1e-6  # relative difference of a sensitivity in integers from the same in floats
 
 
 QUORUM_KEYS = ("parties", "dropouts", "colluders")
 ROUNDING = 1 - Fraction(1, 2**50)
 """The scale that is needed was rounded up to a double."""
-LEAST_SQUARE = 2
-"""Least σ² of each party's discrete Gaussian draw."""
+LEAST_SQUARE = 2  # least σ² of each party's discrete Gaussian draw
 
 
 @dataclass(frozen=True, eq=False)

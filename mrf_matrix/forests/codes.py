@@ -16,11 +16,9 @@ import numpy as np
 from mrf_matrix.base.arrays import AnyInts, Bools, Longs
 from mrf_matrix.forests.nodes import ForestError, Nodes
 
-BLOCK = 16384
-"""States (records x trees) routed together, at most."""
+BLOCK = 16384  # states (records x trees) routed together, at most
 
-ROWS = 256
-"""Records in a block when there are many trees (measured: best from 64 to 1024)."""
+ROWS = 256  # records in a block when there are many trees (measured: best from 64 to 1024)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,7 @@ from strategies.operators.base.threads import one_thread
 
 Codes = NDArray[np.integer[Any]]
 
-MOST_PRESENT = 2**24
-"""Combinations of a cell and two classes that are marked in an array, as bytes."""
+MOST_PRESENT = 2**24  # combinations of a cell and two classes that are marked in an array, as bytes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

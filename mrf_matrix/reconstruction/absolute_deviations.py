@@ -5,8 +5,7 @@ from scipy.optimize import linprog
 
 from mrf_matrix.base.arrays import Array
 
-AGREEMENT = 1e-6
-"""Relative gap between the primal and the dual optimum that counts as solved."""
+AGREEMENT = 1e-6  # relative gap between the primal and the dual optimum that counts as solved
 
 
 def least_absolute_deviations(matrix: Array, answers: Array, *, nonnegative: bool = False) -> Array:

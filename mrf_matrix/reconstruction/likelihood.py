@@ -28,10 +28,8 @@ from mrf_matrix.reconstruction.projected_descent import constrained_least_square
 from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Dense, Marginals, Operator, as_operator, check_allocation
 
-LARGEST_PROGRAMME = 4_000_000
-"""Entries of answers x coefficients that a linear programme may have."""
-MANY = 8
-"""Answers per coefficient from which large-sample variances are given."""
+LARGEST_PROGRAMME = 4_000_000  # entries of answers x coefficients that a linear programme may have
+MANY = 8  # answers per coefficient from which large-sample variances are given
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

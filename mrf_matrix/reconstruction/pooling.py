@@ -18,10 +18,8 @@ from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 from strategies.problem.merging import can_merge, merge_columns
 
-FARTHEST = 1e6
-"""Ratio of the deviations of two releases that rounding still lets one weigh."""
-KEPT_STACKS = 4
-"""Stacks of matrices of several releases that are kept."""
+FARTHEST = 1e6  # ratio of the deviations of two releases that rounding still lets one weigh
+KEPT_STACKS = 4  # stacks of matrices of several releases that are kept
 
 
 @dataclass(frozen=True, eq=False)

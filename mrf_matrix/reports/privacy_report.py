@@ -16,8 +16,7 @@ PUBLIC = (
     "the neighbouring relation and the budget",
 )
 
-DENIAL = "NOT A PRIVATE RELEASE"
-"""How every statement begins that claims no privacy."""
+DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no privacy
 
 DERIVED = {"law", "sensitivity", "n_answers", "measured"}
 """What `PrivacyReport.to_dict` works out from the measurements."""

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
     from distributed import Client
 
-SPLIT = 4
-"""Partial tables that are summed at a time."""
+SPLIT = 4  # partial tables that are summed at a time
 
 
 def count_dask(

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from polars import LazyFrame, Series
     from pyarrow import DictionaryArray, StringArray
 
-PART_BYTES = 2**23
-"""Bytes of text in memory at a time."""
+PART_BYTES = 2**23  # bytes of text in memory at a time
 
-PART_RECORDS = 2**16
-"""Records in memory at a time, where a reader counts records."""
+PART_RECORDS = 2**16  # records in memory at a time, where a reader counts records
 
 Attributes = Sequence[Attribute]
 

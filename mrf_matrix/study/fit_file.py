@@ -10,8 +10,7 @@ from typing import Any
 from mrf_matrix.base import whole_file
 from mrf_matrix.study.comparison import Score
 
-EVERY = 2.0
-"""Seconds between two writings."""
+EVERY = 2.0  # seconds between two writings
 
 Key = tuple[str, float | None, int, int]
 

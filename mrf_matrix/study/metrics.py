@@ -16,8 +16,7 @@ METRICS = {
 }
 """Names for programs and for people; the last four are of probabilities."""
 
-PERCENT = ("accuracy", "balanced_accuracy")
-"""Those that tables give in percent."""
+PERCENT = ("accuracy", "balanced_accuracy")  # those that tables give in percent
 
 
 def all_metrics(

@@ -8,8 +8,7 @@ from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 
-SAME = 1e-12
-"""Distance below which a threshold is an edge."""
+SAME = 1e-12  # distance below which a threshold is an edge
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,7 @@ Progress = Callable[[str, int, int], None]
 Found = tuple[Forest, Strategy, list[Score]]
 """Of a split: its forest, the strategy, and every score."""
 
-QUERYING_SHARE = 0.15
-"""Part of the time limit that each selection for the test records may take."""
+QUERYING_SHARE = 0.15  # part of the time limit that each selection for the test records may take
 
 
 @dataclass(frozen=True, eq=False)

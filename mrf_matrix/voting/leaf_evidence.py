@@ -17,8 +17,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest, leaf_masks
 
-SMOOTHING = 1.0
-"""Records added to every leaf in every class (Laplace)."""
+SMOOTHING = 1.0  # records added to every leaf in every class (Laplace)
 
 LEAST_TOTAL = 0.5
 """Records that a class has at least, where counts are noisy: below any class that has some."""

@@ -10,11 +10,9 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.mechanisms import Release
 from strategies.operators import Grouping, Identity, Operator, Scaled, over_groups
 
-ENTRIES = 2**25
-"""Most coefficients that are sought."""
+ENTRIES = 2**25  # most coefficients that are sought
 
-AT_ONCE = 2**23
-"""Coefficients that are held at a time."""
+AT_ONCE = 2**23  # coefficients that are held at a time
 
 
 def vote_terms(

@@ -18,8 +18,7 @@ ROAD, SOIL, GRASS, TREE = (128, 126, 122), (152, 128, 98), (96, 126, 72), (52, 8
 SHADOW = 0.55
 """Share of the light that reaches the shadow of a roof."""
 
-SUN = (7, 5)
-"""Rows and columns by which a shadow is away from its roof."""
+SUN = (7, 5)  # rows and columns by which a shadow is away from its roof
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,11 @@ from scipy import ndimage
 
 from mrf_matrix.base.arrays import Array, Longs
 
-LEVELS = 32
-"""Grey levels of co-occurrences."""
+LEVELS = 32  # grey levels of co-occurrences
 
-WINDOW = 11
-"""Rows and columns of the window around a pixel."""
+WINDOW = 11  # rows and columns of the window around a pixel
 
-DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1))
-"""From the first pixel of a pair to the second."""
+DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1))  # from the first pixel of a pair to the second
 
 RADIUS, POINTS = 24, 192
 CHUNK = 1 << 22

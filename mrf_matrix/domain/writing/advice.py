@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 
-WIDE = 50
-"""Codes above which most get few records."""
+WIDE = 50  # codes above which most get few records
 
-FEW = 100
-"""Records of a code below which noise weighs at budgets around one."""
+FEW = 100  # records of a code below which noise weighs at budgets around one
 
 
 def wide_columns(

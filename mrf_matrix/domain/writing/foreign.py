@@ -7,11 +7,9 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 
-DEFAULT_BINS = 10
-"""Bins of a range of numbers that the schema does not divide."""
+DEFAULT_BINS = 10  # bins of a range of numbers that the schema does not divide
 
-MOST_INTEGERS = 20
-"""Integers of a range that stay values of their own."""
+MOST_INTEGERS = 20  # integers of a range that stay values of their own
 
 
 def foreign_domain(schema: object, target: str) -> JsonObject:

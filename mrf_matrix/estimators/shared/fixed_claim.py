@@ -45,8 +45,7 @@ FITS = ("fit", "fit_counts", "fit_stream", "fit_release")
 COMPARED = (str, Number, Domain)
 """Values that may be replaced by equal ones; of all others the very object must stay."""
 
-SHOWN = 60
-"""Longest value that a message shows."""
+SHOWN = 60  # longest value that a message shows
 
 _commit = Lock()
 

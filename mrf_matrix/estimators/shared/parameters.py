@@ -23,8 +23,7 @@ from mrf_matrix.forests import Forest, PathSource
 from strategies import Strategy
 from strategies.operators import Operator
 
-Amount = float | Fraction
-"""A number that is read exactly as it is written."""
+Amount = float | Fraction  # a number that is read exactly as it is written
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 GivenForest = Forest | PathSource

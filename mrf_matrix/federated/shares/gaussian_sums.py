@@ -31,8 +31,7 @@ from mrf_matrix.mechanisms import DiscreteGaussian
 COMFORTABLE_VARIANCE = 4
 """From this v on τ is below 3e-17 an integer: strategies are scaled up to reach it."""
 
-SLACK = 1e-9
-"""Relative excess that covers the rounding of τ."""
+SLACK = 1e-9  # relative excess that covers the rounding of τ
 
 
 def spread_of_sums(variance: float, parties: int) -> float:

@@ -6,11 +6,9 @@ integers mod a prime; share i is its value at ``i + 1``.
 
 from collections.abc import Callable, Mapping, Sequence
 
-PRIME = 2**521 - 1
-"""A Mersenne prime: any secret of 64 bytes is below it."""
+PRIME = 2**521 - 1  # a Mersenne prime: any secret of 64 bytes is below it
 
-UNREDUCED = 32
-"""Steps between two reductions mod the prime."""
+UNREDUCED = 32  # steps between two reductions mod the prime
 
 SHARE_BYTES = 66
 SECRET_BYTES = 32

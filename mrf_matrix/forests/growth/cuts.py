@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Bools, Longs, Values
 from mrf_matrix.forests.growth.items import Items
 
-IMPOSSIBLE = -np.inf
-"""Score of what is no cut."""
+IMPOSSIBLE = -np.inf  # score of what is no cut
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,7 @@ from mrf_matrix.forests.growth.patterns import attribute_indices, code_pool
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.sources.source import RandomState
 
-MOST_POINTS = 1 << 23
-"""Points (records x trees) that one block of trees may hold: 64 MB of them."""
+MOST_POINTS = 1 << 23  # points (records x trees) that one block of trees may hold: 64 MB of them
 
 _SMALLER = "raise min_points, lower n_trees or max_depth, or coarsen the domain"
 

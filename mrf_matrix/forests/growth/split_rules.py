@@ -115,8 +115,7 @@ class BernoulliCut:
         return b, b
 
 
-GREEDY = Softmax(float("inf"), float("inf"))
-"""The best cut of all; ties at random."""
+GREEDY = Softmax(float("inf"), float("inf"))  # the best cut of all; ties at random
 
 
 def random_subsets(count: Longs, n_attributes: int, generator: np.random.Generator) -> Longs:

@@ -13,21 +13,17 @@ from mrf_matrix.forests.oblique.moments import ClassMoments
 from mrf_matrix.forests.oblique.oblique_forest import Cuts
 from mrf_matrix.forests.oblique.projections import axis_cuts
 
-FEW = 4
-"""Classes up to which every one is parted from the rest, unranked."""
+FEW = 4  # classes up to which every one is parted from the rest, unranked
 
-ALL_OF = 20
-"""Partitions up to which the two cheapest classifiers try all."""
+ALL_OF = 20  # partitions up to which the two cheapest classifiers try all
 
-USEFUL = 1e-5
-"""Change of the Gini impurity below which a cut is none."""
+USEFUL = 1e-5  # change of the Gini impurity below which a cut is none
 
 Problem = tuple[int, Bools]
 """A node, and which of its classes are in the second group."""
 
 
-ALL_BELOW = 8
-"""Classes below which every partition is tried."""
+ALL_BELOW = 8  # classes below which every partition is tried
 
 
 def heterogeneous_cuts(level: Level, generator: np.random.Generator) -> Cuts:

@@ -15,8 +15,7 @@ from mrf_matrix.forests.oblique.axis_cuts import Level, best_threshold
 from mrf_matrix.forests.oblique.moments import ClassMoments
 from mrf_matrix.forests.oblique.proximal_planes import between_groups
 
-Planes = tuple[Array, Array]
-"""Weights (problems, m) and thresholds (problems,)."""
+Planes = tuple[Array, Array]  # weights (problems, m) and thresholds (problems,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 
-CHUNK = 1 << 20
-"""Numbers (points x attributes of a node) multiplied at once: 8 MB."""
+CHUNK = 1 << 20  # numbers (points x attributes of a node) multiplied at once: 8 MB
 
 
 @dataclass(frozen=True, eq=False)

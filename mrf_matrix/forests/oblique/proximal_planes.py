@@ -11,11 +11,9 @@ from mrf_matrix.forests.oblique.moments import ClassMoments, inverse_roots, is_s
 from mrf_matrix.forests.oblique.oblique_forest import Cuts
 from mrf_matrix.forests.oblique.projections import axis_cuts
 
-TIKHONOV = 0.01
-"""What is added to the diagonal of singular matrices."""
+TIKHONOV = 0.01  # what is added to the diagonal of singular matrices
 
-USEFUL = 1e-5
-"""Change of the Gini impurity below which a cut is none."""
+USEFUL = 1e-5  # change of the Gini impurity below which a cut is none
 
 Repair = Literal["tikhonov", "parallel", "null_space"]
 

@@ -197,8 +197,7 @@ def _check_fits(forest: Forest, domain: Domain) -> None:
         )
 
 
-DRAWN_QUERIES = 128
-"""Queries that stand for those to come, where none are given."""
+DRAWN_QUERIES = 128  # queries that stand for those to come, where none are given
 
 
 def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:

@@ -16,8 +16,7 @@ from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
 from mrf_matrix.forests.sources.source import RandomState
 
-BLOCK = 1 << 22
-"""Entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB."""
+BLOCK = 1 << 22  # entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 
-EXACT_FLOAT32 = 1 << 24
-"""scikit-learn's trees read float32, which holds every integer up to here."""
+EXACT_FLOAT32 = 1 << 24  # scikit-learn's trees read float32, which holds every integer up to here
 
 Tree = tuple[Any, Longs]
 

@@ -20,8 +20,7 @@ UPWARD = Context(prec=6, rounding=ROUND_CEILING)
 BISECTIONS = 60
 LARGEST = 10**6
 """Larger ε are converted as this: the ρ found implies them too."""
-LEAST = 1e-300
-"""Smaller ρ are converted as this: an upper bound, and finite arithmetic."""
+LEAST = 1e-300  # smaller ρ are converted as this: an upper bound, and finite arithmetic
 
 
 @total_ordering

@@ -99,8 +99,7 @@ def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
     return 1 if epsilon is None and rho is None else epsilon
 
 
-_gaussian = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
+_gaussian = lru_cache(ZCDP.for_approximate_dp)  # the conversion searches, a third of a second long
 
 
 def claiming_budgets(

@@ -149,11 +149,9 @@ def has_full_column_rank(operator: Operator) -> bool:
 
 Norm = Literal["l1", "l2"]
 
-PRECISION_BITS = 30
-"""The rounded strategy's largest column sum lies near 2**30."""
+PRECISION_BITS = 30  # the rounded strategy's largest column sum lies near 2**30
 
-SQUARED_BITS = 24
-"""The same in the L2 norm, for squares must be summed exactly."""
+SQUARED_BITS = 24  # the same in the L2 norm, for squares must be summed exactly
 
 FACTORED_BITS = 40
 """The same for Kronecker products, whose factors are rounded one by one and share the bits, and

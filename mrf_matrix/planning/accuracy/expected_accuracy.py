@@ -26,11 +26,9 @@ from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.sequence import ResidualPlan
 
-Votes = dict[str, Array]
-"""Votes of the imagined queries by voting rule, (laws, queries, k) each."""
+Votes = dict[str, Array]  # votes of the imagined queries by voting rule, (laws, queries, k) each
 
-MOST_RECORDS = 60_000
-"""Records drawn over all laws; more are counted in multiples."""
+MOST_RECORDS = 60_000  # records drawn over all laws; more are counted in multiples
 
 
 class RecordLaw(Protocol):

@@ -25,8 +25,7 @@ from mrf_matrix.domain import Domain
 
 Codes = NDArray[np.integer[Any]]
 
-REFERENCE_CELLS = 2048
-"""Cells drawn to find where the score is cut."""
+REFERENCE_CELLS = 2048  # cells drawn to find where the score is cut
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ KINDS: tuple[type[Kind], ...] = (
 )  # fmt: skip
 """Every kind of plan; the first of a name is that of its usual allocation."""
 
-UNSAID: object = object()
-"""What stands for a word that was not said."""
+UNSAID: object = object()  # what stands for a word that was not said
 
 MODES = tuple(dict.fromkeys(kind.name for kind in KINDS))
 

@@ -116,8 +116,7 @@ Budget = PureDP | ZCDP
 AUTO = "auto"
 """What is left to the kind of plan."""
 
-LEAVES, VOTES = "leaves", "votes"
-"""What strategies of training are chosen for."""
+LEAVES, VOTES = "leaves", "votes"  # what strategies of training are chosen for
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,7 @@ from strategies.problem.merging import can_merge, merge_columns
 TIE = 1e-9
 """Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
 
-PLAIN = RowAim()
-"""All rows count alike."""
+PLAIN = RowAim()  # all rows count alike
 
 Calibrated = Callable[[Strategy], Mechanism]
 

@@ -20,8 +20,7 @@ HOPELESS = {"leaf": 1 / 3, "query": 1.0}
 """Records over noise below which labels are chance. Votes of many trees average their leaves'
 noise, so that a leaf may hold less than its noise and still say something."""
 
-DOUBTFUL = {"leaf": 2.0, "query": 5.0}
-"""Records over noise below which noise decides many labels."""
+DOUBTFUL = {"leaf": 2.0, "query": 5.0}  # records over noise below which noise decides many labels
 
 
 class NoiseError(ValueError):

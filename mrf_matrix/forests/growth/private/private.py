@@ -21,8 +21,7 @@ from mrf_matrix.forests.growth.private.selection import Rate, select
 
 Level = tuple[Ints, Ints]
 
-TABLE = 1 << 21
-"""Class counts (candidates x nodes x classes) held at once: 16 MB."""
+TABLE = 1 << 21  # class counts (candidates x nodes x classes) held at once: 16 MB
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from mrf_matrix.forests.growth.private.selection import LARGEST_GAP, Rate
 Score = Literal["normalized", "majority"]
 SCORES: tuple[str, ...] = get_args(Score)
 
-GRID = 4096
-"""Steps of a normalised score."""
+GRID = 4096  # steps of a normalised score
 
 
 @dataclass(frozen=True)
