@@ -1,8 +1,9 @@
 """What a fitted estimator may say of its privacy: every figure computed, every mode labelled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
+from typing import Any
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
@@ -176,6 +177,28 @@ class PrivacyReport(RowDisplay):
         rows.append(("taken for public", "; ".join(self.public)))
         rows.extend(("note", note) for note in self.notes)
         return rows
+
+
+def report_of_releases(
+    releases: Sequence[Release],
+    measurements: Iterable[Measurement],
+    spent: PureDP | ZCDP,
+    delta: float,
+    **said: Any,
+) -> PrivacyReport:
+    """Return the report of releases, whose figures come from them.
+
+    `spent`: by all together; `delta`: that of the claim, or 0; `**said`: what else it says.
+    """
+    figures: dict[str, Any] = {
+        "statement": statement_of(releases, spent, delta),
+        "budget": repr(spent),
+        "neighboring": common_neighboring(releases),
+        "noise": worst_noise(releases),
+        "measurements": tuple(measurements),
+        "delta": delta,
+    }
+    return PrivacyReport(**figures | said).of_releases(releases)
 
 
 def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float = 0.0) -> str:
