@@ -48,7 +48,7 @@ class Dense(Operator):
         array = self.to_dense()
         if norm == "l1":
             return np.asarray(np.abs(array).sum(axis=0))
-        return np.sqrt(np.einsum("ij,ij->j", array, array))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", array, array)))
 
     def _matmat(self, right: Array) -> Array:
         return self.array @ right

@@ -25,6 +25,7 @@ from strategies.methods.marginals.algebra import (
 )
 from strategies.operators import Array, Norm
 from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import Energies
 
 INFEASIBLE = 1e30
@@ -90,7 +91,7 @@ class Meter:
 
     def charge(self, cover: Cover, evaluations: int, count: int) -> None:
         """Count evaluations of a loss over `count` weights."""
-        self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4
+        self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4 + 4e-6 * count
 
     @property
     def exhausted(self) -> bool:
@@ -227,11 +228,11 @@ def _smallest(energies: Energies, candidates: Bools) -> Array:
     """
     cells = set_cells(candidates, energies.sizes)
     value = dict(zip(map(bytes, energies.sets), energies.values, strict=True))
-    cubes = np.zeros(len(candidates))
-    for needed in energies.maximal:
-        around = np.flatnonzero(candidates[:, needed].all(axis=1))
-        chosen = around[np.argmin(cells[around])]
-        cubes[chosen] += value[bytes(needed)] * cells[chosen]
+    row, around = contained(energies.maximal, candidates).tocoo().coords
+    order = np.lexsort((around, cells[around], row))
+    chosen = around[order][np.unique(row[order], return_index=True)[1]]
+    values = np.array([value[bytes(needed)] for needed in energies.maximal])
+    cubes = np.bincount(chosen, values * cells[chosen], minlength=len(candidates))
     return np.asarray(np.cbrt(cubes / cubes.max()))
 
 
