@@ -35,7 +35,7 @@ def group_designs(energies: Energies) -> list[Bools]:
     for g in range(1, d + 1):
         unions = [m for m in range(max(1, min(order, g)), max(g, 2)) if m <= most * g]
         unions = [m for m in unions if comb(g, m) <= MOST_SETS]
-        groups = dealt(energies.sizes, g) if unions else None
+        groups = dealt(energies.sizes, g) if unions else np.zeros((0, d), dtype=bool)
         for m in unions:
             if fits((len(energies.values), comb(g, m)), 4):
                 sets = np.array(
