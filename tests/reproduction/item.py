@@ -1,6 +1,6 @@
 """One system, table or figure of a paper: what it measures, and the paper's numbers beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,24 @@ def mean_of(row: str, column: str, values: Sequence[float]) -> Figure:
     found = np.asarray(values, dtype=float)
     error = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else None
     return Figure(row, column, float(found.mean()), error, len(found))
+
+
+def row_of_means(row: str, found: Mapping[str, Sequence[float]]) -> list[Figure]:
+    """Return the mean of every column's repeats."""
+    return [mean_of(row, column, values) for column, values in found.items()]
+
+
+def by_cell(
+    printed: Mapping[str, Sequence[float | None]], columns: Iterable[str]
+) -> dict[Key, float]:
+    """Return a paper's rows of numbers by row and column; None is not printed."""
+    names = list(columns)
+    return {
+        (row, column): value
+        for row, values in printed.items()
+        for column, value in zip(names, values, strict=True)
+        if value is not None
+    }
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 from data_sets import as_numbers
 from item import Run
+from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import RepeatedStratifiedKFold
 
@@ -65,3 +66,10 @@ def folds(y: np.ndarray, run: Run) -> Iterator[Fold]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         yield from islice(splitter.split(np.zeros(len(y)), y), run.repeats)
+
+
+def fold_scores(model: ClassifierMixin, X: np.ndarray, y: np.ndarray, run: Run) -> list[float]:
+    """Return a model's accuracies in per cent on those folds."""
+    return [
+        100 * model.fit(X[train], y[train]).score(X[test], y[test]) for train, test in folds(y, run)
+    ]

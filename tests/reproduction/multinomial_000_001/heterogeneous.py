@@ -5,8 +5,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-from item import Figure, Item, Run, Table, mean_of
-from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, numeric_records, raw_records
+from item import Figure, Item, Run, Table, row_of_means
+from multinomial_000_001.folds import (
+    FOLDS,
+    PARTLY,
+    fold_scores,
+    in_reach,
+    numeric_records,
+    raw_records,
+)
 from multinomial_000_001.tuned import p_values
 from scipy.stats import rankdata
 from sklearn.model_selection import train_test_split
@@ -60,12 +67,9 @@ def table_three(part: str, run: Run) -> list[Figure]:
     found = {}
     for method in PAPER_RANKS:
         forest, X = forest_of(method, n_trees), texts if method == "MRF" else numbers
-        found[method] = [
-            100 * forest.fit(X[train], y[train]).score(X[test], y[test])
-            for train, test in folds(y, run)
-        ]
+        found[method] = fold_scores(forest, X, y, run)
     ranks = rankdata([-np.mean(values) for values in found.values()])
-    figures = [mean_of(part, method, values) for method, values in found.items()]
+    figures = row_of_means(part, found)
     figures += [
         Figure(f"{part}, rank", method, float(rank), repeats=run.repeats)
         for method, rank in zip(found, ranks, strict=True)
@@ -126,7 +130,7 @@ def with_the_slip(part: str, run: Run) -> list[Figure]:
             last.append(100 * forest.fit(train, known).score(test, truth))
     gaps = [b - a for a, b in zip(each, last, strict=True)]
     columns = {"each partition": each, "the last for each": last, "difference": gaps}
-    return [mean_of(part, column, values) for column, values in columns.items()]
+    return row_of_means(part, columns)
 
 
 ITEMS = (

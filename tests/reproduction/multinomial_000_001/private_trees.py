@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from item import Figure, Item, Run, Table, mean_of
+from item import Figure, Item, Run, Table, row_of_means
 from multinomial_000_001.folds import OWN, PARTLY, in_reach, numeric_records
 from sklearn.model_selection import train_test_split
 
@@ -100,8 +100,7 @@ def over_budgets_and_trees(part: str, run: Run) -> list[Figure]:
                 for name, model in curves(domain, epsilon, n_trees, seed).items():
                     right = model.fit(train, known).predict(test) == truth
                     scores.setdefault(name, []).append(100 * float(np.mean(right)))
-            row = row_of(part, epsilon, n_trees)
-            found += [mean_of(row, name, values) for name, values in scores.items()]
+            found += row_of_means(row_of(part, epsilon, n_trees), scores)
     return found
 
 

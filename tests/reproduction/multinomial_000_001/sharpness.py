@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
-from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, raw_records
+from multinomial_000_001.folds import FOLDS, PARTLY, fold_scores, in_reach, raw_records
 from multinomial_000_001.single_trees import NOT_PRIVATE, SIX
 
 from mrf_matrix import MultinomialForestClassifier
@@ -27,10 +27,7 @@ def over_the_grid(part: str, run: Run) -> list[Figure]:
         forest = MultinomialForestClassifier(
             n_trees=100 if whole else 30, b1=b1, b2=b2, random_state=0
         )
-        scores = [
-            100 * forest.fit(X[train], y[train]).score(X[test], y[test])
-            for train, test in folds(y, run)
-        ]
+        scores = fold_scores(forest, X, y, run)
         found.append(mean_of(f"{part}, B₁ = {b1}", f"B₂ = {b2}", scores))
     return found
 

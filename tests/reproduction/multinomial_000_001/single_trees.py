@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from item import Figure, Item, Run, Table, mean_of
+from item import Figure, Item, Run, Table, mean_of, row_of_means
 from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, raw_records
 
 from mrf_matrix import MultinomialForestClassifier
@@ -64,9 +64,8 @@ def under_budgets(part: str, run: Run) -> list[Figure]:
             trees.append(100 * forest.tree_scores(X[test], y[test]).mean())
             forests.append(100 * forest.score(X[test], y[test]))
             share.append(100 * (y[test] == np.bincount(y[train]).argmax()).mean())
-        row = row_of(part, b3)
         columns = {TREE: trees, FOREST: forests, MAJORITY: share}
-        found += [mean_of(row, column, values) for column, values in columns.items()]
+        found += row_of_means(row_of(part, b3), columns)
     return found
 
 

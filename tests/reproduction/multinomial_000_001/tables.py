@@ -1,8 +1,8 @@
 """000 Tables 2 and 3: ten-fold accuracies of eight forests, and of five with hyperplanes."""
 
 import numpy as np
-from item import Figure, Item, Run, Table, mean_of
-from multinomial_000_001.folds import FOLDS, folds, numeric_records, raw_records
+from item import Figure, Item, Run, Table, by_cell, row_of_means
+from multinomial_000_001.folds import FOLDS, fold_scores, numeric_records, raw_records
 from multinomial_000_001.tuned import p_values
 from scipy.stats import rankdata
 
@@ -112,17 +112,13 @@ def accuracies(
     """Return accuracies in per cent on the first folds of ten times ten."""
     texts, y = raw_records(part)
     numbers, _ = numeric_records(part)
-    found, folded = [], {}
+    found = {}
     for method, forest in forests.items():
         X = numbers if method.startswith(("CompRF", "RoF", "MPSVM")) else texts
-        forest = forest.set_params(random_state=0, n_trees=100 if run.full else 20)
-        scores = [
-            100 * forest.fit(X[train], y[train]).score(X[test], y[test])
-            for train, test in folds(y, run)
-        ]
-        folded[method] = scores
-        found.append(mean_of(part, method, scores))
-    return found + p_values(part, folded) if run.repeats >= FOLDS else found
+        forest.set_params(random_state=0, n_trees=100 if run.full else 20)
+        found[method] = fold_scores(forest, X, y, run)
+    figures = row_of_means(part, found)
+    return figures + p_values(part, found) if run.repeats >= FOLDS else figures
 
 
 def table_two(part: str, run: Run) -> list[Figure]:
@@ -159,15 +155,6 @@ def best_of_consistent(table: Table) -> bool:
     return bool(ranks(table, CONSISTENT).argmin() == CONSISTENT.index("MRF"))
 
 
-def paper(printed: dict[str, tuple[float, ...]], columns: dict) -> dict[tuple[str, str], float]:
-    """Return the paper's figures by row and column."""
-    return {
-        (row, column): value
-        for row, values in printed.items()
-        for column, value in zip(columns, values, strict=True)
-    }
-
-
 WHY = (
     "Hepatitis differs in all columns (the paper's lie near 64 %, below the 79 % of its majority"
     " class: another target or file), Echocardiogram has 75 labelled records here and two columns"
@@ -196,7 +183,7 @@ ITEMS = (
                 t.column("Breiman+M").mean() > t.column("Breiman+SE").mean()
             ),
         },
-        paper=paper(PAPER_2, TABLE_2),
+        paper=by_cell(PAPER_2, TABLE_2),
         why=WHY
         + " CompRF on Yeast (14.2, 10.7) is below the majority in the paper. Denil14 and BRF are"
         " some points ahead of the paper's on most sets, as is Breiman's forest on Tic-tac-toe.",
@@ -225,7 +212,7 @@ ITEMS = (
                 max(t["tic_tac_toe", name] for name in TABLE_3) < t["tic_tac_toe", "MRF"]
             ),
         },
-        paper=paper(PAPER_3, TABLE_3)
+        paper=by_cell(PAPER_3, TABLE_3)
         | {(row, "MRF"): values[3] for row, values in PAPER_2.items()},
         why=WHY,
         form=".1f",
