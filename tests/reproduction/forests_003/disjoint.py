@@ -103,7 +103,7 @@ ITEMS = (
             "floats are within two standard errors of the authors' code": (
                 within_errors({FLOATS: DISJOINT})
             ),
-            "so are integers, where ties are broken by lot": within_errors({BY_LOT: DISJOINT}),
+            "integers are, where ties are broken by lot": within_errors({BY_LOT: DISJOINT}),
             "sharing ties gains five points at ε = 2 on Car and Balance": sharing_gains,
         },
         paper=by_cell(

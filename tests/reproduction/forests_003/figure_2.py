@@ -194,7 +194,7 @@ ITEMS = (
             "both curves are within two standard errors of the authors' code": within_errors(
                 {TRAINING: TRAINING, PREDICTION: PREDICTION}
             ),
-            "so are Laplace noise on every tree and Extra-Trees": within_errors(
+            "Laplace noise on every tree and Extra-Trees are within two of theirs": within_errors(
                 {LAPLACE: LAPLACE, EXTRA: EXTRA}
             ),
             "forests of 40 columns of Adult's 123 stay within a point of the majority": lambda t: (
