@@ -49,14 +49,14 @@ def numeric_records(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_reach(
-    X: np.ndarray, y: np.ndarray, run: Run, whole: int = FOLDS
+    X: np.ndarray, y: np.ndarray, run: Run, whole: int = FOLDS, most: int = MOST
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the records, or in runs of fewer repeats a part with every class in its share."""
-    if len(y) <= MOST or run.repeats >= whole:
+    if len(y) <= most or run.repeats >= whole:
         return X, y
     order = np.random.default_rng(0).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
-    kept = np.sort(order[np.linspace(0, len(y) - 1, MOST).astype(int)])
+    kept = np.sort(order[np.linspace(0, len(y) - 1, most).astype(int)])
     return X[kept], y[kept]
 
 
