@@ -67,7 +67,7 @@ def ahead(first: str, others: tuple[str, ...]):
 
 
 def bars(table: Table):
-    """Draw both scores with their errors, and an example scene with its truth and features."""
+    """Draw both scores with their errors."""
     plt = load_pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     rows = [row for row in table.rows if row != MAJORITY]
