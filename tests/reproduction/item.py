@@ -97,6 +97,11 @@ class Table:
         return list(dict.fromkeys(one.row for one in self.figures))
 
     @property
+    def sets(self) -> list[str]:
+        """What stands before the comma in the rows' names, in the order of measurement."""
+        return list(dict.fromkeys(row.split(",")[0] for row in self.rows))
+
+    @property
     def columns(self) -> list[str]:
         """Columns in the order of measurement."""
         return list(dict.fromkeys(one.column for one in self.figures))

@@ -124,7 +124,7 @@ def ahead(better: str, worse: str, by: float = 0.0):
     """Return the claim that one method's mean over ε is ahead of another's on every set."""
 
     def holds(table: Table) -> bool:
-        names = {row.split(", ")[0] for row in table.rows} - {"Adult"}  # where all say no
+        names = {*table.sets} - {"Adult"}  # where all say no
         return all(
             table.row(f"{name}, {better}").mean() > table.row(f"{name}, {worse}").mean() + by
             for name in names
@@ -136,7 +136,7 @@ def ahead(better: str, worse: str, by: float = 0.0):
 def picture(table: Table):
     """Draw one panel a data set; theirs grey."""
     plt = load_pyplot()
-    names = list(dict.fromkeys(row.split(", ")[0] for row in table.rows))
+    names = table.sets
     columns = min(4, len(names))
     lines = -(-len(names) // columns)
     figure, axes = plt.subplots(

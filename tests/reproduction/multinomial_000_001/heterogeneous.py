@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 from item import Figure, Item, Run, Table, row_of_means
@@ -22,9 +21,6 @@ from mrf_matrix import MultinomialForestClassifier
 from mrf_matrix.estimators import ObliqueForestClassifier
 from mrf_matrix.forests.oblique import heterogeneous_cuts
 from mrf_matrix.plotting.style import load_pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 PAPER = {
     "zoo": 95.35, "hayes_roth": 79.27, "echocardiogram": 90.45, "hepatitis": 63.95, "wine": 98.41,
@@ -85,7 +81,7 @@ def mean_rank(table: Table, method: str) -> float:
     return float(np.mean(found))
 
 
-def bars(table: Table) -> "Picture":
+def bars(table: Table):
     """Draw the average ranks beside the paper's."""
     picture, axes = load_pyplot().subplots(layout="constrained")
     places = np.arange(len(PAPER_RANKS))

@@ -1,6 +1,6 @@
 """000 Figure 5: the multinomial forest and SmoothRF over ε and the number of trees."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from item import Figure, Item, Run, Table, row_of_means
@@ -15,9 +15,6 @@ from mrf_matrix.estimators import (
     SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.plotting.style import load_pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 EPSILONS, TREES, DEPTH = (0.1, 0.5, 1.0), (1, 2, 4, 8, 16, 32, 64), 10
 FEW = (1, 4, 16, 64)
@@ -109,9 +106,9 @@ def row_of(name: str, epsilon: float, n_trees: int) -> str:
     return f"{name}, ε = {epsilon:g}, t = {n_trees}"
 
 
-def panels(table: Table) -> "Picture":
+def panels(table: Table):
     """Draw accuracy against the number of trees: a column a set, a row an ε."""
-    names = list(dict.fromkeys(row.split(",")[0] for row in table.rows))
+    names = table.sets
     picture, axes = load_pyplot().subplots(
         len(EPSILONS), len(names), squeeze=False, sharex=True, sharey="col", layout="constrained",
         figsize=(2.2 * len(names), 6),

@@ -1,7 +1,6 @@
 """000 Figure 6: accuracy of the multinomial forest over B₁ and B₂."""
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
@@ -10,9 +9,6 @@ from multinomial_000_001.single_trees import NOT_PRIVATE, SIX
 
 from mrf_matrix import MultinomialForestClassifier
 from mrf_matrix.plotting.style import load_pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 FINE, MEDIUM, COARSE = range(0, 21, 2), range(0, 21, 5), (0, 10, 20)
 
@@ -46,9 +42,9 @@ def effect(table: Table, name: str) -> tuple[float, float]:
     )
 
 
-def surfaces(table: Table) -> "Picture":
+def surfaces(table: Table):
     """Draw the accuracies as shades, one panel a set."""
-    names = list(dict.fromkeys(row.split(",")[0] for row in table.rows))
+    names = table.sets
     picture, panels = load_pyplot().subplots(
         2, -(-len(names) // 2), squeeze=False, layout="constrained", figsize=(8, 5)
     )
