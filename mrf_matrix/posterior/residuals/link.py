@@ -104,7 +104,7 @@ class Link:
             return curvature_units(scores[:, 0])
         shares = _shares(scores)
         sizes = np.rint(UNITS * self._weights(shares) * (1 - (shares**2).sum(axis=1)))
-        return np.clip(sizes, 0, self.curvature_cap).astype(np.int64)
+        return np.asarray(np.clip(sizes, 0, self.curvature_cap).astype(np.int64))
 
     def _weights(self, shares: Floats) -> Floats:
         least = shares.min(axis=1)
