@@ -231,15 +231,17 @@ def posterior_probabilities(
 def residual_probabilities(
     plan: ResidualPlan, imagined: ImaginedData, generator: np.random.Generator
 ) -> Array:
-    """Return class probabilities of the imagined queries, shape (laws, queries, 2).
+    """Return class probabilities of the imagined queries, shape (laws, queries, k).
 
-    `imagined`: of two classes; `generator`: draws research noise and choices.
+    `generator`: draws research noise and choices.
     """
     queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
     found = []
     for law, asked in enumerate(queries):
         mine = np.repeat(np.flatnonzero(imagined.owner == law), imagined.weight)
-        records = ResidualRecords(imagined.codes[mine], imagined.labels[mine], plan.domain.sizes)
-        state = learned(plan, ResidualReleases(records, "research", generator))
-        found.append(state.posterior.probabilities(asked))
+        records = ResidualRecords(
+            imagined.codes[mine], imagined.labels[mine], plan.domain.sizes, plan.n_classes
+        )
+        posterior = learned(plan, ResidualReleases(records, "research", generator))
+        found.append(posterior.probabilities(asked))
     return np.stack(found)
