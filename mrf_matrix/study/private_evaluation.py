@@ -216,6 +216,8 @@ def evaluate(
     shares = model.predict_proba(X)
     if len(shares) != len(labels):
         raise ValueError("X and y have different lengths: expected a class for each record.")
+    if not len(labels):
+        raise ValueError("X has no records: expected at least one to evaluate on.")
     rows = grid.rows(shares, labels)
     counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
     stream = noise_stream(noise, noise_state)
