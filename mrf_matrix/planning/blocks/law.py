@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.blocks.block_design import BlockChoice
@@ -27,7 +27,7 @@ def blocks_budget(
     ----------
     claim : tuple
         ε, δ and ρ.
-    domain : Domain
+    domain : Domain or path
         With classes; of anything else nothing is known yet, and Gaussian noise is taken under δ.
     choice : BlockChoice or None
         The blocks of a posterior forest, judged by their expected labels; None for naive Bayes,
@@ -37,6 +37,7 @@ def blocks_budget(
     neighboring : {"add_remove", "replace_one"}
     """
     first, *others = claiming_budgets(*claim)
+    domain = as_domain(domain) if others else domain
     if not others or not isinstance(domain, Domain) or domain.target is None:
         return others[0] if others else first
 
