@@ -33,10 +33,13 @@ def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list
 
 
 def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
-    """Parse words separated by commas."""
+    """Parse words separated by commas, each once."""
     if value is None:
         return None
-    return [word.strip() for word in value.split(",") if word.strip()]
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    if not words or len(set(words)) < len(words):
+        raise click.BadParameter(f"{value!r}: expected distinct names separated by commas")
+    return words
 
 
 def exact_number(

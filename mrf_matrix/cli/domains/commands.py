@@ -1,6 +1,7 @@
 """`mrf-matrix domain`: write a public domain, check it with its records, show it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,12 @@ def new(
     check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
     names = header_of(header) if header is not None else list(answers)
+    if header is not None and is_a_record(names):
+        raise click.ClickException(
+            f"{header}: its first line has numbers where names are expected, as a record has, and "
+            "a domain is public. Give the file a line of column names, or describe columns by "
+            "--set without --header."
+        )
     unknown = [name for name in answers if name not in names]
     if unknown:
         raise click.ClickException(f"--set {unknown[0]}: {header} has no such column.")
@@ -156,6 +163,20 @@ def schema() -> None:
     from mrf_matrix.domain.writing.json_schema import domain_schema
 
     click.echo(json.dumps(domain_schema(), indent=2))
+
+
+def is_a_record(names: Sequence[str]) -> bool:
+    """Tell whether column names look like a record: numbers, other than the columns' places."""
+    places = {str(place) for place in range(len(names) + 1)}
+    return any(_is_number(name) for name in names if name not in places)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _pair(text: str) -> tuple[str, str]:

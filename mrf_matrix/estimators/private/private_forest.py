@@ -42,6 +42,12 @@ from strategies.operators import MemoryCapError
 FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
 """What a fit leaves."""
 
+SCREENED = (
+    "what is measured here was screened before, by choices from the same records: their budget "
+    "adds to this one, and the report of the PrivateForestClassifier states the sum"
+)
+"""A note on the forest that a screening chose the attributes of."""
+
 Forest = PosteriorForestClassifier | ResidualForestClassifier
 
 
@@ -196,6 +202,9 @@ class PrivateForestClassifier(
         self.posterior_ = self.forest_.posterior_
         screening = self.plan_.chosen.screening
         report = self.forest_.privacy_report_
+        if screening is not None:
+            paid = replace(report, notes=(*report.notes, SCREENED))
+            self.forest_.privacy_report_ = paid
         if chosen is not None:  # its first note says that blocks were given
             report = replace(report, notes=report.notes[1:])
         self.privacy_report_ = private_report(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from mrf_matrix.domain import as_domain
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.spending import BudgetParameters
 from mrf_matrix.mechanisms import Release
@@ -56,7 +57,7 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
             )
         asked = {
             "mode": self._mode,
-            "domain": self.domain,
+            "domain": as_domain(self.domain),
             "budget": self._budget,
             "delta": float(self.delta),
             "neighboring": self.neighboring,

@@ -62,8 +62,13 @@ class FederatedPlan(Plan):
         Raises
         ------
         ValueError
-            If one is the release of another measurement.
+            If there is not one for each part, or one is the release of another measurement.
         """
+        if len(releases) != len(self.parts):
+            raise ValueError(
+                f"releases: expected one for each part of the plan, {len(self.parts)} in all; got "
+                f"{len(releases)}."
+            )
         pairs = list(zip(self.parts, releases, strict=True))
         for part, release in pairs:
             if not _same_measurement(part.mechanism, release.mechanism):

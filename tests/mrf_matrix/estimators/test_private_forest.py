@@ -79,6 +79,10 @@ def test_screening_finds_the_attributes_that_tell():
     codes, labels = records(4000, 20)
     model = research(domain_of(20), 4000, epsilon=0.5).fit(codes, labels)
     assert {0, 1} <= set(model.screened_)
+    inner = model.forest_.privacy_report_  # states its own part only, and says so
+    assert inner.budget != model.privacy_report_.budget
+    assert "adds to this one" in inner.notes[-1]
+    assert inner.notes[-1] not in model.privacy_report_.notes
     nothing = np.random.default_rng(1).integers(0, 2, 4000)
     assert model.fit(codes, nothing).screened_ is None  # all attributes are kept
 
