@@ -217,9 +217,8 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float
     laws = [str(release.law) for release in releases]
     if noise == "research":
         return (
-            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
-            f"generator (research noise), with the error of {said} under {neighboring} "
-            f"neighbours in all."
+            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable generator "
+            f"(research noise), with the error of {said} under {neighboring} neighbours in all."
         )
     if noise == "claimed":
         authors = [release.law.name for release in releases if release.noise == noise]
