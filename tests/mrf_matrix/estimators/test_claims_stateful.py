@@ -31,6 +31,18 @@ from sklearn.exceptions import NotFittedError
 
 from mrf_matrix import Domain, estimators, load_model, mechanisms, save_model
 from mrf_matrix.domain import PrivacyLeakWarning
+from mrf_matrix.estimators import (
+    BatchPredictionClassifier,
+    MatrixForestClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+    SmoothSensitivityForestClassifier,
+    SubsampleAggregateClassifier,
+)
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
@@ -229,18 +241,18 @@ WIDE_Y = WIDE_X[:, :2].sum(axis=1) // 2
 TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
 IDENTITY = TREES | {"strategy": "identity"}
 KINDS = {
-    estimators.BatchPredictionClassifier: IDENTITY,
-    estimators.SubsampleAggregateClassifier: IDENTITY,
-    estimators.MatrixForestClassifier: IDENTITY,
-    estimators.PosteriorForestClassifier: {"random_state": 0},
-    estimators.PrivateNaiveBayesClassifier: {},
-    estimators.MultinomialForestClassifier: TREES | {"epsilon": 1},
-    estimators.MultinomialMatrixForestClassifier: IDENTITY,
-    estimators.SmoothSensitivityForestClassifier: TREES,
-    estimators.ResidualForestClassifier: {"random_state": 0},
-    estimators.PrivateForestClassifier: {"random_state": 0, "n_records": 100},
+    BatchPredictionClassifier: IDENTITY,
+    SubsampleAggregateClassifier: IDENTITY,
+    MatrixForestClassifier: IDENTITY,
+    PosteriorForestClassifier: {"random_state": 0},
+    PrivateNaiveBayesClassifier: {},
+    MultinomialForestClassifier: TREES | {"epsilon": 1},
+    MultinomialMatrixForestClassifier: IDENTITY,
+    SmoothSensitivityForestClassifier: TREES,
+    ResidualForestClassifier: {"random_state": 0},
+    PrivateForestClassifier: {"random_state": 0, "n_records": 100},
 }
-OVER_WIDE = (estimators.ResidualForestClassifier, estimators.PrivateForestClassifier)
+OVER_WIDE = (ResidualForestClassifier, PrivateForestClassifier)
 """Those that choose among attributes, over a domain that has some."""
 
 
@@ -266,11 +278,7 @@ VALUES = {
     "n_records": [None, 100, 300],
 }
 DOMAINS = {True: [WIDE, "from_data"], False: VALUES["domain"]}
-OFTEN = [
-    *KINDS,
-    *OVER_WIDE,
-    *[estimators.BatchPredictionClassifier, estimators.SubsampleAggregateClassifier] * 3,
-]
+OFTEN = [*KINDS, *OVER_WIDE, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
 """Those that spend after fit, more often."""
 
 REFUSALS = (ValueError, TypeError, NotFittedError)
@@ -461,18 +469,16 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
     assert 0.99 <= lost[1] <= 1
 
 
-APPROXIMATE_KINDS = [
-    k for k in KINDS if k not in (*OVER_WIDE, estimators.SmoothSensitivityForestClassifier)
-]
+APPROXIMATE_KINDS = [k for k in KINDS if k not in (*OVER_WIDE, SmoothSensitivityForestClassifier)]
 """Those that compose under zCDP where a δ is given and there is something to compose."""
 
 
-TAKE_EITHER_NOISE = (estimators.PosteriorForestClassifier, estimators.PrivateNaiveBayesClassifier)
+TAKE_EITHER_NOISE = (PosteriorForestClassifier, PrivateNaiveBayesClassifier)
 
 
 @pytest.mark.parametrize("kind", APPROXIMATE_KINDS)
 def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine):
-    trees = 20 if kind is estimators.MultinomialForestClassifier else 2
+    trees = 20 if kind is MultinomialForestClassifier else 2
     delta = (
         0.3 if kind in TAKE_EITHER_NOISE else 1e-6
     )  # of few tables, where Gaussian noise is less
@@ -490,14 +496,14 @@ def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine
 
 def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
     monkeypatch.setattr(subsample, "with_hard_votes", lambda mechanism: mechanism)
-    put(machine, estimators.SubsampleAggregateClassifier, voting="hard")
+    put(machine, SubsampleAggregateClassifier, voting="hard")
     machine.ask(0, "predict", 0, 4)
     with pytest.raises(AssertionError, match="loss 2 under add_remove"):
         machine.no_claim_is_less_than_the_loss()
 
 
 def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatch):
-    model = put(machine, estimators.BatchPredictionClassifier, n_batches=2)
+    model = put(machine, BatchPredictionClassifier, n_batches=2)
     machine.ask(0, "predict", 0, 1)
     spent = model._fitted.book.spent
     machine.ask(0, "predict", 1, 1)
@@ -508,7 +514,7 @@ def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatc
 
 def test_the_accountant_catches_seeded_coins_and_a_domain_read_off(machine):
     for change in ({"noise": "research", "noise_state": 0}, {"domain": "from_data"}):
-        put(machine, estimators.SubsampleAggregateClassifier, **change)
+        put(machine, SubsampleAggregateClassifier, **change)
         assert machine.at(-1)[1].refutes("PureDP(epsilon=99) under add_remove neighbours")
 
 
