@@ -34,8 +34,7 @@ class LocalParty:
 class Kept:
     """What a party keeps between two messages, as bytes: **private**, on its own machine only."""
 
-    # state, excess: Of the sum of answers, and of that of noise that is taken off. See
-    # `packed_state`.
+    # state, excess: `packed_state` of the sum of answers, and of that of noise that is taken off
     state: bytes = b""
     excess: bytes = b""
     layers: bytes = b""  # noise that may be taken off; gone once it was given

@@ -127,9 +127,8 @@ def checked_codes(
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of "
-            f"shape (rows, {len(sizes)}), one column an attribute. Encode records with "
-            f"domain.encode(X)."
+            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of shape "
+            f"(rows, {len(sizes)}), one column an attribute. Encode records with domain.encode(X)."
         )
     if len(array):
         low, high = array.min(axis=0), array.max(axis=0)
@@ -137,8 +136,7 @@ def checked_codes(
         if len(outside):
             i = int(outside[0])
             raise ValueError(
-                f"{argument} of attribute {names[i] if names else i!r} leave the domain: "
-                f"expected {least} to {sizes[i] - 1}. Encode records with "
-                f"domain.encode(X)."
+                f"{argument} of attribute {names[i] if names else i!r} leave the domain: expected "
+                f"{least} to {sizes[i] - 1}. Encode records with domain.encode(X)."
             )
     return array

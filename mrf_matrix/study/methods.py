@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,18 +112,6 @@ def _subsample_optimised(setting: Setting) -> SubsampleAggregateClassifier:
     return _subsample(setting, strategy=setting.strategies.get("subsample", "auto"))
 
 
-def _subsample_existing(setting: Setting) -> SubsampleAggregateClassifier:
-    return _subsample(setting, allocation="per_query")
-
-
-def _per_tree(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, allocation="per_tree")
-
-
-def _disjoint(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, allocation="disjoint")
-
-
 def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     names = ("epsilon", "delta", "neighboring", "noise", "noise_state")
     return PrivateNaiveBayesClassifier(
@@ -130,17 +119,12 @@ def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     )
 
 
-def _private(setting: Setting) -> PrivateForestClassifier:
-    return PrivateForestClassifier(_domain_of_codes(setting), **_public(setting))
-
-
-def _posterior(setting: Setting) -> PosteriorForestClassifier:
-    return PosteriorForestClassifier(_domain_of_codes(setting), **_public(setting))
-
-
-def _public(setting: Setting) -> dict[str, Any]:
+def _over_codes(
+    kind: type[PrivateForestClassifier | PosteriorForestClassifier], setting: Setting
+) -> PrivateForestClassifier | PosteriorForestClassifier:
     names = ("epsilon", "delta", "n_records", "neighboring", "noise", "noise_state")
-    return {name: getattr(setting, name) for name in names} | {"random_state": setting.seed}
+    public = {name: getattr(setting, name) for name in names}
+    return kind(_domain_of_codes(setting), **public, random_state=setting.seed)
 
 
 def _domain_of_codes(setting: Setting) -> Domain:
@@ -152,10 +136,6 @@ def _domain_of_codes(setting: Setting) -> Domain:
         )
     ]
     return Domain(attributes, setting.domain.target)
-
-
-def _without_noise(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, epsilon=float("inf"), delta=0, allocation="per_tree", noise_state=None)
 
 
 def _extra_trees(setting: Setting) -> ClassifierMixin:
@@ -170,17 +150,26 @@ def _levels(key: str) -> Callable[[Setting], MatrixForestClassifier]:
     return lambda setting: _forest(setting, strategy=setting.strategies[key])
 
 
+WITHOUT_NOISE: dict[str, Any] = {
+    "epsilon": float("inf"), "delta": 0, "allocation": "per_tree", "noise_state": None
+}  # fmt: skip
+
 METHODS = (
-    Method("private", "private forest", True, _private),
+    Method("private", "private forest", True, partial(_over_codes, PrivateForestClassifier)),
     Method("matrix", "matrix mechanism", True, _matrix),
     Method("batch_prediction", "batch prediction", True, _batch_prediction),
     Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
-    Method("per_tree", "Laplace on every tree", True, _per_tree),
+    Method("per_tree", "Laplace on every tree", True, partial(_forest, allocation="per_tree")),
     Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
-    Method("posterior", "posterior forest", True, _posterior),
-    Method("disjoint", "disjoint data per tree", True, _disjoint),
-    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
-    Method("no_noise", "same forest, no privacy", False, _without_noise),
+    Method("posterior", "posterior forest", True, partial(_over_codes, PosteriorForestClassifier)),
+    Method("disjoint", "disjoint data per tree", True, partial(_forest, allocation="disjoint")),
+    Method(
+        "subsample_existing",
+        "subsample, per query",
+        True,
+        partial(_subsample, allocation="per_query"),
+    ),
+    Method("no_noise", "same forest, no privacy", False, partial(_forest, **WITHOUT_NOISE)),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),
 )

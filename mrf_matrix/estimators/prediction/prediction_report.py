@@ -36,11 +36,11 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
     releases = [release for batch in answered for release in batch.releases]
     squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in answered)
     count = sum(int(b.plan.multiplicity.sum()) for b in answered)
-    measurements = (
+    measurements = [
         Measurement.of(release, _measured(part))
         for batch in answered
         for part, release in zip(batch.plan.parts, batch.releases, strict=True)
-    )
+    ]
     return report_of_releases(
         releases, measurements, spent, delta, budget=budget,
         expected_rms_per_vote=root_mean(squares, count),

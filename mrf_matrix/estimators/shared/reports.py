@@ -27,10 +27,10 @@ def training_report(
 ) -> PrivacyReport:
     """Return the report of a training release, for a claim of δ; figures are the releases'."""
     budget = total_budget([release.budget for release in releases])
-    measurements = (
+    measurements = [
         Measurement.of(release, _measured(kind, part))
         for part, release in zip(parts, releases, strict=True)
-    )
+    ]
     return report_of_releases(
         releases, measurements, budget, delta,
         expected_rms_per_leaf=expected_rms_per_leaf(parts),

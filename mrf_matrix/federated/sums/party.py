@@ -60,8 +60,7 @@ class PartyState:
     identity: "Ed25519PrivateKey"
     secrets: Secrets = field(default_factory=Secrets)
     now: str | None = ROUNDS[0]  # the round that is expected next; None after the last
-    # (session.length,): What is added to the sum, mod 2**64. Noise is in it already. See
-    # `supplied`.
+    # (session.length,): what is added to the sum, mod 2**64, its noise in it; see `supplied`
     values: NDArray[np.uint64] | None = None
     # of the other parties: number to (public key of masks, key of sealed boxes)
     keys: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)

@@ -100,9 +100,8 @@ class EnsembleDesign:
             return count
         if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
             raise ValueError(
-                f"feature_subsets={shown(self.feature_subsets)}: expected one list of "
-                f"attributes for "
-                f"each ensemble, for example [[0, 1], ['age', 'sex']]."
+                f"feature_subsets={shown(self.feature_subsets)}: expected one list of attributes "
+                f"for each ensemble, for example [[0, 1], ['age', 'sex']]."
             )
         if count not in (1, len(self.feature_subsets)):
             raise ValueError(
@@ -166,10 +165,9 @@ def _check_asks_no_records(source: object) -> None:
     asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
     if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
         raise LearnedStructureError(
-            f"forest={shown(source)}: expected a Forest, or a path source that grows from "
-            f"the public "
-            f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
-            f"be planned without data."
+            f"forest={shown(source)}: expected a Forest, or a path source that grows from the "
+            f"public domain alone, such as RandomTrees or PureTrees. One that learns from records "
+            f"cannot be planned without data."
         )
 
 

@@ -181,10 +181,9 @@ def _check_rows(workload: Operator, differences: Array) -> None:
     outside = np.flatnonzero(distance > TOLERANCE * np.sqrt(_row_squares(workload)))
     if len(outside):
         raise RowSpaceError(
-            f"the strategy does not determine {len(outside)} of the workload's "
-            f"{workload.shape[0]} rows ({numbered(outside)}): expected combinations of the "
-            f"strategy's rows only. Measure a strategy selected for this workload, or drop those "
-            f"rows."
+            f"the strategy does not determine {len(outside)} of the workload's {workload.shape[0]} "
+            f"rows ({numbered(outside)}): expected combinations of the strategy's rows only. "
+            f"Measure a strategy selected for this workload, or drop those rows."
         )
 
 

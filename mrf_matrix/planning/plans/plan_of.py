@@ -192,9 +192,8 @@ def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
         )
     if domain.size > MOST_VOTING_CELLS:
         raise ValueError(
-            f"optimise_for='votes' over {domain.size} cells: expected at most "
-            f"{MOST_VOTING_CELLS}, for it asks for the votes of all. Take max_features, or "
-            f"optimise_for='leaves'."
+            f"optimise_for='votes' over {domain.size} cells: expected at most {MOST_VOTING_CELLS}, "
+            f"for it asks for the votes of all. Take max_features, or optimise_for='leaves'."
         )
     cells = np.indices(domain.sizes).reshape(domain.n_attributes, -1).T
     votes = prediction_workload(ensemble.forest, query_matrix(cells, domain))

@@ -31,13 +31,25 @@ from sklearn.exceptions import NotFittedError
 
 from mrf_matrix import Domain, estimators, load_model, mechanisms, save_model
 from mrf_matrix.domain import PrivacyLeakWarning
+from mrf_matrix.estimators import (
+    BatchPredictionClassifier,
+    MatrixForestClassifier,
+    MultinomialForestClassifier,
+    MultinomialMatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
+    SmoothSensitivityForestClassifier,
+    SubsampleAggregateClassifier,
+)
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
+from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.residual import learning as residual_learning
 
@@ -232,18 +244,18 @@ SCREENED = 400
 """A public number of records of which attributes of `WIDE` are screened at ε = 1."""
 
 KINDS = {
-    estimators.BatchPredictionClassifier: IDENTITY,
-    estimators.SubsampleAggregateClassifier: IDENTITY,
-    estimators.MatrixForestClassifier: IDENTITY,
-    estimators.PosteriorForestClassifier: {"random_state": 0},
-    estimators.PrivateNaiveBayesClassifier: {},
-    estimators.MultinomialForestClassifier: TREES | {"epsilon": 1},
-    estimators.MultinomialMatrixForestClassifier: IDENTITY,
-    estimators.SmoothSensitivityForestClassifier: TREES,
-    estimators.ResidualForestClassifier: {"random_state": 0},
-    estimators.PrivateForestClassifier: {"random_state": 0, "n_records": SCREENED},
+    BatchPredictionClassifier: IDENTITY,
+    SubsampleAggregateClassifier: IDENTITY,
+    MatrixForestClassifier: IDENTITY,
+    PosteriorForestClassifier: {"random_state": 0},
+    PrivateNaiveBayesClassifier: {},
+    MultinomialForestClassifier: TREES | {"epsilon": 1},
+    MultinomialMatrixForestClassifier: IDENTITY,
+    SmoothSensitivityForestClassifier: TREES,
+    ResidualForestClassifier: {"random_state": 0},
+    PrivateForestClassifier: {"random_state": 0, "n_records": SCREENED},
 }
-OVER_WIDE = (estimators.ResidualForestClassifier, estimators.PrivateForestClassifier)
+OVER_WIDE = (ResidualForestClassifier, PrivateForestClassifier)
 """Those that choose among attributes, over a domain that has some."""
 
 
@@ -269,11 +281,7 @@ VALUES = {
     "n_records": [None, 100, SCREENED],
 }
 DOMAINS = {True: [WIDE, "from_data"], False: VALUES["domain"]}
-OFTEN = [
-    *KINDS,
-    *OVER_WIDE,
-    *[estimators.BatchPredictionClassifier, estimators.SubsampleAggregateClassifier] * 3,
-]
+OFTEN = [*KINDS, *OVER_WIDE, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
 """Those that spend after fit, more often."""
 
 REFUSALS = (ValueError, TypeError, NotFittedError)
@@ -464,18 +472,16 @@ def test_the_accountant_finds_all_that_an_honest_report_claims(kind, relation, m
     assert 0.99 <= lost[1] <= 1
 
 
-APPROXIMATE_KINDS = [
-    k for k in KINDS if k not in (*OVER_WIDE, estimators.SmoothSensitivityForestClassifier)
-]
+APPROXIMATE_KINDS = [k for k in KINDS if k not in (*OVER_WIDE, SmoothSensitivityForestClassifier)]
 """Those that compose under zCDP where a δ is given and there is something to compose."""
 
 
-TAKE_EITHER_NOISE = (estimators.PosteriorForestClassifier, estimators.PrivateNaiveBayesClassifier)
+TAKE_EITHER_NOISE = (PosteriorForestClassifier, PrivateNaiveBayesClassifier)
 
 
 @pytest.mark.parametrize("kind", APPROXIMATE_KINDS)
 def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine):
-    trees = 20 if kind is estimators.MultinomialForestClassifier else 2
+    trees = 20 if kind is MultinomialForestClassifier else 2
     delta = (
         0.3 if kind in TAKE_EITHER_NOISE else 1e-6
     )  # of few tables, where Gaussian noise is less
@@ -493,14 +499,14 @@ def test_the_accountant_finds_all_that_an_approximate_claim_allows(kind, machine
 
 def test_the_accountant_catches_noise_that_is_halved(machine, monkeypatch):
     monkeypatch.setattr(subsample, "with_hard_votes", lambda mechanism: mechanism)
-    put(machine, estimators.SubsampleAggregateClassifier, voting="hard")
+    put(machine, SubsampleAggregateClassifier, voting="hard")
     machine.ask(0, "predict", 0, 4)
     with pytest.raises(AssertionError, match="loss 2 under add_remove"):
         machine.no_claim_is_less_than_the_loss()
 
 
 def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatch):
-    model = put(machine, estimators.BatchPredictionClassifier, n_batches=2)
+    model = put(machine, BatchPredictionClassifier, n_batches=2)
     machine.ask(0, "predict", 0, 1)
     spent = model._fitted.book.spent
     machine.ask(0, "predict", 1, 1)
@@ -511,7 +517,7 @@ def test_the_accountant_catches_a_batch_that_is_not_reported(machine, monkeypatc
 
 def test_the_accountant_catches_seeded_coins_and_a_domain_read_off(machine):
     for change in ({"noise": "research", "noise_state": 0}, {"domain": "from_data"}):
-        put(machine, estimators.SubsampleAggregateClassifier, **change)
+        put(machine, SubsampleAggregateClassifier, **change)
         assert machine.at(-1)[1].refutes("PureDP(epsilon=99) under add_remove neighbours")
 
 
@@ -538,7 +544,7 @@ def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, sc
     put(machine, kind, **{"epsilon": 1} | changes)
     machine.no_claim_is_less_than_the_loss()
     model, account = machine.at(0)
-    if kind is estimators.PrivateForestClassifier:
+    if kind is PrivateForestClassifier:
         assert bool(account.choices) == screened, "the case is a screened one"
     assert account.loss("add_remove")[0] == noise
     drawn = account.choices if account.choices else account.measured
