@@ -1,10 +1,12 @@
-"""The residual forest beside the posterior forest on sets of two classes, and its ablations.
+"""The residual forest beside the posterior forest, and its ablations.
 
 Run with ``python tests/benchmarks/test_residual.py [--splits N] [DATASET ...]``: prints the tables
 of docs/residual.md in Markdown: accuracy, AUC and log-loss on test records at every ε, pure and
 at (ε, 1e-6), research noise, number of records public. ``--ablations`` prints what each constant
 is worth: differences of accuracy and log-loss, in points, on average over the sets. Sets are
 binned without labels (`binary_sets`); ``--records N`` takes a part of the larger ones.
+``--several`` takes the tasks of more than two classes (`several_sets`), and AUC of each class
+against the rest.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import numpy as np
 import pytest
 from binary_sets import LARGE, SMALL, binary
 from rival_data import FOLDER, RivalData, split
+from several_sets import NAMES as SEVERAL
+from several_sets import several
 from sklearn.metrics import log_loss, roc_auc_score
 
 from mrf_matrix import PosteriorForestClassifier, ResidualForestClassifier
@@ -48,7 +52,7 @@ Method = Callable[[Task], np.ndarray]
 
 
 def residual(task: Task, delta: float = 0) -> np.ndarray:
-    """Return the residual forest's probabilities of class 1."""
+    """Return the residual forest's class probabilities."""
     return _fitted(
         ResidualForestClassifier(task.data.domain, epsilon=task.epsilon, delta=delta), task
     )
@@ -82,7 +86,7 @@ def _fitted(model: Any, task: Task) -> np.ndarray:
         n_records=len(task.train), noise="research", noise_state=task.seed, random_state=task.seed
     )
     model.fit(task.data.codes[task.train], task.data.labels[task.train])
-    return model.predict_proba(task.data.codes[task.test])[:, 1]
+    return model.predict_proba(task.data.codes[task.test])
 
 
 METHODS: dict[str, Method] = {
@@ -107,9 +111,10 @@ def with_settings(settings: ResidualSettings, law: str) -> Method:
             settings=settings,
         )
         codes, labels = task.data.codes[task.train], task.data.labels[task.train]
-        records = ResidualRecords(codes, labels, task.data.domain.sizes)
+        domain = task.data.domain
+        records = ResidualRecords(codes, labels, domain.sizes, domain.n_classes)
         releases = ResidualReleases(records, "research", np.random.default_rng(task.seed))
-        return learned(plan, releases).posterior.probabilities(task.data.codes[task.test])[:, 1]
+        return learned(plan, releases).probabilities(task.data.codes[task.test])
 
     return method
 
@@ -133,19 +138,21 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def figures_of(shares: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return accuracy, AUC and log-loss of probabilities of class 1."""
+    """Return accuracy, AUC and log-loss of class probabilities."""
+    k = shares.shape[1]
+    seen = [c for c in range(k) if 0 < np.mean(truth == c) < 1][-1 if k == 2 else 0 :]
     return np.array(
         [
-            np.mean((shares > 0.5) == truth),
-            roc_auc_score(truth, shares),
-            log_loss(truth, np.clip(shares, 1e-9, 1 - 1e-9)),
+            np.mean(shares.argmax(axis=1) == truth),
+            np.mean([roc_auc_score(truth == c, shares[:, c]) for c in seen]),
+            log_loss(truth, np.clip(shares, 1e-9, 1), labels=range(k)),
         ]
     )
 
 
 def measured(name: str, method: Method, splits: int, most: int | None = None) -> np.ndarray:
     """Return mean figures, shape (epsilons, figures)."""
-    data, found = binary(name), []
+    data, found = several(name) if name in SEVERAL else binary(name), []
     if most is not None and most < len(data.labels):
         part = np.random.default_rng(1).permutation(len(data.labels))[:most]
         data = data._replace(codes=data.codes[part], labels=data.labels[part])
@@ -215,12 +222,14 @@ def test_residual_forest_leads_where_its_gate_opens(benchmark, name):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", default=[*LARGE, *SMALL])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--several", action="store_true")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--records", type=int)
     parser.add_argument("--ablations", action="store_true")
     asked = parser.parse_args()
-    (ablations if asked.ablations else study)(asked.names, asked.splits, asked.records)
+    names = asked.names or (SEVERAL if asked.several else [*LARGE, *SMALL])
+    (ablations if asked.ablations else study)(list(names), asked.splits, asked.records)
 
 
 if __name__ == "__main__":
