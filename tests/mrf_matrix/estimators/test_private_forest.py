@@ -226,9 +226,9 @@ def test_several_classes_have_odds_against_all_others():
 
 
 def test_under_delta_several_classes_may_have_residuals(tmp_path):
-    codes, labels = records(20_000, 8, 4)
+    codes, labels = records(20_000, 10, 4)
     model = PrivateForestClassifier(
-        domain_of(8, 4), epsilon=2, delta=1e-6, n_records=20_000, random_state=0
+        domain_of(10, 4), epsilon=2, delta=1e-6, n_records=20_000, random_state=0
     ).fit(codes, labels)
     assert model.plan_.chosen.name == "residual forest with Gaussian noise"
     assert model.privacy_report_.statement.startswith("Private release")
