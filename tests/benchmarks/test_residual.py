@@ -24,7 +24,11 @@ from several_sets import NAMES as SEVERAL
 from several_sets import several
 from sklearn.metrics import log_loss, roc_auc_score
 
-from mrf_matrix import PosteriorForestClassifier, ResidualForestClassifier
+from mrf_matrix import (
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness
 from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
@@ -74,6 +78,13 @@ def posterior_delta(task: Task) -> np.ndarray:
     return _fitted(PosteriorForestClassifier(task.data.domain, epsilon=None, rho=rho), task)
 
 
+def private_delta(task: Task) -> np.ndarray:
+    """Return those of the forest that is expected to be the best at (ε, `DELTA`)."""
+    return _fitted(
+        PrivateForestClassifier(task.data.domain, epsilon=task.epsilon, delta=DELTA), task
+    )
+
+
 def gated(task: Task) -> np.ndarray:
     """Return those of the one that the public gate names."""
     domain, budget = task.data.domain, PureDP(task.epsilon)
@@ -96,6 +107,10 @@ METHODS: dict[str, Method] = {
     "posterior forest, δ": posterior_delta,
     "residual forest, δ": residual_delta,
 }
+
+
+OF_SEVERAL = {name: method for name, method in METHODS.items() if method is not gated}
+OF_SEVERAL["private forest, δ"] = private_delta
 
 
 def with_settings(settings: ResidualSettings, law: str) -> Method:
@@ -176,9 +191,10 @@ def shown(figures: np.ndarray) -> list[str]:
 def study(names: list[str], splits: int, most: int | None) -> None:
     """Print every method on every set, and means over the sets."""
     print(line(["set", "method", *FIGURES]), line(["---"] * 5), sep="\n")
-    kept: dict[str, list[np.ndarray]] = {method: [] for method in METHODS}
+    methods = OF_SEVERAL if set(names) <= set(SEVERAL) else METHODS
+    kept: dict[str, list[np.ndarray]] = {method: [] for method in methods}
     for name in names:
-        for title, method in METHODS.items():
+        for title, method in methods.items():
             kept[title].append(measured(name, method, splits, most))
             print(line([name, title, *shown(kept[title][-1])]), flush=True)
     for title, found in kept.items():
