@@ -206,7 +206,9 @@ def test_shares_of_the_budget_add_up():
 
 def test_a_report_of_many_steps_fits_on_a_screen_and_leaves_none_out():
     wide = Domain.from_sizes([3] * 16, n_classes=2)
-    model = ResidualForestClassifier(wide, n_records=4000, noise="research", noise_state=0)
+    model = ResidualForestClassifier(
+        wide, epsilon=2, n_records=20_000, noise="research", noise_state=0
+    )
     report = model.fit(np.tile(X, 4), Y).privacy_report_
     lines = [line for line in str(report).splitlines() if line.startswith("  measured")]
     assert len(str(report).splitlines()) <= 24 < len(report.measurements) / 2
