@@ -1,5 +1,6 @@
 """What a fitted estimator may say of its privacy: every figure computed, every mode labelled."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
@@ -166,7 +167,7 @@ class PrivacyReport(RowDisplay):
             ("budget spent", self.budget),
             ("neighbours", self.neighboring),
             ("noise", self.noise),
-            *(("measured", str(one)) for one in self.measurements),
+            *(("measured", _told(group)) for group in alike(self.measurements)),
         ]
         for what, error in (
             ("leaf value", self.expected_rms_per_leaf),
@@ -177,6 +178,28 @@ class PrivacyReport(RowDisplay):
         rows.append(("taken for public", "; ".join(self.public)))
         rows.extend(("note", note) for note in self.notes)
         return rows
+
+
+def alike(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
+    """Return measurements in groups that differ in the numbers of their names only."""
+    groups: dict[tuple[str, ...], list[Measurement]] = {}
+    for one in measurements:
+        words = re.sub(r"\d+", "#", one.measured)
+        groups.setdefault((words, one.budget, f"{one.sensitivity:.6g}", one.law), []).append(one)
+    return list(groups.values())
+
+
+def names_of(group: Sequence[Measurement]) -> str:
+    """Return the first and the last name of a group of `alike`."""
+    first, last = group[0].measured, group[-1].measured
+    return first if first == last else f"{first} … {last}"
+
+
+def _told(group: Sequence[Measurement]) -> str:
+    whole = replace(
+        group[0], measured=names_of(group), n_answers=sum(one.n_answers for one in group)
+    )
+    return str(whole) + (f", in {len(group)} measurements" if len(group) > 1 else "")
 
 
 def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float = 0.0) -> str:

@@ -197,6 +197,11 @@ def _fixing(fit: Callable[..., object]) -> Callable[..., object]:
     def fitted(self: FixedClaim, *args: object, **keywords: object) -> object:
         if DRAFT in vars(self):  # called by the fit of a subclass
             return fit(self, *args, **keywords)
+        if "sample_weight" in keywords:
+            raise TypeError(
+                f"{type(self).__name__}.{fit.__name__} takes no sample_weight: every record counts "
+                f"once, and noise and claim are for that. Leave it out."
+            )
         start = dict(vars(self))
         draft = object.__new__(type(self))
         vars(draft).update(start, **{DRAFT: True})

@@ -173,10 +173,18 @@ class Spends(Protocol):
 
 
 def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
-    """Return what a release costs; `what` it is for is said in the ledger's words."""
+    """Return what a release costs; `what` it is for is said in the ledger's words.
+
+    Raises ValueError if a ledger would pay for a release over a domain read off the records.
+    """
     random_state: RandomState = vars(estimator).get("random_state")
+    payer = default_ledger() if estimator.ledger is None else estimator.ledger
+    if vars(estimator).get("domain") == "from_data":
+        check_no_ledger(
+            payer, "domain='from_data' is read off the records, and nothing protects it"
+        )
     return Bill(
-        ledger=default_ledger() if estimator.ledger is None else estimator.ledger,
+        ledger=payer,
         budget=budget,
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,
@@ -192,7 +200,8 @@ def check_no_ledger(ledger: object, reason: str) -> None:
     """
     if ledger is not None:
         raise ValueError(
-            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None."
+            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None, "
+            f"outside of privacy_ledger."
         )
 
 

@@ -230,6 +230,14 @@ def test_a_fit_from_counts_that_fails_leaves_what_stands(name):
     assert vars(model) == before
 
 
+@pytest.mark.parametrize("name", MADE)
+def test_weights_of_records_are_refused_by_name_and_cost_nothing(name):
+    model = MADE[name]()
+    with pytest.raises(TypeError, match=f"{type(model).__name__}.fit takes no sample_weight"):
+        model.fit(X, Y, sample_weight=np.ones(len(Y)))
+    assert not any(one.endswith("_") for one in vars(model))
+
+
 def test_the_message_names_both_values():
     model = MADE["subsample"]().fit(X, Y).set_params(voting="hard")
     with pytest.raises(ValueError, match="voting was changed from 'weight' to 'hard' after fit"):

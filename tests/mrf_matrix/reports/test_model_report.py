@@ -204,6 +204,20 @@ def test_shares_of_the_budget_add_up():
     assert sum(parts) == pytest.approx(whole - 2, abs=0.05)
 
 
+def test_a_report_of_many_steps_fits_on_a_screen_and_leaves_none_out():
+    wide = Domain.from_sizes([3] * 16, n_classes=2)
+    model = ResidualForestClassifier(
+        wide, epsilon=2, n_records=20_000, noise="research", noise_state=0
+    )
+    report = model.fit(np.tile(X, 4), Y).privacy_report_
+    lines = [line for line in str(report).splitlines() if line.startswith("  measured")]
+    assert len(str(report).splitlines()) <= 24 < len(report.measurements) / 2
+    several = [int(one) for one in re.findall(r", in (\d+) measurements", "\n".join(lines))]
+    assert sum(several) + len(lines) - len(several) == len(report.measurements)
+    answers = [int(re.search(r": (\d+) noisy integers", one)[1]) for one in lines]
+    assert sum(answers) == report.n_answers
+
+
 def test_many_parts_of_a_bar_become_six():
     bar = budget_bar([(f"part {i}", 0.05) for i in range(10)], left=0.5)
     assert "25 %  5 more" in bar

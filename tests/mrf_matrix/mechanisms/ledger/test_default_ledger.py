@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from mrf_matrix import (
+    BatchPredictionClassifier,
     BudgetWarning,
     Domain,
+    MultinomialForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -93,6 +95,23 @@ def test_a_ledger_has_its_terms_already():
         assert not ledger.charges
     with pytest.raises(TypeError, match=r"PrivacyLedger\.open"), privacy_ledger("ledger.json"):
         fit()
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_no_ledger_pays_for_a_domain_read_off_the_records():
+    """It would list a private release where there is none."""
+    ledger = PrivacyLedger(epsilon=1)
+    kinds = (
+        PrivateNaiveBayesClassifier, PrivateForestClassifier, BatchPredictionClassifier,
+        MultinomialForestClassifier,
+    )  # fmt: skip
+    for kind in kinds:
+        model = kind("from_data", epsilon=1)
+        with privacy_ledger(ledger), pytest.raises(ValueError, match="no charge would be true"):
+            model.fit(X.astype(float), Y)
+        with pytest.raises(ValueError, match="no charge would be true"):
+            model.set_params(ledger=ledger).fit(X.astype(float), Y)
+    assert not ledger.charges
 
 
 def test_evaluations_are_paid_from_it():
