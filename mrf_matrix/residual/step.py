@@ -31,7 +31,7 @@ VALUES: dict[str, tuple[int, int]] = {
 MOST_EXPLICIT = 256
 """Cells up to which the matrix is written out, at most 4 MB: its columns are found faster."""
 
-CHOICES = ("choice", "screening")
+CHOICES: tuple[Kind, ...] = ("choice", "screening")
 """Kinds that choose by integer scores. One record more never lowers those of "screening"."""
 
 CHOICE_SENSITIVITY = 1
