@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,6 +93,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
     """
 
     n_records: int | None = None
+    _even_records = cast("int | None", None)
+    """Records of even classes that tell as much, where an earlier release said so."""
 
     def plan(self) -> ResidualPlan:
         """Return the sequence of steps that `fit` would take, without data.
@@ -115,6 +118,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             neighboring=self.neighboring,
             n_records=self._public_records(),
             random_state=self.random_state,
+            even_records=self._even_records,
         )
 
     def _public_records(self) -> int | None:
