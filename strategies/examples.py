@@ -13,8 +13,6 @@ from strategies.operators.ordered.prefix_sums import PrefixSums
 def prefix_sums(n: int) -> Operator:
     """Return the n prefix sums over n ordered cells: row i sums cells 0 to i.
 
-    Examples
-    --------
     >>> prefix_sums(3).to_dense()
     array([[1., 0., 0.],
            [1., 1., 0.],
@@ -28,8 +26,6 @@ def all_ranges(n: int) -> Operator:
 
     ``(WᵀW)_ij = (min(i, j) + 1) (n - max(i, j))`` counts the intervals that hold both cells.
 
-    Examples
-    --------
     >>> all_ranges(3).gram_dense()
     array([[3., 2., 1.],
            [2., 4., 2.],
@@ -41,8 +37,6 @@ def all_ranges(n: int) -> Operator:
 def binary_tree(n: int) -> Operator:
     """Return the ``2 n - 1`` nodes of a balanced binary tree over n cells, n a power of two.
 
-    Examples
-    --------
     >>> binary_tree(4).to_dense()
     array([[1., 1., 1., 1.],
            [1., 1., 0., 0.],
@@ -62,15 +56,9 @@ def binary_tree(n: int) -> Operator:
 def marginals(sizes: Sequence[int], order: int) -> Operator:
     """Return all marginal tables on ``order`` attributes of a product domain, of any size.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the attributes.
-    order : int
-        Attributes of each table, from 0 (the total) to ``len(sizes)``.
+    `sizes`: sizes of the attributes; `order`: attributes of each table, from 0 (the total) to
+    ``len(sizes)``.
 
-    Examples
-    --------
     >>> marginals((2, 3), 1).to_dense()
     array([[1., 1., 1., 0., 0., 0.],
            [0., 0., 0., 1., 1., 1.],
@@ -91,18 +79,13 @@ def census_like(ages: int = 115, regions: int = 51) -> Operator:
     ethnicity, adults among them, and single ages of minors, each for the whole country and for
     every region.
 
-    Parameters
-    ----------
-    ages, regions : int
-        Codes of age, from 0 years on, and of region.
+    `ages`, `regions`: codes of age, from 0 years on, and of region.
 
     References
     ----------
     McKenna, Miklau, Hay, Machanavajjhala: Optimizing error of high-dimensional statistical queries
     under differential privacy (2018), whose SF1 workload has this shape.
 
-    Examples
-    --------
     >>> census_like().shape
     (19708, 1477980)
     """

@@ -184,10 +184,7 @@ def recovered_squares(
 ) -> tuple[Array, Array]:
     """Return N over the cells that it tells apart (m, g), and the squares of B (q, m).
 
-    Raises
-    ------
-    RowSpaceError
-        If W is not B N.
+    Raises RowSpaceError if W is not B N.
     """
     q, m = workload.shape[0], rows.shape[0]
     if workload.shape[1] != rows.shape[1]:

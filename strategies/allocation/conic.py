@@ -14,19 +14,11 @@ if TYPE_CHECKING:
 def solve_conic(programme: "cp.Problem", *, certified: bool = False) -> None:
     """Solve a programme by Clarabel, an interior-point method (Goulart and Chen, 2024).
 
-    Parameters
-    ----------
-    programme : cvxpy.Problem
-    certified : bool
-        Whether a bound of one's own says how near the solution is: then one that misses the
-        solver's tolerance will do.
+    `certified`: whether a bound of one's own says how near the solution is: then one that misses
+    the solver's tolerance will do.
 
-    Raises
-    ------
-    ValueError
-        If nothing meets its constraints.
-    RuntimeError
-        If the solver does not reach its own tolerance.
+    Raises ValueError if nothing meets its constraints; RuntimeError if the solver does not reach
+    its own tolerance.
     """
     import cvxpy as cp
 

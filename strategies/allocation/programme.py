@@ -30,31 +30,18 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Programme:
-    """An allocation to solve.
+    """An allocation to solve."""
 
-    Attributes
-    ----------
-    errors : ndarray, shape (K, m)
-        M; without rows the total τ is minimised.
-    targets : ndarray, shape (L, m)
-        T.
-    costs : ndarray, shape (cells, m)
-        C, of distinct rows.
-    power : int
-        2 for Laplace noise, 1 for Gaussian noise: ``φ(x) = x^-power``.
-    unit, top, scale : float
-        A user's ``spent`` is unit · x, his total top · τ, and what he minimises scale times that.
-    constraints : callable or None
-        ``constraints(spent, total)`` returns a list of affine cvxpy constraints.
-    """
-
-    errors: Array
-    targets: Array
-    costs: Array
-    power: int
+    errors: Array  # (K, m): M; without rows the total τ is minimised
+    targets: Array  # (L, m): T
+    costs: Array  # (cells, m): C, of distinct rows
+    power: int  # 2 for Laplace noise, 1 for Gaussian noise: ``φ(x) = x^-power``
+    # unit, top, scale: a user's ``spent`` is unit · x, his total top · τ, and what he minimises
+    # scale times that
     unit: float
     top: float
     scale: float
+    # ``constraints(spent, total)`` returns a list of affine cvxpy constraints
     constraints: Constraints | None
 
     @classmethod
@@ -68,12 +55,7 @@ class Programme:
     ) -> "Programme":
         """Return the programme of M, T and C as they are, with equal budgets near 1 in its units.
 
-        Parameters
-        ----------
-        errors, targets, costs : ndarray
-            In a user's units; see `Programme`.
-        norm : {"l1", "l2"}
-        constraints : callable or None
+        `errors`, `targets`, `costs`: in a user's units; see `Programme`.
         """
         power, even = (2 if norm == "l1" else 1), float(costs.sum(axis=1).max())
         if len(errors):
@@ -148,8 +130,6 @@ class Programme:
 def least_sums(noise: Array, slope: Array, ends: Array, power: int) -> float:
     """Return ``Σ_j min_(0 <= x <= end_j) noise_j x^-power + slope_j x``.
 
-    Examples
-    --------
     >>> least_sums(np.array([1.0]), np.array([4.0]), np.array([9.0]), 1)
     4.0
     """

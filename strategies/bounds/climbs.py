@@ -16,17 +16,13 @@ from strategies.operators.base.explicit_forms import densified
 from strategies.problem.distinct_rows import DistinctRows
 from strategies.problem.problem import Problem
 
-WORK = 4.0
-"""Seconds that a bound may cost."""
-LARGEST = 2600
-"""Merged cells, or rows, up to which weights are climbed."""
+WORK = 4.0  # seconds that a bound may cost
+LARGEST = 2600  # merged cells, or rows, up to which weights are climbed
 MOST_STEPS = 400
 JOINT_GAPS = ((5e-4, 1e-7), (0.1, 1e-4), (float("inf"), 5e-4))
 """Seconds of one step, and the gap at which a joint climb stops where it takes no longer."""
-MOST_CELLS = 3500
-"""Cells that carry weight where there are more."""
-SPEED = 6e10
-"""Operations a second of the reference machine in matrix products."""
+MOST_CELLS = 3500  # cells that carry weight where there are more
+SPEED = 6e10  # operations a second of the reference machine in matrix products
 
 _TOTAL: "WeakKeyDictionary[Problem, Climb[Dual]]" = WeakKeyDictionary()
 _JOINT: "WeakKeyDictionary[Problem, Climb[JointDual]]" = WeakKeyDictionary()

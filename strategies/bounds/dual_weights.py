@@ -27,10 +27,8 @@ from scipy import linalg
 
 from strategies.operators import Array
 
-MARGIN = 1e-9
-"""Share taken off a reported bound for rounding, beside the eigenvalues' own error."""
-RELAXED = 2.0
-"""Exponent of the update; 1 climbs surely, 2 twice as fast."""
+MARGIN = 1e-9  # share taken off a reported bound for rounding, beside the eigenvalues' own error
+RELAXED = 2.0  # exponent of the update; 1 climbs surely, 2 twice as fast
 
 
 class Rated(Protocol):
@@ -50,21 +48,11 @@ Proof = TypeVar("Proof", bound=Rated)
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """A distribution over the cells, and what it proves.
+    """A distribution over the cells, and what it proves."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (g,)
-        y, none negative, with sum 1.
-    root : float
-        ``tr M^(1/2)``; its square bounds every loss from below.
-    ratios : ndarray, shape (g,)
-        Squared L2 norms of the columns of ``M^(-1/4) F``.
-    """
-
-    weights: Array
-    root: float
-    ratios: Array
+    weights: Array  # (g,): y, none negative, with sum 1
+    root: float  # ``tr M^(1/2)``; its square bounds every loss from below
+    ratios: Array  # (g,): squared L2 norms of the columns of ``M^(-1/4) F``
 
     @property
     def gap(self) -> float:
@@ -74,20 +62,11 @@ class Dual:
 
 @dataclass(eq=False)
 class Climb(Generic[Proof]):
-    """Multiplicative updates of weights, which can be taken up again where they ended.
+    """Multiplicative updates of weights, which can be taken up again where they ended."""
 
-    Attributes
-    ----------
-    move : callable
-        From a proof and the update's exponent to the next.
-    last : Dual, or another proof with a root and a gap
-        Where the next update begins.
-    power : float
-        Exponent to begin with. A step that descends is taken again with 1, which never does.
-    """
-
-    move: Callable[[Proof, float], Proof]
-    last: Proof
+    move: Callable[[Proof, float], Proof]  # from a proof and the update's exponent to the next
+    last: Proof  # where the next update begins
+    # Exponent to begin with. A step that descends is taken again with 1, which never does.
     power: float = RELAXED
     best: Proof = field(init=False)
     looked_at: int = field(default=1, init=False)
@@ -117,14 +96,8 @@ def uniform_climb(factor: Array) -> Climb[Dual]:
 def ascend(factor: Array, tolerance: float, steps: int) -> Dual:
     """Return the best weights found in a number of updates, or once the gap is small.
 
-    Parameters
-    ----------
-    factor : ndarray, shape (r, g)
-        F, of full row rank.
-    tolerance : float
-        Gap at which to stop.
-    steps : int
-        Eigenvalue problems of size r x r to solve at most.
+    `factor`: (r, g), F, of full row rank; `tolerance`: gap at which to stop; `steps`: eigenvalue
+    problems of size r x r to solve at most.
     """
     return uniform_climb(factor).to(tolerance, steps)
 

@@ -25,55 +25,32 @@ from strategies.bounds.pinched_bound import pinched_bound
 from strategies.operators import Array, Operator, check_allocation, fits
 from strategies.operators.masks.components import mask_rows
 
-SAFETY = 1e-9
-"""Share taken off the reported bound for rounding, beside the eigenvalues' own error."""
+SAFETY = 1e-9  # share taken off the reported bound for rounding, beside the eigenvalues' own error
 
-STALLED = 1e-5
-"""Relative gain of an update below which the climb ends."""
+STALLED = 1e-5  # relative gain of an update below which the climb ends
 
-MOST_PINCHED = 6000
-"""Distinct paths up to which, beyond `LARGEST_GRAM`, the pinched bound is tried."""
+MOST_PINCHED = 6000  # distinct paths up to which, beyond `LARGEST_GRAM`, the pinched bound is tried
 
-LARGEST_GRAM = 1600
-"""Rows, and paths behind them, that are kept unless the caller allows more."""
+LARGEST_GRAM = 1600  # rows, and paths behind them, that are kept unless the caller allows more
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A mixture of product distributions over the cells.
+    """A mixture of product distributions over the cells."""
 
-    Attributes
-    ----------
-    shares : ndarray, shape (J,)
-        Positive, with sum 1.
-    factors : tuple of ndarray, shape (J, n_i)
-        One distribution over each attribute's codes for each part of the mixture.
-    """
-
-    shares: Array
+    shares: Array  # (J,): positive, with sum 1
+    # (J, n_i): one distribution over each attribute's codes for each part of the mixture
     factors: tuple[Array, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class ImplicitBound:
-    """A certified bound and the weights that prove it.
+    """A certified bound and the weights that prove it."""
 
-    Attributes
-    ----------
-    value : float
-        No strategy of either norm has a smaller loss.
-    weights : Mixture
-        The distribution y over the cells.
-    rows : int
-        Rows of the workload that were kept (distinct ones counted once).
-    steps : int
-        Updates of the weights.
-    """
-
-    value: float
-    weights: Mixture
-    rows: int
-    steps: int
+    value: float  # no strategy of either norm has a smaller loss
+    weights: Mixture  # the distribution y over the cells
+    rows: int  # rows of the workload that were kept (distinct ones counted once)
+    steps: int  # updates of the weights
 
 
 def implicit_bound(
@@ -86,29 +63,14 @@ def implicit_bound(
 ) -> ImplicitBound | None:
     """Return a certified lower bound on the loss of every strategy, without n.
 
-    Parameters
-    ----------
-    workload : Operator of shape (q, n)
-        Rows of masks or combinations of them; for anything else the answer is None.
-    generator : numpy.random.Generator, optional
-        Breaks the symmetry between the parts of a mixture.
-    work : float, default=2.0
-        Seconds of the reference machine; the number of updates follows from it.
-    max_rows : int, default=1600
-        Rows and distinct paths that are kept. Eigenvalues of a matrix of this side are found at
-        every update; the largest arrays are a few of its size.
-    parts : int, optional
-        Product distributions in the mixture y. By default 1 for rows of masks and 8 for
-        combinations of them: few test records want weight around each of them.
+    `workload`: (q, n), rows of masks or combinations of them; for anything else the answer is None.
+    `generator`: breaks the symmetry between the parts of a mixture. `work`: seconds of the
+    reference machine; the number of updates follows from it. `max_rows`: Rows and distinct paths
+    that are kept. Eigenvalues of a matrix of this side are found at every update; the largest
+    arrays are a few of its size. `parts`: Product distributions in the mixture y. By default 1 for
+    rows of masks and 8 for combinations of them: few test records want weight around each of them.
 
-    Returns
-    -------
-    ImplicitBound or None
-
-    Raises
-    ------
-    MemoryCapError
-        If the row Gram does not fit the memory cap.
+    Raises MemoryCapError if the row Gram does not fit the memory cap.
     """
     rows = mask_rows(workload)
     if rows is None:

@@ -28,35 +28,19 @@ from strategies.bounds.dual_weights import Climb, certified_bound
 from strategies.operators import Array
 from strategies.problem.distinct_rows import DistinctRows
 
-RELAXED = 1.5
-"""Exponent of the update of the groups' weights; 1 climbs surely."""
-LEAST = 1e-10
-"""Least weight, in units of the mean: keeps every row within the strategy's reach."""
+RELAXED = 1.5  # exponent of the update of the groups' weights; 1 climbs surely
+LEAST = 1e-10  # least weight, in units of the mean: keeps every row within the strategy's reach
 
 
 @dataclass(frozen=True, eq=False)
 class JointDual:
-    """Distributions over the groups of rows and over the cells, and what they prove.
+    """Distributions over the groups of rows and over the cells, and what they prove."""
 
-    Attributes
-    ----------
-    groups : ndarray, shape (K,)
-        λ.
-    cells : ndarray, shape (g,)
-        y.
-    root : float
-        f; its square bounds every loss from below, up to rounding.
-    errors : ndarray, shape (K,)
-        P, the sums of errors of the strategy before it is scaled.
-    norms : ndarray, shape (g,)
-        q, its squared L2 column norms.
-    """
-
-    groups: Array
-    cells: Array
-    root: float
-    errors: Array
-    norms: Array
+    groups: Array  # (K,): λ
+    cells: Array  # (g,): y
+    root: float  # f; its square bounds every loss from below, up to rounding
+    errors: Array  # (K,): P, the sums of errors of the strategy before it is scaled
+    norms: Array  # (g,): q, its squared L2 column norms
 
     @property
     def gap(self) -> float:

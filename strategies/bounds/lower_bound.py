@@ -26,8 +26,7 @@ from strategies.problem.problem import Problem
 
 TOLERANCE = 2e-4
 """Gap at which the climb stops: the bound is then within 0.02 % of the best of its kind."""
-CLOSE = 0.02
-"""Gap at which a bound over ordered cells is not looked for elsewhere."""
+CLOSE = 0.02  # gap at which a bound over ordered cells is not looked for elsewhere
 ROUNDING = 1e-11
 """Share taken off a closed form: it is a sum of positive products, each rounded a few times."""
 
@@ -36,12 +35,6 @@ ROUNDING = 1e-11
 class Certificate:
     """The lower bound of a problem, computed when it is first asked for, and once.
 
-    Attributes
-    ----------
-    problem : Problem
-
-    Examples
-    --------
     >>> round(Certificate(Problem.of(np.eye(3)))(), 6)
     3.0
     """
@@ -62,11 +55,7 @@ class Certificate:
 def lower_bound(problem: Problem, work: float = WORK) -> float:
     """Return a bound that the loss of no strategy can be below; 0 where none is known.
 
-    Parameters
-    ----------
-    problem : Problem
-    work : float, default=4.0
-        Seconds of the reference machine for climbs; spectra and closed forms come on top.
+    `work`: seconds of the reference machine for climbs; spectra and closed forms come on top.
     """
     if not problem.is_total:
         return worst_bound(problem, work)
@@ -118,8 +107,7 @@ def rows_bound(problem: Problem, work: float = WORK) -> float:
     return certified_bound(factor, total_dual(problem, factor, TOLERANCE, work).weights)
 
 
-SMALL = 600
-"""Merged cells up to which a product's rows are asked beside its factors."""
+SMALL = 600  # merged cells up to which a product's rows are asked beside its factors
 
 
 def closed_bound(problem: Problem, work: float = WORK) -> float | None:

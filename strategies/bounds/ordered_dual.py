@@ -19,14 +19,10 @@ from strategies.bounds.dual_weights import MARGIN, Climb, Dual, updated_weights
 from strategies.operators import Array
 from strategies.operators.ordered.ordered_gram import OrderedGram
 
-NODES = 36
-"""Systems of three diagonals a step: the diagonal is then exact to nine digits and more."""
-COARSEST = 256
-"""Cells of the coarsest problem that the weights are climbed on first."""
-RELAXED = 2.0
-"""Exponent of the update; 1 climbs surely, 2 twice as fast."""
-STEP_SECONDS = 1e-5
-"""Seconds of one step per cell on the reference machine."""
+NODES = 36  # systems of three diagonals a step: the diagonal is then exact to nine digits and more
+COARSEST = 256  # cells of the coarsest problem that the weights are climbed on first
+RELAXED = 2.0  # exponent of the update; 1 climbs surely, 2 twice as fast
+STEP_SECONDS = 1e-5  # seconds of one step per cell on the reference machine
 
 
 def bands(gram: OrderedGram, weights: Array) -> tuple[Array, Array]:

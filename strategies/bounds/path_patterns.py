@@ -17,22 +17,12 @@ from strategies.operators.masks.distinct_rows import unique_rows
 
 @dataclass(frozen=True, eq=False)
 class PatternRows:
-    """Distinct paths by their patterns: per attribute, the distinct masks and every row's.
+    """Distinct paths by their patterns: per attribute, the distinct masks and every row's."""
 
-    Attributes
-    ----------
-    patterns : tuple of ndarray of bool, shape (u_i, n_i)
-    numbers : tuple of ndarray of int, shape (p,)
-    mix : csr_array of shape (q, p)
-        The workload's rows over the paths.
-    groups : ndarray of int, shape (p,), optional
-        Paths of one group are pairwise disjoint.
-    """
-
-    patterns: tuple[Bools, ...]
-    numbers: tuple[Longs, ...]
-    mix: sparse.csr_array
-    groups: Longs | None = None
+    patterns: tuple[Bools, ...]  # (u_i, n_i)
+    numbers: tuple[Longs, ...]  # (p,)
+    mix: sparse.csr_array  # (q, p): the workload's rows over the paths
+    groups: Longs | None = None  # (p,): paths of one group are pairwise disjoint
 
     @property
     def n_paths(self) -> int:

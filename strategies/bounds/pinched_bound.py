@@ -20,33 +20,19 @@ from strategies.operators.base.arrays import Array
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import is_maximal
 
-NEGLIGIBLE = 1e-10
-"""Eigenvalues of a block below this share of its largest are left to the rest."""
+NEGLIGIBLE = 1e-10  # eigenvalues of a block below this share of its largest are left to the rest
 
-SAFETY = 1e-9
-"""Share taken off for rounding, beside the eigenvalues' own errors."""
+SAFETY = 1e-9  # share taken off for rounding, beside the eigenvalues' own errors
 
 
 def pinched_bound(paths: PatternRows, largest_rest: int = 2400) -> float:
     """Return a certified lower bound on the loss of every strategy, of either norm.
 
-    Parameters
-    ----------
-    paths : PatternRows
-        With one path in each row of the workload (weights allowed).
-    largest_rest : int, default=2400
-        Rows of the rest that are kept; leaving rows out keeps the bound valid.
+    `paths`: with one path in each row of the workload (weights allowed); `largest_rest`: rows of
+    the rest that are kept; leaving rows out keeps the bound valid.
 
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If a row of the workload combines several paths.
-    MemoryCapError
-        If three paths x paths arrays do not fit the memory cap.
+    Raises ValueError if a row of the workload combines several paths; MemoryCapError if three paths
+    x paths arrays do not fit the memory cap.
     """
     mix = paths.mix
     if np.diff(mix.indptr).max(initial=0) > 1 or mix.shape[0] != paths.n_paths:
@@ -77,12 +63,7 @@ def _uniform_gram(paths: PatternRows) -> Array:
 def _split_off(paths: PatternRows, weights: Array, gram: Array) -> tuple[float, sparse.csc_array]:
     """Take the maximal components off the Gram, in place.
 
-    Returns
-    -------
-    float
-        ``||P W √Y E||_*``.
-    csc_array of shape (p, rest)
-        Orthonormal basis of what P leaves.
+    Returns ``||P W √Y E||_*``, and an orthonormal basis of what P leaves, (p, rest).
     """
     masks = paths.masks()
     fixed = np.stack([~mask.all(axis=1) for mask in masks], axis=1)

@@ -14,10 +14,8 @@ from strategies.operators.base.explicit_forms import densified
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.problem.problem import Problem
 
-ROUNDING = 1e-12
-"""Share taken off for the rounding of a sum of squares."""
-MOST_ENTRIES = 5 * 10**7
-"""Entries of an explicit workload that are looked through."""
+ROUNDING = 1e-12  # share taken off for the rounding of a sum of squares
+MOST_ENTRIES = 5 * 10**7  # entries of an explicit workload that are looked through
 
 
 def row_maximum_bound(problem: Problem) -> float:

@@ -39,8 +39,6 @@ class TableDual:
 def table_dual(problem: Problem) -> TableDual | None:
     """Return the climbed weights; None where rows are grouped, or no tables are asked for.
 
-    Examples
-    --------
     >>> W = Marginals((2, 4), [(0,), (1,)], [1.0, 1.0])
     >>> dual = table_dual(Problem.of(W, "l2", "max"))
     >>> round(dual.bound, 4), dual.weights.round(3).tolist()

@@ -36,8 +36,6 @@ def worst_bound(problem: Problem, work: float = WORK) -> float:
 def row_bound(rows: DistinctRows) -> float:
     """Return the largest group's sum of squared largest entries of rows.
 
-    Examples
-    --------
     >>> row_bound(DistinctRows(np.array([[1.0, 2.0]]), np.array([0]), np.array([0])))
     4.0
     """

@@ -3,8 +3,4 @@
 from strategies.methods.family import Family, Search
 from strategies.methods.registry import families
 
-__all__ = [
-    "Family",
-    "Search",
-    "families",
-]
+__all__ = ["Family", "Search", "families"]

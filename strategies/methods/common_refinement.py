@@ -44,14 +44,11 @@ from strategies.operators import (
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.problem.problem import Problem
 
-MOST_ROWS = 1600
-"""Rows of the workload up to which the family serves."""
+MOST_ROWS = 1600  # rows of the workload up to which the family serves
 
-MOST_BOXES = 2000
-"""Rows of the strategy: its row Gram is factored, and evaluated again at the end."""
+MOST_BOXES = 2000  # rows of the strategy: its row Gram is factored, and evaluated again at the end
 
-SECONDS_PER_CUBE = 6e-10
-"""Work of factoring a row Gram, per cube of its side."""
+SECONDS_PER_CUBE = 6e-10  # work of factoring a row Gram, per cube of its side
 
 INFEASIBLE = 1e30
 SMALLEST = 1e-3
@@ -60,21 +57,11 @@ SMALLEST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class BoxLoss:
-    """The exact loss of weighted partitions on a workload.
+    """The exact loss of weighted partitions on a workload."""
 
-    Attributes
-    ----------
-    coordinates : ndarray, shape (m, r)
-        L with ``A Aᵀ = n L Lᵀ`` for the boxes A.
-    gram : ndarray, shape (r, r)
-        ``CᵀC`` of the workload's rows in the same coordinates.
-    group : ndarray of int, shape (m,)
-        Partition of every box.
-    """
-
-    coordinates: Array
-    gram: Array
-    group: NDArray[np.int64]
+    coordinates: Array  # (m, r): L with ``A Aᵀ = n L Lᵀ`` for the boxes A
+    gram: Array  # (r, r): ``CᵀC`` of the workload's rows in the same coordinates
+    group: NDArray[np.int64]  # (m,): partition of every box
 
     @classmethod
     def of(cls, rows: MaskRows, parts: list[Partition]) -> "BoxLoss":

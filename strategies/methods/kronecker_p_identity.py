@@ -31,36 +31,24 @@ from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
 
-LARGEST_FACTOR = 256
-"""Codes of an attribute up to which its factor is optimised."""
+LARGEST_FACTOR = 256  # codes of an attribute up to which its factor is optimised
 
-MOST_PAIRS = 2_000_000
-"""Pairs of paths that occur together in a row of the workload."""
+MOST_PAIRS = 2_000_000  # pairs of paths that occur together in a row of the workload
 
-PATIENCE = 4
-"""Restarts after which the Identity is returned when none has beaten it."""
+PATIENCE = 4  # restarts after which the Identity is returned when none has beaten it
 
-GAIN = 1e-9
-"""Relative gain below which the Identity is returned instead."""
+GAIN = 1e-9  # relative gain below which the Identity is returned instead
 
 
 @dataclass(frozen=True, eq=False)
 class PairLoss:
-    """The loss as a sum over pairs of paths of products over attributes.
-
-    Attributes
-    ----------
-    paths : PatternRows
-    first, second : ndarray of int, shape (N,)
-        The pairs of paths with ``(MᵀM)_rs != 0``.
-    values : ndarray, shape (N,)
-        ``(MᵀM)_rs``.
-    """
+    """The loss as a sum over pairs of paths of products over attributes."""
 
     paths: PatternRows
+    # first, second: (N,): the pairs of paths with ``(MᵀM)_rs != 0``
     first: NDArray[np.int64]
     second: NDArray[np.int64]
-    values: Array
+    values: Array  # (N,): ``(MᵀM)_rs``
 
     @classmethod
     def of(cls, paths: PatternRows) -> "PairLoss":
@@ -94,11 +82,7 @@ def p_identity_inverse(theta: Array) -> tuple[Array, Array]:
 def p_identity_error(flat: Array, gram: Array) -> tuple[float, Array]:
     """Return ``log tr(G (AᵀA)⁻¹)`` of a p-Identity factor and its gradient in Θ.
 
-    Parameters
-    ----------
-    flat : ndarray, shape (p * n,)
-        Θ, none negative.
-    gram : ndarray, shape (n, n)
+    `flat`: (p * n,), Θ, none negative; `gram`: (n, n).
     """
     theta = flat.reshape(-1, len(gram))
     inverse, scales = p_identity_inverse(theta)

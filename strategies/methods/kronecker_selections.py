@@ -38,29 +38,19 @@ from strategies.operators.base.recovery import factorisation_seconds
 from strategies.operators.kronecker import kronecker_blocks
 from strategies.problem.problem import Problem
 
-ROUNDS = 2
-"""Turns that every attribute takes where one product serves several blocks."""
-SHARING = 8
-"""Cells of a factor from which its selection takes time worth counting."""
+ROUNDS = 2  # turns that every attribute takes where one product serves several blocks
+SHARING = 8  # cells of a factor from which its selection takes time worth counting
 BRIEF = 0.25
 """Seconds up to which every factor may take the whole limit: its cheap starts come first."""
-MOST_PARTED = 40
-"""Blocks up to which each may get a part of the budget."""
+MOST_PARTED = 40  # blocks up to which each may get a part of the budget
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Selections for parts of a workload, each made once.
-
-    Attributes
-    ----------
-    search : Search
-    work : float
-        Allowance of one selection.
-    """
+    """Selections for parts of a workload, each made once."""
 
     search: Search
-    work: float
+    work: float  # allowance of one selection
     known: dict[bytes, Operator] = field(default_factory=dict, init=False)
 
     def best(self, gram: Array, workload: Operator) -> Operator:
@@ -74,10 +64,7 @@ class Parts:
 def kronecker_selections(problem: Problem, search: Search) -> Operator:
     """Return the best strategy that selections for factors, or for blocks, make together.
 
-    Raises
-    ------
-    ValueError
-        If the workload is no union of Kronecker products over the same factors.
+    Raises ValueError if the workload is no union of Kronecker products over the same factors.
     """
     blocks = kronecker_blocks(problem.workload)
     if blocks is None:

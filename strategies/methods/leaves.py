@@ -18,8 +18,7 @@ MOST_LEAVES = 3000
 """Distinct visited leaves up to which the errors are computed from their inner products."""
 
 
-EQUAL = 1e-12
-"""Difference of weights that is rounding."""
+EQUAL = 1e-12  # difference of weights that is rounding
 
 
 def combined_paths(workload: Operator) -> RowKronecker | None:
@@ -34,10 +33,7 @@ def combined_paths(workload: Operator) -> RowKronecker | None:
 def leaves(problem: Problem, search: Search) -> Operator:
     """Return the visited leaves, each with the root of its number of trees as weight.
 
-    Raises
-    ------
-    ValueError
-        If the workload's rows are no combinations of paths.
+    Raises ValueError if the workload's rows are no combinations of paths.
     """
     paths, rows = combined_paths(problem.workload), mask_rows(problem.workload)
     if paths is None or rows is None or rows.mix is None:

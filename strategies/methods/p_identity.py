@@ -21,16 +21,11 @@ from strategies.operators import Array, Dense, Identity, Operator, fits
 from strategies.problem.problem import Problem
 from strategies.problem.workload_factor import is_explicit
 
-LARGEST = 2500
-"""Merged cells up to which p-Identity is tried."""
-MANY_ENTRIES = 200_000
-"""Entries of B from which only those that start away from zero are variables."""
-MANY_CELLS = 1000
-"""Merged cells from which the spectrum of a Gram costs more than it saves."""
-PASSES = 6e-9
-"""Seconds of a step for every entry of the factor, beside the products."""
-TRIAL = 40
-"""Steps of a trial descent."""
+LARGEST = 2500  # merged cells up to which p-Identity is tried
+MANY_ENTRIES = 200_000  # entries of B from which only those that start away from zero are variables
+MANY_CELLS = 1000  # merged cells from which the spectrum of a Gram costs more than it saves
+PASSES = 6e-9  # seconds of a step for every entry of the factor, beside the products
+TRIAL = 40  # steps of a trial descent
 MOST_STEPS = 2500
 MOST_RANDOM = 24
 FINALISTS = 3

@@ -81,20 +81,12 @@ def refine(one: Partition, other: Partition) -> Partition:
 
 @dataclass(eq=False)
 class Joiner:
-    """Partitions on their way to being joined, with the cost of joining every pair.
-
-    Attributes
-    ----------
-    parts : list of Partition
-    sums : ndarray, shape (G, G)
-        Workload weight of the boxes of one partition, summed over overlaps with another's.
-    counts : ndarray, shape (G, G)
-        Boxes of the pair's refinement.
-    """
+    """Partitions on their way to being joined, with the cost of joining every pair."""
 
     parts: list[Partition]
+    # (G, G): workload weight of the boxes of one partition, summed over overlaps with another's
     sums: Array
-    counts: Array
+    counts: Array  # (G, G): boxes of the pair's refinement
 
     @classmethod
     def of(cls, parts: list[Partition]) -> "Joiner":
@@ -144,16 +136,8 @@ def joined_groups(
 ) -> list[Partition]:
     """Join pairs while the law's sum falls, best first.
 
-    Parameters
-    ----------
-    start : Joiner
-        Left as it is.
-    norm : {"l1", "l2"}
-    most_boxes : int
-        Boxes in all that may not be exceeded.
-    generator : numpy.random.Generator, optional
-    spread : float, default=0.0
-        Relative spread of the gains' random factors, for restarts that differ.
+    `start`: left as it is; `most_boxes`: boxes in all that may not be exceeded; `spread`: relative
+    spread of the gains' random factors, for restarts that differ.
     """
     joiner = Joiner(list(start.parts), start.sums, start.counts)
     while len(joiner.parts) > 1:

@@ -59,12 +59,8 @@ def requested_families(
 ) -> tuple[Family, ...]:
     """Return the families that a user's ``method=`` asks for and that serve a problem.
 
-    Raises
-    ------
-    TypeError
-        If something is neither a name nor a `Family`.
-    ValueError
-        If a name is unknown or stands twice, or no family asked for can serve the workload.
+    Raises TypeError if something is neither a name nor a `Family`; ValueError if a name is unknown
+    or stands twice, or no family asked for can serve the workload.
     """
     if isinstance(method, str) and method == "auto":
         return tuple(f for f in FAMILIES if f.is_worthwhile(problem) and f.serves(problem))

@@ -18,19 +18,16 @@ from strategies.methods.structured_starts import gaussian_rows
 from strategies.operators import Array, Dense, Operator, fits
 from strategies.problem.problem import Problem
 
-LARGEST_RANK = 200
-"""Rank of W up to which dense columns have a chance."""
+LARGEST_RANK = 200  # rank of W up to which dense columns have a chance
 LARGEST = 4000
 EARLY, LATE = ROUNDS[:4], ROUNDS[3:]
 """Rounds of a trial, and of the best trials afterwards."""
-TRIAL = 60
-"""Steps of each round of a trial."""
+TRIAL = 60  # steps of each round of a trial
 MOST_STEPS = 500
 MOST_TRIALS = 12
 RESERVED = 0.6
 """Share of the work kept for the best trials."""
-SHARES = (0.5, 0.25, 0.25)
-"""Parts of what is left for the best, the second and the third."""
+SHARES = (0.5, 0.25, 0.25)  # parts of what is left for the best, the second and the third
 
 
 def row_space(problem: Problem, search: Search) -> Operator:

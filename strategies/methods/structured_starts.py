@@ -14,10 +14,8 @@ from strategies.operators import Array
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.problem import Problem
 
-MOST_ROWS = 700
-"""Distinct rows of a workload that are few enough to start from."""
-MANY_REPEATS = 50
-"""Rows per merged cell above which a workload's distinct rows are not looked for."""
+MOST_ROWS = 700  # distinct rows of a workload that are few enough to start from
+MANY_REPEATS = 50  # rows per merged cell above which a workload's distinct rows are not looked for
 
 
 def hefty(rows: Array, heft: float) -> Array:

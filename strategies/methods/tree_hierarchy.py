@@ -22,38 +22,24 @@ from strategies.methods.family import (
     Search,
     evaluation_seconds,
 )
-from strategies.operators import (
-    Array,
-    Dense,
-    Norm,
-    Operator,
-    RowKronecker,
-    as_operator,
-    fits,
-)
+from strategies.operators import Array, Dense, Norm, Operator, RowKronecker, as_operator, fits
 from strategies.operators.masks.components import mask_rows
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import Merging
 from strategies.problem.problem import Problem
 
-LARGEST = 700
-"""Merged cells up to which the family is worth its systems."""
-MOST_NODES = 1200
-"""Nodes that become candidates, those most used first."""
+LARGEST = 700  # merged cells up to which the family is worth its systems
+MOST_NODES = 1200  # nodes that become candidates, those most used first
 ITERATIONS = 60
 LISTING = 0.02
 """Seconds of listing the nodes."""
-CELLS = 0.3
-"""Weight of the merged cells to start from, relative to the nodes' 1."""
+CELLS = 0.3  # weight of the merged cells to start from, relative to the nodes' 1
 
 
 def tree_hierarchy(problem: Problem, search: Search) -> Operator:
     """Return weighted nodes of the trees behind a workload, over its merged cells.
 
-    Raises
-    ------
-    ValueError
-        If no paths show behind the workload.
+    Raises ValueError if no paths show behind the workload.
     """
     nodes = path_nodes(problem.workload)
     if nodes is None or problem.merging is None:
@@ -70,17 +56,10 @@ def node_strategy(
 ) -> Operator:
     """Return given nodes, and the cells, with weights optimised for a workload.
 
-    Parameters
-    ----------
-    workload : ndarray, scipy sparse or Operator, of shape (q, n)
-    nodes : ndarray, scipy sparse or Operator, of shape (m, n)
-        Rows to choose from, such as indicators of inner nodes and leaves.
-    norm : {"l1", "l2"}
-    work : float
-        Seconds of the reference machine.
+    `workload`: ndarray, scipy sparse or Operator (q, n); `nodes`: ndarray, scipy sparse or Operator
+    (m, n), rows to choose from, such as indicators of inner nodes and leaves; `work`: seconds of
+    the reference machine.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> node_strategy(np.ones((1, 4)), np.ones((1, 4))).shape[1]
     4

@@ -35,12 +35,10 @@ from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.problem import Problem
 
-TABLE_SECONDS = 5e-5
-"""Seconds of an evaluation for every table."""
+TABLE_SECONDS = 5e-5  # seconds of an evaluation for every table
 LARGEST_ROW_GRAM = 3000
 """Distinct rows up to which a domain too large to enumerate is served through row Grams."""
-MOST_ENTRIES = 4 * 10**6
-"""Entries of dense rows that are compared and weighed one by one."""
+MOST_ENTRIES = 4 * 10**6  # entries of dense rows that are compared and weighed one by one
 SHARPNESS = (4.0, 16.0, 64.0, 256.0)
 """Exponents of the p-norm that stands in for the largest column sum, round by round."""
 

@@ -16,8 +16,7 @@ from strategies.operators import RowKronecker
 from strategies.operators.base.arrays import Longs
 from strategies.operators.masks.packed_masks import Masks, overlapping_pair
 
-SMALL = 2**24
-"""Multiply-adds of a comparison pair by pair that is not worth avoiding."""
+SMALL = 2**24  # multiply-adds of a comparison pair by pair that is not worth avoiding
 
 
 def check_disjoint(
@@ -25,17 +24,9 @@ def check_disjoint(
 ) -> None:
     """Refuse groups whose rows share a cell.
 
-    Parameters
-    ----------
-    operator : RowKronecker of o rows
-    groups : ndarray of int64, shape (o,)
-    spend : callable
-        Told of the work before it is done; raises where it is too much.
+    `groups`: (o,); `spend`: told of the work before it is done; raises where it is too much.
 
-    Raises
-    ------
-    OperatorFileError
-        If two rows of a group share a cell.
+    Raises OperatorFileError if two rows of a group share a cell.
     """
     masks, width = operator.all_masks(), sum(operator.sizes)
     alive = np.logical_and.reduce([mask.any(axis=1) for mask in masks])  # others hold no cell

@@ -23,10 +23,7 @@ def write_operator(
 ) -> None:
     """Write an operator and plain values as a zip of JSON and ``.npy`` arrays, whole or not at all.
 
-    Raises
-    ------
-    OperatorFileError
-        If a structure has no form in files.
+    Raises OperatorFileError if a structure has no form in files.
     """
     tree, arrays = encode(operator)
     text = json.dumps({"operator": tree, **values})
@@ -48,12 +45,8 @@ def write_operator(
 def read_operator(path: "str | os.PathLike[str]") -> tuple[Operator, dict[str, object]]:
     """Return the operator and the plain values of a file, which may come from anyone.
 
-    Raises
-    ------
-    OperatorFileError
-        If it is no such file, or does not hold together.
-    MemoryCapError
-        If its arrays are larger than the memory cap.
+    Raises OperatorFileError if it is no such file, or does not hold together; MemoryCapError if its
+    arrays are larger than the memory cap.
     """
     try:
         with zipfile.ZipFile(path) as archive:

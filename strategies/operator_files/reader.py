@@ -15,11 +15,9 @@ MAX_DEPTH = 40
 MAX_SIZES = 100_000
 """Most attribute sizes in all nodes together."""
 
-MAX_CELLS = 2**26
-"""Most columns of a matrix whose cells are numbered one by one."""
+MAX_CELLS = 2**26  # most columns of a matrix whose cells are numbered one by one
 
-MAX_WORK = 2**37
-"""Most multiply-adds of the checks that are not linear in the file."""
+MAX_WORK = 2**37  # most multiply-adds of the checks that are not linear in the file
 
 ARRAY_FIELDS = {"array", "type", "shape", "order"}
 Node = dict[str, object]

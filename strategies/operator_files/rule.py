@@ -55,21 +55,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Field:
-    """One value of a structure: to plain data, and back with every check.
+    """One value of a structure: to plain data, and back with every check."""
 
-    Attributes
-    ----------
-    write : callable
-        From a `Writer` and the value to plain data.
-    read : callable
-        From a `Reader`, plain data and the place that messages name to the value.
-    attribute : str, default=""
-        The structure's own name of the value, where it is not the field's.
-    """
-
-    write: Callable[[Writer, Any], object]
+    write: Callable[[Writer, Any], object]  # from a `Writer` and the value to plain data
+    # from a `Reader`, plain data and the place that messages name to the value
     read: Callable[[Reader, object, str], Any]
-    attribute: str = ""
+    attribute: str = ""  # the structure's own name of the value, where it is not the field's
 
 
 def array_field(types: tuple[str, ...], ndim: int, attribute: str = "") -> Field:

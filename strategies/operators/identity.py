@@ -83,5 +83,4 @@ def line_identity(size: int) -> Energies:
     return Energies((size,), LINE[: 1 + (size > 1)], values[: 1 + (size > 1)], True)
 
 
-MOST_CELLS = 2**1000
-"""Cells whose number a double can hold."""
+MOST_CELLS = 2**1000  # cells whose number a double can hold

@@ -4,10 +4,4 @@ from strategies.problem.merging import Merging, merge_columns
 from strategies.problem.problem import Problem
 from strategies.problem.strategy import Candidate, Strategy
 
-__all__ = [
-    "Candidate",
-    "Merging",
-    "Problem",
-    "Strategy",
-    "merge_columns",
-]
+__all__ = ["Candidate", "Merging", "Problem", "Strategy", "merge_columns"]

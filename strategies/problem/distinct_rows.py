@@ -21,21 +21,11 @@ from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, i
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """Distinct rows over the merged cells, and the sums of errors that are compared.
+    """Distinct rows over the merged cells, and the sums of errors that are compared."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (k, g)
-        R.
-    groups : ndarray of int, shape (k,)
-        Group of every row, numbered from 0 without gaps.
-    origin : ndarray of int, shape (q,)
-        Row of R behind every row of the workload, -1 for a row of zeros.
-    """
-
-    rows: Array
-    groups: Longs
-    origin: Longs
+    rows: Array  # (k, g): R
+    groups: Longs  # (k,): group of every row, numbered from 0 without gaps
+    origin: Longs  # (q,): row of R behind every row of the workload, -1 for a row of zeros
 
     @property
     def n_groups(self) -> int:

@@ -29,10 +29,8 @@ from strategies.operators.masks.packed_masks import unique_rows
 
 Keys = NDArray[np.uint64]
 
-LARGEST_DENSE = 4000
-"""Groups up to which a strategy is handled as an explicit matrix."""
-MOST_AVERAGED = 2 * 10**7
-"""Entries of a strategy whose columns are averaged over groups."""
+LARGEST_DENSE = 4000  # groups up to which a strategy is handled as an explicit matrix
+MOST_AVERAGED = 2 * 10**7  # entries of a strategy whose columns are averaged over groups
 
 
 @dataclass(frozen=True, eq=False)

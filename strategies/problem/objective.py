@@ -23,16 +23,10 @@ OBJECTIVES: tuple[Objective, ...] = ("total", "max")
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """An objective over a workload's rows, its weights apart.
-
-    Attributes
-    ----------
-    objective : {"total", "max"}
-    groups : ndarray of int, shape (q,), optional
-        Group of every row, numbered from 0 without gaps; None where every row is its own group.
-    """
+    """An objective over a workload's rows, its weights apart."""
 
     objective: Objective = "total"
+    # (q,): group of every row, numbered from 0 without gaps; None where every row is its own group
     groups: Longs | None = None
 
     @classmethod
@@ -69,8 +63,6 @@ class Aim:
     def value(self, errors: Array) -> float:
         """Return the objective of the rows' weighted errors, shape (q,).
 
-        Examples
-        --------
         >>> Aim("max", np.array([0, 1, 0])).value(np.array([1.0, 2.5, 2.0]))
         3.0
         """
@@ -109,11 +101,8 @@ def checked_weights(weights: object, rows: int) -> Array:
 def weighted(workload: Operator, weights: object) -> Operator:
     """Return ``diag(√ω) W`` with the workload's structure kept.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If the weights are not one finite number for each row, or some are negative, or all zero,
-        or the workload has no rows.
+    Raises ValueError, TypeError if the weights are not one finite number for each row, or some are
+    negative, or all zero, or the workload has no rows.
     """
     if isinstance(workload, Gram):
         raise ValueError("workload is a Gram, which has no rows to weigh: expected the rows.")

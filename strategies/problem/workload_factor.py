@@ -12,10 +12,8 @@ from strategies.operators import Array, Gram, Operator, fits
 from strategies.operators.base.pseudo_inverse import WELL_CONDITIONED
 from strategies.operators.base.singular_values import check_finite, singular_values
 
-TALL = 4
-"""W itself is factorised while it has no more rows than this many times its columns."""
-NOISE = 4.0
-"""Eigenvalues below this many units of rounding are zeros of the Gram."""
+TALL = 4  # W itself is factorised while it has no more rows than this many times its columns
+NOISE = 4.0  # eigenvalues below this many units of rounding are zeros of the Gram
 
 
 def is_explicit(merged: Operator) -> bool:
@@ -35,8 +33,6 @@ def factor_of_rows(rows: Array) -> Array:
     ``||W v|| vᵀ`` of V where what it keeps is well conditioned and nothing else is left of W, by
     the measure that singular values are held to. They are the fallback.
 
-    Examples
-    --------
     >>> factor = factor_of_rows(np.ones((5, 3)))
     >>> factor.shape, (factor.T @ factor).round(6).tolist()[0]
     ((1, 3), [5.0, 5.0, 5.0])

@@ -5,10 +5,4 @@ from strategies.search.progress import Progress
 from strategies.search.select import select
 from strategies.search.smallest_budget import SmallestBudget, smallest_budget
 
-__all__ = [
-    "Progress",
-    "SmallestBudget",
-    "evaluate",
-    "select",
-    "smallest_budget",
-]
+__all__ = ["Progress", "SmallestBudget", "evaluate", "select", "smallest_budget"]

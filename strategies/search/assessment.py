@@ -92,10 +92,7 @@ def assess(
 ) -> Strategy:
     """Return a matrix over the domain as a `Strategy` for a problem, with its certificate.
 
-    Raises
-    ------
-    RowSpaceError
-        If the matrix does not determine the workload.
+    Raises RowSpaceError if the matrix does not determine the workload.
     """
     sensitivity = matrix.sensitivity(problem.norm)
     if not sensitivity > 0:

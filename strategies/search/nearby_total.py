@@ -15,10 +15,8 @@ from strategies.operators import Marginals
 from strategies.problem.objective import Aim
 from strategies.problem.problem import Problem
 
-EVEN = 0.1
-"""Part of the weight that all groups share evenly."""
-LEAST_STEPS = 3
-"""Updates of the weights below which they stay even."""
+EVEN = 0.1  # part of the weight that all groups share evenly
+LEAST_STEPS = 3  # updates of the weights below which they stay even
 
 
 def total_near(problem: Problem, work: float) -> Problem:

@@ -21,8 +21,7 @@ from strategies.problem.strategy import Strategy
 from strategies.search.portfolio import Portfolio
 from strategies.search.progress import Report, reporting
 
-DEFAULT_TIME_LIMIT = 6.0
-"""Seconds of work where the cells can be enumerated."""
+DEFAULT_TIME_LIMIT = 6.0  # seconds of work where the cells can be enumerated
 DEFAULT_BEYOND_CELLS = 4.0
 """The same over larger domains, where few families serve and soon level off."""
 DEFAULT_PER_ORDERED_CELL = 4e-3
@@ -32,8 +31,7 @@ WORST_UPDATES = 16
 """Updates of the weights that the default allows for the largest error and Gaussian noise."""
 DEFAULT_WORST = 24.0
 """Most seconds that they, and the optimum for the total over many cells, may take it to."""
-BEFORE = 1.4
-"""That optimum's own price and what comes before it, as a multiple of the first."""
+BEFORE = 1.4  # that optimum's own price and what comes before it, as a multiple of the first
 
 
 def select(

@@ -97,8 +97,6 @@ def smallest_budget(
 def budget_for(error: float, norm: Norm) -> float:
     """Return ε or ρ at which a row of error e (before the noise constant) has variance 1.
 
-    Examples
-    --------
     >>> budget_for(8.0, "l1"), budget_for(8.0, "l2")
     (4.0, 4.0)
     """

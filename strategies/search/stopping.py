@@ -14,31 +14,20 @@ CERTIFIED_BY = ("gaussian_optimal", "ordered_cells")
 """Families after which a bound for Gaussian noise is known, or costs little more."""
 CLOSED_GAP = 1e-9
 """Certified distance from optimal at which a search ends, where the bound has a closed form."""
-OPTIMALITY_GAP = 1e-4
-"""The same for Gaussian noise."""
-WORST_GAP = 6e-4
-"""The same for the worst row or group, where a step of the search costs more."""
-PLAIN = ("identity", "workload_itself")
-"""Families that no result of "auto" is above."""
-TIE = 1e-9
-"""Relative difference of losses that is rounding."""
+OPTIMALITY_GAP = 1e-4  # the same for Gaussian noise
+WORST_GAP = 6e-4  # the same for the worst row or group, where a step of the search costs more
+PLAIN = ("identity", "workload_itself")  # families that no result of "auto" is above
+TIE = 1e-9  # relative difference of losses that is rounding
 AS_GOOD = 1e-3
 """Relative difference of losses for Gaussian noise for which a smaller strategy is kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stopping:
-    """The bounds of a problem that its own search asks for.
-
-    Attributes
-    ----------
-    problem : Problem
-    work : float
-        Seconds of the reference machine for a bound.
-    """
+    """The bounds of a problem that its own search asks for."""
 
     problem: Problem
-    work: float
+    work: float  # seconds of the reference machine for a bound
 
     def is_optimal(self, found: Sequence[Strategy]) -> bool:
         """Tell whether the best found is certified optimal.

@@ -20,10 +20,7 @@ from strategies.problem.problem import Problem
 def worst_error(problem: Problem, matrix: Operator) -> float:
     """Return the largest ``Σ_{i in G} ||(W A⁺)_i||²`` over the groups G of rows.
 
-    Raises
-    ------
-    RowSpaceError
-        If the matrix does not determine a row.
+    Raises RowSpaceError if the matrix does not determine a row.
     """
     tables = table_errors(problem, matrix)
     if tables is not None:

@@ -9,16 +9,11 @@ from strategies.operators import Array
 
 NEGLIGIBLE = 1e-3
 """Share of the largest root below which an entry is dropped: its square is a millionth."""
-MEMORY = 20
-"""Pairs of steps and gradients that L-BFGS keeps."""
-STALLED = 1e-10
-"""Relative progress of a step below which a descent ends."""
-PRODUCTS = 4e10
-"""Operations a second of the reference machine in matrix products."""
-ENTRIES = 6e-8
-"""Seconds per variable and step: entrywise work and the vectors of L-BFGS."""
-OVERHEAD = 2e-4
-"""Seconds per step however small."""
+MEMORY = 20  # pairs of steps and gradients that L-BFGS keeps
+STALLED = 1e-10  # relative progress of a step below which a descent ends
+PRODUCTS = 4e10  # operations a second of the reference machine in matrix products
+ENTRIES = 6e-8  # seconds per variable and step: entrywise work and the vectors of L-BFGS
+OVERHEAD = 2e-4  # seconds per step however small
 
 
 def minimise(
@@ -26,15 +21,8 @@ def minimise(
 ) -> tuple[Array, float]:
     """Return where L-BFGS ends after a number of iterations, in the start's shape, and the value.
 
-    Parameters
-    ----------
-    value : callable
-        Objective and gradient at an array of the start's shape.
-    start : ndarray
-    iterations : int
+    `value`: objective and gradient at an array of the start's shape.
 
-    Notes
-    -----
     The gradient's size is no reason to stop, since the objectives are logarithms of losses that
     do not depend on the scale of their argument.
     """

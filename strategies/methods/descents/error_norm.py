@@ -12,30 +12,20 @@ import numpy as np
 from strategies.operators.base.arrays import Array, Longs
 from strategies.problem.problem import Problem
 
-POWERS = (4.0, 16.0, 64.0, 256.0, 1024.0)
-"""Exponents, round by round."""
+POWERS = (4.0, 16.0, 64.0, 256.0, 1024.0)  # exponents, round by round
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorNorm:
-    """A p-norm of the sums of errors over groups of rows.
+    """A p-norm of the sums of errors over groups of rows."""
 
-    Attributes
-    ----------
-    groups : ndarray of int, shape (k,), optional
-        Group of every row, numbered from 0; None for the total of all rows.
-    power : float
-        p, without meaning for the total.
-    """
-
+    # (k,): group of every row, numbered from 0; None for the total of all rows
     groups: Longs | None = None
-    power: float = 1.0
+    power: float = 1.0  # p, without meaning for the total
 
     def log_value(self, errors: Array) -> tuple[float, Array]:
         """Return ``log ||P||_p`` and its slope in every row's error, shape (k,).
 
-        Examples
-        --------
         >>> value, slopes = ErrorNorm(np.array([0, 0, 1]), 2.0).log_value(np.array([1.0, 2.0, 4.0]))
         >>> round(value, 6), slopes.round(6).tolist()
         (1.609438, [0.12, 0.12, 0.16])

@@ -27,14 +27,8 @@ def free_columns_value(
 ) -> tuple[float, Array]:
     """Return the log of the loss at ``a = s |s|``, columns normalised, and its gradient in s.
 
-    Parameters
-    ----------
-    roots : ndarray, shape (m, g)
-        s, of full column rank as A.
-    factor : ndarray, shape (r, g)
-        F with the workload's Gram ``FᵀF = WᵀW``, or the workload's rows.
-    errors : ErrorNorm
-        What is minimised of the errors of F's rows.
+    `roots`: (m, g), s, of full column rank as A; `factor`: (r, g), F with the workload's Gram ``FᵀF
+    = WᵀW``, or the workload's rows; `errors`: what is minimised of the errors of F's rows.
     """
     sizes = np.abs(roots)
     norms = np.einsum("ij,ij->j", roots, roots)
@@ -66,19 +60,10 @@ def descend_columns(
 ) -> Array:
     """Return the matrix, of sensitivity 1, where a descent from another ends.
 
-    Parameters
-    ----------
-    factor : ndarray, shape (r, g)
-    matrix : ndarray, shape (m, g)
-        Of full column rank.
-    warmup, iterations : int
-        Steps over all entries, and then over those that are not nearly zero.
-    generator : numpy.random.Generator
-        Draws the signs of the small entries that replace zeros.
-    errors : ErrorNorm
-        What is minimised of the errors of F's rows.
-    fill : float
-        Entries below this share of their row's largest are raised to it.
+    `factor`: (r, g); `matrix`: (m, g), of full column rank; `warmup`, `iterations`: steps over all
+    entries, and then over those that are not nearly zero; `generator`: draws the signs of the small
+    entries that replace zeros; `errors`: what is minimised of the errors of F's rows; `fill`:
+    entries below this share of their row's largest are raised to it.
     """
     least = fill * np.abs(matrix).max(axis=1, keepdims=True)
     signs = generator.choice([-1.0, 1.0], size=matrix.shape)

@@ -10,14 +10,10 @@ import numpy as np
 
 from strategies.operators import Array
 
-PAIRS = 10
-"""Steps and changes of the gradient that are kept."""
-SUFFICIENT = 1e-4
-"""Share of the predicted descent that a step must make (Armijo)."""
-HALVINGS = 20
-"""Trials of one step."""
-STALLED = 1e-9
-"""Progress over ten steps below which the descent ends."""
+PAIRS = 10  # steps and changes of the gradient that are kept
+SUFFICIENT = 1e-4  # share of the predicted descent that a step must make (Armijo)
+HALVINGS = 20  # trials of one step
+STALLED = 1e-9  # progress over ten steps below which the descent ends
 
 
 def descend_steps(
@@ -25,12 +21,7 @@ def descend_steps(
 ) -> tuple[Array, float]:
     """Return where a descent ends after a number of evaluations, and the value there.
 
-    Parameters
-    ----------
-    value : callable
-        Objective, a logarithm or the like of unit scale, and gradient of the argument's shape.
-    start : ndarray
-    evaluations : int
+    `value`: objective, a logarithm or the like of unit scale, and gradient of the argument's shape.
     """
     point = start.copy()
     level, gradient = value(point)

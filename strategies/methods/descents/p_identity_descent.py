@@ -33,18 +33,10 @@ LEAST_SHARE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where a descent ended.
+    """Where a descent ended."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (p, g)
-        B, beside identity rows of weight 1, before the columns are normalised.
-    loss : float
-        By the descent's own formula: recompute before reporting.
-    """
-
-    rows: Array
-    loss: float
+    rows: Array  # (p, g): B, beside identity rows of weight 1, before the columns are normalised
+    loss: float  # by the descent's own formula: recompute before reporting
 
     @property
     def matrix(self) -> Array:
@@ -62,14 +54,8 @@ def p_identity_matrix(rows: Array) -> Array:
 def p_identity_value(roots: Array, factor: Array, errors: ErrorNorm = TOTAL) -> tuple[float, Array]:
     """Return the log of the loss at ``B = s |s|``, and its gradient in s.
 
-    Parameters
-    ----------
-    roots : ndarray, shape (p, g)
-        s.
-    factor : ndarray, shape (r, g)
-        F, any matrix with the workload's Gram ``FᵀF = WᵀW``, or the workload's rows.
-    errors : ErrorNorm
-        What is minimised of the errors of F's rows.
+    `roots`: (p, g), s; `factor`: (r, g), F, any matrix with the workload's Gram ``FᵀF = WᵀW``, or
+    the workload's rows; `errors`: what is minimised of the errors of F's rows.
     """
     sizes = np.abs(roots)
     rows = roots * sizes
@@ -100,18 +86,10 @@ def descend(
 ) -> Descent:
     """Descend from B for a number of iterations.
 
-    Parameters
-    ----------
-    factor : ndarray, shape (r, g)
-    rows : ndarray, shape (p, g)
-        Where to start, in units of the identity rows' weight.
-    iterations : int
-    fill : float
-        Entries below this share of the largest are raised to it, with their sign.
-    warmup : int, optional
-        Iterations after which entries that are nearly zero are dropped; by default never.
-    errors : ErrorNorm
-        What is minimised of the errors of F's rows.
+    `factor`: (r, g); `rows`: (p, g), where to start, in units of the identity rows' weight; `fill`:
+    entries below this share of the largest are raised to it, with their sign; `warmup`: iterations
+    after which entries that are nearly zero are dropped; by default never; `errors`: what is
+    minimised of the errors of F's rows.
     """
     least = fill * float(np.abs(rows).max(initial=0.0))
     filled = np.where(np.abs(rows) < least, np.where(rows < 0, -least, least), rows)

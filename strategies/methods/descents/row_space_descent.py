@@ -35,18 +35,10 @@ ROUNDS = (
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """A basis of a row space, and the workload in it.
+    """A basis of a row space, and the workload in it."""
 
-    Attributes
-    ----------
-    basis : ndarray, shape (k, g)
-        E.
-    gram : ndarray, shape (k, k)
-        H with ``WᵀW = Eᵀ H E``.
-    """
-
-    basis: Array
-    gram: Array
+    basis: Array  # (k, g): E
+    gram: Array  # (k, k): H with ``WᵀW = Eᵀ H E``
 
     @classmethod
     def of(cls, factor: Array, basis: Array) -> "RowSpace":
@@ -76,14 +68,7 @@ def smoothed_value(
 ) -> tuple[float, Array]:
     """Return the log of the smoothed loss at C (m, k), and its gradient.
 
-    Parameters
-    ----------
-    mix : ndarray, shape (m, k)
-    space : RowSpace
-    sharpness : float
-        Exponent of the p-norm over columns.
-    rounding : float
-        δ.
+    `mix`: (m, k); `sharpness`: exponent of the p-norm over columns; `rounding`: δ.
     """
     trace, slope = space.error(mix)
     if not np.isfinite(trace) or trace <= 0:
@@ -100,10 +85,7 @@ def smoothed_value(
 
 
 def descend_in_row_space(
-    space: RowSpace,
-    mix: Array,
-    iterations: int,
-    rounds: Sequence[tuple[float, float]] = ROUNDS,
+    space: RowSpace, mix: Array, iterations: int, rounds: Sequence[tuple[float, float]] = ROUNDS
 ) -> tuple[Array, float]:
     """Return C of sensitivity 1 after every round of a number of iterations, and its loss."""
     best = unit_scaled(space, mix)

@@ -17,35 +17,20 @@ from strategies.methods.descents.error_norm import TOTAL, ErrorNorm
 from strategies.methods.descents.p_identity_descent import REFUSED
 from strategies.operators import Array, Norm
 
-SHARPNESS = (8.0, 40.0, 200.0, 1000.0)
-"""Exponents of the norm over column sums, round by round."""
-PRUNED = 5e-4
-"""Share of the largest weight below which a row is left out."""
-LEAST_LOG = -8.5
-"""Least log-weight, so that systems stay regular."""
-LARGEST_LOG = 200.0
-"""Largest log-weight that a line search may try, so that squares stay finite."""
+SHARPNESS = (8.0, 40.0, 200.0, 1000.0)  # exponents of the norm over column sums, round by round
+PRUNED = 5e-4  # share of the largest weight below which a row is left out
+LEAST_LOG = -8.5  # least log-weight, so that systems stay regular
+LARGEST_LOG = 200.0  # largest log-weight that a line search may try, so that squares stay finite
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Rows to weigh, and the workload's factor.
+    """Rows to weigh, and the workload's factor."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (m, g)
-        N, of full column rank.
-    factor : ndarray, shape (r, g)
-        F with ``FᵀF = WᵀW``, or the workload's rows.
-    norm : {"l1", "l2"}
-    errors : ErrorNorm
-        What is minimised of the errors of F's rows.
-    """
-
-    rows: Array
-    factor: Array
+    rows: Array  # (m, g): N, of full column rank
+    factor: Array  # (r, g): F with ``FᵀF = WᵀW``, or the workload's rows
     norm: Norm
-    errors: ErrorNorm = TOTAL
+    errors: ErrorNorm = TOTAL  # what is minimised of the errors of F's rows
 
     @property
     def power(self) -> int:
@@ -77,18 +62,10 @@ def weights_value(logs: Array, candidates: Candidates, sharpness: float) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Where a descent ended.
+    """Where a descent ended."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (m,)
-        Of all candidate rows, positive.
-    matrix : ndarray, shape (m', g)
-        The weighted rows, those of negligible weight left out.
-    """
-
-    weights: Array
-    matrix: Array
+    weights: Array  # (m,): of all candidate rows, positive
+    matrix: Array  # (m', g): the weighted rows, those of negligible weight left out
 
 
 def weighted_rows(candidates: Candidates, weights: Array, iterations: int) -> Array:
@@ -99,12 +76,7 @@ def weighted_rows(candidates: Candidates, weights: Array, iterations: int) -> Ar
 def descended_weights(candidates: Candidates, weights: Array, iterations: int) -> WeightedRows:
     """Return weights and weighted rows after every round of a number of iterations, pruned.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    weights : ndarray, shape (m,)
-        Where to start, positive.
-    iterations : int
+    `weights`: (m,), where to start, positive.
     """
     logs = np.log(weights / weights.max())
     for sharpness in SHARPNESS:

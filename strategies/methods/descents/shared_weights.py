@@ -21,8 +21,7 @@ from strategies.methods.descents.row_weights import LARGEST_LOG, LEAST_LOG, PRUN
 from strategies.operators import Array, Norm, RowKronecker, check_allocation
 from strategies.problem.merging import merge_columns
 
-RANK = 1e-10
-"""Share of the largest eigenvalue of H below which one is rounding."""
+RANK = 1e-10  # share of the largest eigenvalue of H below which one is rounding
 ITERATIONS = 25
 LARGEST = 300
 """Rank of the workload up to which weights are descended; above, the best start is returned."""
@@ -30,22 +29,11 @@ LARGEST = 300
 
 @dataclass(frozen=True, eq=False)
 class SharedWeights:
-    """A workload and groups of rows, over the workload's merged cells.
+    """A workload and groups of rows, over the workload's merged cells."""
 
-    Attributes
-    ----------
-    target : ndarray, shape (r,)
-        The eigenvalues of H.
-    grams : ndarray, shape (groups, r, r)
-        G_l on its eigenvectors.
-    sums : ndarray, shape (groups, g)
-        c_l.
-    norm : {"l1", "l2"}
-    """
-
-    target: Array
-    grams: Array
-    sums: Array
+    target: Array  # (r,): the eigenvalues of H
+    grams: Array  # (groups, r, r): G_l on its eigenvectors
+    sums: Array  # (groups, g): c_l
     norm: Norm
 
     @classmethod
@@ -54,10 +42,7 @@ class SharedWeights:
     ) -> "SharedWeights":
         """Return the same of 0/1 rows that are sums of the workload's, labels from 0 up.
 
-        Raises
-        ------
-        MemoryCapError
-            If the groups' Grams exceed the memory cap.
+        Raises MemoryCapError if the groups' Grams exceed the memory cap.
         """
         merging, groups = merge_columns(workload), int(labels.max()) + 1
         check_allocation(

@@ -52,11 +52,7 @@ def gram_energies(gram: Array, sizes: tuple[int, ...]) -> Energies:
 
     The largest arrays are the Gram and half of it again.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n)
-    sizes : tuple of int
-        With product n.
+    `gram`: (n, n); `sizes`: with product n.
     """
     tensor = gram[None]
     for size in sizes:
@@ -74,8 +70,6 @@ def gram_energies(gram: Array, sizes: tuple[int, ...]) -> Energies:
 def superset_sum(values: Array, d: int) -> Array:
     """Return ``out[U] = Σ_{S ⊇ U} values[S]`` over all 2**d sets, bit i of a number for i.
 
-    Examples
-    --------
     >>> superset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2).tolist()
     [1111.0, 1010.0, 1100.0, 1000.0]
     """
@@ -89,8 +83,6 @@ def superset_sum(values: Array, d: int) -> Array:
 def subset_sum(values: Array, d: int) -> Array:
     """Return ``out[S] = Σ_{U ⊆ S} values[U]`` over all 2**d sets, bit i of a number for i.
 
-    Examples
-    --------
     >>> subset_sum(np.array([1.0, 10.0, 100.0, 1000.0]), 2).tolist()
     [1.0, 11.0, 101.0, 1111.0]
     """
@@ -190,10 +182,8 @@ EXPLICIT_PAIRS = 2 * 10**7
 def make_cover(energies: Energies, candidates: Bools) -> Cover:
     """Return the cheaper form of containment between components and candidate sets.
 
-    Raises
-    ------
-    MemoryCapError
-        If there are more than 16 attributes and containment does not fit the memory cap.
+    Raises MemoryCapError if there are more than 16 attributes and containment does not fit the
+    memory cap.
     """
     d = len(energies.sizes)
     inverse = 1 / set_cells(candidates, energies.sizes)

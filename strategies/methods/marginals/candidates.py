@@ -15,15 +15,13 @@ from strategies.operators.masks.containment import contained
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies
 
-ENUMERATED = 16
-"""Attributes up to which every subset is a candidate."""
+ENUMERATED = 16  # attributes up to which every subset is a candidate
 
 MOST_SEEDS = 200
 TRIPLES_A_SECOND = 1.5e8
 """Pairs of a seed and a set, each compared with every set, in the rounds of unions."""
 
-BYTES_A_CELL = 128
-"""What a cell of a marginal may take in all, from release to reconstruction."""
+BYTES_A_CELL = 128  # what a cell of a marginal may take in all, from release to reconstruction
 
 
 def candidate_sets(
@@ -31,20 +29,12 @@ def candidate_sets(
 ) -> Bools:
     """Return attribute sets that together contain every component of a workload.
 
-    Parameters
-    ----------
-    energies : Energies
-    limit : int, default=3000
-        Most generated sets, where there are more attributes than `ENUMERATED`.
-    rounds : int, default=3
-        How often the best unions found so far are joined again.
-    work : float, default=2.0
-        Seconds of the reference machine for that.
+    `limit`: most generated sets, where there are more attributes than `ENUMERATED`; `rounds`: how
+    often the best unions found so far are joined again; `work`: seconds of the reference machine
+    for that.
 
-    Returns
-    -------
-    ndarray of bool, shape (K, d)
-        Only sets whose table stays within the memory cap, beside the maximal components.
+    Of shape (K, d): only sets whose table stays within the memory cap, beside the maximal
+    components.
     """
     d = len(energies.sizes)
     if d <= ENUMERATED:

@@ -18,8 +18,7 @@ from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import Energies
 
-MOST_SETS = 500
-"""Unions of a design."""
+MOST_SETS = 500  # unions of a design
 MOST_DESIGNS = 2
 
 
@@ -49,8 +48,6 @@ def group_designs(energies: Energies) -> list[Bools]:
 def dealt(sizes: tuple[int, ...], count: int) -> Bools:
     """Return the attributes of each group: the largest first, each to the smallest group.
 
-    Examples
-    --------
     >>> dealt((2, 2, 4), 2).astype(int).tolist()
     [[0, 0, 1], [1, 1, 0]]
     """

@@ -16,12 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strategies.methods.family import (
-    BOTH_NORMS,
-    BOTH_OBJECTIVES,
-    Family,
-    Search,
-)
+from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
 from strategies.methods.marginals.algebra import set_cells, workload_energies
 from strategies.methods.marginals.candidates import candidate_sets, distinct, largest_table
 from strategies.methods.marginals.group_designs import group_designs
@@ -40,17 +35,13 @@ MOST_CANDIDATES = 3000
 FEWEST_CANDIDATES = 100
 PAIRS_A_SECOND = 1e7
 """Components times candidate sets that a second of work allows."""
-COMPONENT_SECONDS = 5e-5
-"""Seconds of the shortest search for each component."""
+COMPONENT_SECONDS = 5e-5  # seconds of the shortest search for each component
 
 
 def marginals(problem: Problem, search: Search) -> Operator:
     """Return the best weighted marginals found for a workload over a product domain.
 
-    Raises
-    ------
-    ValueError
-        If the workload shows no product structure.
+    Raises ValueError if the workload shows no product structure.
     """
     if not problem.is_total:
         rows = row_energies(problem)

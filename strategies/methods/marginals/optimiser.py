@@ -16,27 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from strategies.methods.marginals.algebra import (
-    Cover,
-    Ints,
-    make_cover,
-    marginals_loss,
-    set_cells,
-)
+from strategies.methods.marginals.algebra import Cover, Ints, make_cover, marginals_loss, set_cells
 from strategies.operators import Array, Norm
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import Energies
 
-INFEASIBLE = 1e30
-"""Value of the logarithm of the loss where a needed component has no eigenvalue."""
+INFEASIBLE = 1e30  # value of the logarithm of the loss where a needed component has no eigenvalue
 
-FIRST_ROUND = 0.25
-"""Seconds of the first round of a search, each of the next takes twice as long."""
-GAIN = 1e-6
-"""Gain of the loss's logarithm below which a hop, or a round, has found nothing."""
-MOST_PAIRS = 1e6
-"""Pairs of an active set and a candidate that a hop looks at for neighbours."""
+FIRST_ROUND = 0.25  # seconds of the first round of a search, each of the next takes twice as long
+GAIN = 1e-6  # gain of the loss's logarithm below which a hop, or a round, has found nothing
+MOST_PAIRS = 1e6  # pairs of an active set and a candidate that a hop looks at for neighbours
 DROPPED = (0.05, 0.15, 0.3)
 OFFERED = (0.03, 0.1, 0.3)
 BOOSTS = (0.5, 1.5, 5.0)
@@ -65,14 +55,8 @@ class Weighted:
 def log_loss(weights: Array, cover: Cover, values: Array, norm: Norm) -> tuple[float, Array]:
     """Return the logarithm of the loss and its gradient in θ ("l1") or in t = θ² ("l2").
 
-    Parameters
-    ----------
-    weights : ndarray, shape (K,)
-        θ for "l1", t for "l2", none negative.
-    cover : Cover
-    values : ndarray, shape (u,)
-        The workload's energies w_U.
-    norm : {"l1", "l2"}
+    `weights`: (K,), θ for "l1", t for "l2", none negative; `values`: (u,), the workload's energies
+    w_U.
     """
     squares = weights * weights if norm == "l1" else weights
     eigenvalues = cover.eigenvalues(squares)
@@ -131,27 +115,11 @@ def optimise(
 ) -> Weighted:
     """Find weights on candidate sets.
 
-    Parameters
-    ----------
-    energies : Energies
-        Of the workload.
-    candidates : ndarray of bool, shape (K, d)
-        Attribute sets that may be measured; together they must contain every component.
-    norm : {"l1", "l2"}
-    generator : numpy.random.Generator
-    work : float
-        Seconds of the reference machine; the number of descents follows from it.
-    starts : tuple of ndarray of shape (K,)
-        Weights to start from besides the random ones.
+    `energies`: of the workload; `candidates`: (K, d), attribute sets that may be measured; together
+    they must contain every component; `work`: seconds of the reference machine; the number of
+    descents follows from it; `starts`: (K,), weights to start from besides the random ones.
 
-    Returns
-    -------
-    Weighted
-
-    Raises
-    ------
-    ValueError
-        If the candidates do not contain every component that the workload reaches.
+    Raises ValueError if the candidates do not contain every component that the workload reaches.
     """
     cover = make_cover(energies, candidates)
     if not (cover.eigenvalues(np.ones(len(candidates))) > 0).all():

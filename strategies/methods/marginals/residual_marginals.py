@@ -30,10 +30,7 @@ from strategies.problem.problem import Problem
 def residual_marginals(problem: Problem, search: Search) -> Operator:
     """Return every component that the workload reaches, with the best weights.
 
-    Raises
-    ------
-    ValueError
-        If the workload shows no product structure.
+    Raises ValueError if the workload shows no product structure.
     """
     energies = workload_energies(problem.workload)
     if energies is None:

@@ -30,18 +30,10 @@ DIGITS = 12
 
 @dataclass(frozen=True, eq=False)
 class RowEnergies:
-    """Energies of every kind of sum that is compared.
+    """Energies of every kind of sum that is compared."""
 
-    Attributes
-    ----------
-    energies : Energies
-        Of all rows together.
-    table : csr_array, shape (K, u)
-        ``Σ_{i in G_k} ||w_i E_U||²/n``, distinct rows.
-    """
-
-    energies: Energies
-    table: scipy.sparse.csr_array
+    energies: Energies  # of all rows together
+    table: scipy.sparse.csr_array  # (K, u): ``Σ_{i in G_k} ||w_i E_U||²/n``, distinct rows
 
 
 def row_energies(problem: Problem) -> RowEnergies | None:
@@ -83,17 +75,9 @@ def optimise_worst(
 ) -> Weighted:
     """Return weights on candidate sets for the smallest largest error.
 
-    Parameters
-    ----------
-    rows : RowEnergies
-    candidates : ndarray of bool, shape (K, d)
-        Attribute sets that may be measured; together they must contain every component.
-    norm : {"l1", "l2"}
-    generator : numpy.random.Generator
-    work : float
-        Seconds of the reference machine.
-    starts : tuple of ndarray of shape (K,)
-        Weights θ to start from besides the even and the random ones.
+    `candidates`: (K, d), attribute sets that may be measured; together they must contain every
+    component; `work`: seconds of the reference machine; `starts`: (K,), weights θ to start from
+    besides the even and the random ones.
     """
     cover, meter = make_cover(rows.energies, candidates), Meter(work)
     count = len(candidates)

@@ -21,8 +21,7 @@ from strategies.operators import Array, Norm, Operator
 from strategies.operators.ordered.ordered_gram import OrderedGram
 from strategies.operators.ordered.p_identity import with_rows
 
-BRANCHINGS = tuple(range(2, 17))
-"""Children of a node that are tried."""
+BRANCHINGS = tuple(range(2, 17))  # children of a node that are tried
 ITERATIONS = 200
 MOST_WEIGHTED = 12
 """Trees whose weights are descended."""
@@ -30,21 +29,11 @@ MOST_WEIGHTED = 12
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A tree over ordered cells with one weight a level.
+    """A tree over ordered cells with one weight a level."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Cells of a block of each level, from 1 up.
-    weights : ndarray of shape (levels,)
-        In all 1 (for "l1"), squares in all 1 (for "l2").
-    loss : float
-        In closed form, cells beyond the last counted as measured.
-    """
-
-    sizes: tuple[int, ...]
-    weights: Array
-    loss: float
+    sizes: tuple[int, ...]  # cells of a block of each level, from 1 up
+    weights: Array  # (levels,): in all 1 (for "l1"), squares in all 1 (for "l2")
+    loss: float  # in closed form, cells beyond the last counted as measured
 
     def matrix(self, n: int) -> Operator:
         """Return the strategy over n cells."""

@@ -24,17 +24,13 @@ DENSE_SECONDS = 1.5e-11
 """Seconds of the reference machine for each of n³ to make a dense strategy and to evaluate it."""
 TRACE_SECONDS = 1.5e-8
 """Seconds of the reference machine for each of n² to evaluate rows over windows."""
-FEWEST_WINDOWED = 8
-"""Cells from which rows over windows are tried."""
+FEWEST_WINDOWED = 8  # cells from which rows over windows are tried
 
 
 def ordered_cells(problem: Problem, search: Search) -> Operator:
     """Return the best strategy found over the ordered merged cells.
 
-    Raises
-    ------
-    ValueError
-        If the merged cells are not ordered.
+    Raises ValueError if the merged cells are not ordered.
     """
     gram = problem.ordered
     if gram is None:

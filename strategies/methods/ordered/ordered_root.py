@@ -19,8 +19,7 @@ from strategies.bounds.ordered_dual import bands, root_nodes, shifted_inverses
 from strategies.operators import Array
 from strategies.operators.ordered.ordered_gram import OrderedGram
 
-BLOCK = 64
-"""Rows that are written out at once."""
+BLOCK = 64  # rows that are written out at once
 
 
 def ordered_root(gram: OrderedGram, weights: Array) -> Array:

@@ -20,23 +20,16 @@ from strategies.operators.ordered.p_identity import with_rows
 
 JOINED = 1400
 """Cells from which there are three levels of rows; from twice as many it starts on pairs."""
-LARGE = 6000
-"""Cells from which it starts on fours."""
-ROUND = 150
-"""Steps between two revivals of the entries near zero."""
+LARGE = 6000  # cells from which it starts on fours
+ROUND = 150  # steps between two revivals of the entries near zero
 ENTRY_SECONDS = 8e-8
 STEP_SECONDS = 4e-4
 """Seconds of one step per entry and however small, on the reference machine."""
-STALLED = 1e-6
-"""Relative gain of a round below which a descent ends."""
-SMALL_PRODUCTS = 2.5e10
-"""Operations a second in products of matrices of a few hundred rows."""
-TRIAL_SHARE = 0.3
-"""Share of the work for the trials of all chains."""
-FINER_LATER = 0.45
-"""Share of the work left that is spent before cells are parted."""
-NEGLIGIBLE = 1e-5
-"""Share of the largest root below which an entry is dropped: its square is 1e-10."""
+STALLED = 1e-6  # relative gain of a round below which a descent ends
+SMALL_PRODUCTS = 2.5e10  # operations a second in products of matrices of a few hundred rows
+TRIAL_SHARE = 0.3  # share of the work for the trials of all chains
+FINER_LATER = 0.45  # share of the work left that is spent before cells are parted
+NEGLIGIBLE = 1e-5  # share of the largest root below which an entry is dropped: its square is 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +119,7 @@ def chains(n: int) -> tuple[tuple[int, ...], ...]:
 def best_windowed_rows(gram: OrderedGram, generator: np.random.Generator, work: float) -> Operator:
     """Return the best windowed p-Identity found for a workload over ordered cells.
 
-    Parameters
-    ----------
-    gram : OrderedGram
-    generator : numpy.random.Generator
-    work : float
-        Seconds of the reference machine; turned into numbers of steps.
+    `work`: seconds of the reference machine; turned into numbers of steps.
     """
     trials = [
         first_descent(gram, sizes, generator).after(TRIAL_SHARE * work / len(chains(gram.n)))

@@ -18,8 +18,7 @@ from strategies.methods.family import BOTH_NORMS, Family, Search, evaluation_sec
 from strategies.operators import Array, Dense, Operator
 from strategies.problem.problem import Problem
 
-LARGEST = 500
-"""Merged cells up to which the family is worth its systems."""
+LARGEST = 500  # merged cells up to which the family is worth its systems
 MOST_ROWS = 1500
 MOST_STARTS = 12
 ITERATIONS = 60

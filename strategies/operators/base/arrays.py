@@ -9,20 +9,16 @@ from scipy import sparse
 Array: TypeAlias = NDArray[np.float64]
 """Reals."""
 
-Longs: TypeAlias = NDArray[np.int64]
-"""Counts, labels and places."""
+Longs: TypeAlias = NDArray[np.int64]  # counts, labels and places
 
 Integers: TypeAlias = NDArray[np.integer]
 """Whole numbers of any width, as users give codes and cells."""
 
-Bools: TypeAlias = NDArray[np.bool_]
-"""Masks."""
+Bools: TypeAlias = NDArray[np.bool_]  # Masks
 
-Numbers: TypeAlias = NDArray[np.number | np.bool_]
-"""Anything that can be added up."""
+Numbers: TypeAlias = NDArray[np.number | np.bool_]  # anything that can be added up
 
-Real: TypeAlias = Array | Longs
-"""Checked entries: integers stay exact."""
+Real: TypeAlias = Array | Longs  # checked entries: integers stay exact
 
 Form: TypeAlias = Real | sparse.csr_array | sparse.csc_array
 """A matrix given entry by entry, dense or sparse."""

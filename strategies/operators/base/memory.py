@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
 
-DEFAULT_CAP = 2 * 1024**3
-"""Bytes that one array may take when nothing else is said (2 GiB)."""
+DEFAULT_CAP = 2 * 1024**3  # bytes that one array may take when nothing else is said (2 GiB)
 
 _cap: ContextVar[int] = ContextVar("memory_cap", default=DEFAULT_CAP)
 

@@ -37,14 +37,9 @@ def check_contained(
 ) -> None:
     """Refuse a workload with part of its rows outside the strategy's row space.
 
-    Parameters
-    ----------
-    outside, total : float
-        Squared Frobenius norms of ``W - W A⁺ A`` and of W.
-    tolerance : float
-        Largest relative distance, a ratio of norms, that passes.
-    which : str
-        The rows in brackets, where they are known.
+    `outside`, `total`: squared Frobenius norms of ``W - W A⁺ A`` and of W; `tolerance`: largest
+    relative distance, a ratio of norms, that passes; `which`: the rows in brackets, where they are
+    known.
     """
     if outside > tolerance**2 * total:
         raise RowSpaceError(
@@ -59,12 +54,8 @@ def check_rows_contained(
 ) -> None:
     """Refuse rows of which a part lies outside: a faint one would vanish beside the norms of all.
 
-    Parameters
-    ----------
-    outside, total : ndarray of shape (q,)
-        Squared norms of the rows of ``W - W A⁺ A`` and of W.
-    tolerance : float
-        Largest relative distance, a ratio of norms, that passes.
+    `outside`, `total`: (q,), squared norms of the rows of ``W - W A⁺ A`` and of W; `tolerance`:
+    largest relative distance, a ratio of norms, that passes.
     """
     which = np.flatnonzero(outside > tolerance**2 * total)
     if len(which):
@@ -74,18 +65,10 @@ def check_rows_contained(
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """What ``W A⁺`` needs: ``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal.
+    """What ``W A⁺`` needs: ``AᵀA = V RᵀR Vᵀ`` with V orthonormal and R triangular or diagonal."""
 
-    Attributes
-    ----------
-    triangle : ndarray of shape (r, r) or (r,)
-        R, upper triangular, or the singular values on its diagonal.
-    basis : ndarray of shape (n, r), or None
-        V; None for the identity, when A has full column rank.
-    """
-
-    triangle: Array
-    basis: Array | None = None
+    triangle: Array  # (r, r): R, upper triangular, or the singular values on its diagonal
+    basis: Array | None = None  # (n, r): V; None for the identity, when A has full column rank
 
     def row_errors(self, rows: Array) -> Array:
         """Return ``||(W A⁺)_r||²`` for explicit rows W (q, n), containment checked."""

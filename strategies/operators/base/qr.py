@@ -6,10 +6,8 @@ from scipy import linalg
 from strategies.operators.base.arrays import Array
 from strategies.operators.base.singular_values import minimum_norm
 
-RANK_TOLERANCE = 1e-12
-"""Singular values below this share of the largest are rounding."""
-BAND = 64
-"""Columns that are looked at together."""
+RANK_TOLERANCE = 1e-12  # singular values below this share of the largest are rounding
+BAND = 64  # columns that are looked at together
 
 
 def orthogonal(matrix: Array) -> tuple[Array, Array]:

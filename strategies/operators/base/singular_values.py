@@ -14,22 +14,12 @@ from strategies.operators.base.arrays import Array, Numbers
 def singular_values(matrix: Array) -> tuple[Array, Array]:
     """Return all singular values, decreasing, and their right vectors as rows.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (m, n)
+    `matrix`: (m, n).
 
-    Returns
-    -------
-    values : ndarray of shape (min(m, n),)
-    right : ndarray of shape (min(m, n), n)
+    Of shapes (min(m, n),) and (min(m, n), n).
 
-    Raises
-    ------
-    ValueError
-        If the matrix is not finite.
+    Raises ValueError if the matrix is not finite.
 
-    Examples
-    --------
     >>> singular_values(np.diag([3.0, 4.0]))[0].tolist()
     [4.0, 3.0]
     """
@@ -48,10 +38,7 @@ def minimum_norm(matrix: Array, right: Numbers, cond: float | None = None) -> Ar
 
     Singular values below `cond` times the largest are taken for zero.
 
-    Raises
-    ------
-    ValueError
-        If the matrix is not finite.
+    Raises ValueError if the matrix is not finite.
     """
     check_finite(matrix)
     try:

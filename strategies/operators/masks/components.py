@@ -22,28 +22,19 @@ from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Operator
 from strategies.operators.masks.distinct_rows import combinations, unique_rows
 
-MAX_FIXED = 20
-"""A row that fixes more attributes than this has too many components to enumerate."""
+MAX_FIXED = 20  # a row that fixes more attributes than this has too many components to enumerate
 
 
 @dataclass(frozen=True, eq=False)
 class MaskRows:
-    """Rows ``mix @ (⊗ masks)``: combinations of Kronecker products of 0/1 masks.
+    """Rows ``mix @ (⊗ masks)``: combinations of Kronecker products of 0/1 masks."""
 
-    Parameters
-    ----------
-    masks : tuple of ndarray of bool, shape (o, n_i)
-        One for each attribute; row r of the inner matrix is the Kronecker product of row r of
-        every mask.
-    mix : csr_array of shape (q, o), optional
-        Coefficients of the rows; None for the inner rows themselves.
-    groups : ndarray of int of shape (o,), optional
-        Inner rows of one group are pairwise disjoint.
-    """
-
+    # (o, n_i): one for each attribute; row r of the inner matrix is the Kronecker product of row r
+    # of every mask
     masks: tuple[Bools, ...]
+    # (q, o): coefficients of the rows; None for the inner rows themselves
     mix: sparse.csr_array | None = None
-    groups: Longs | None = None
+    groups: Longs | None = None  # (o,): inner rows of one group are pairwise disjoint
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -73,18 +64,10 @@ class MaskRows:
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Energies of rows on the components that they reach.
+    """Energies of rows on the components that they reach."""
 
-    Parameters
-    ----------
-    sets : ndarray of bool, shape (u, d)
-        The attribute sets U.
-    energies : csr_array of shape (q, u)
-        ``||w_r E_U||² / n``.
-    """
-
-    sets: Bools
-    energies: sparse.csr_array
+    sets: Bools  # (u, d): the attribute sets U
+    energies: sparse.csr_array  # (q, u): ``||w_r E_U||² / n``
 
     @property
     def totals(self) -> Array:
@@ -133,20 +116,8 @@ def components(rows: MaskRows) -> Components:
     one set have inner product ``Π_U (v_i·v'_i / n_i - p_i p'_i)``. The largest arrays hold one
     entry for each row and each subset of the attributes that it fixes.
 
-    Parameters
-    ----------
-    rows : MaskRows
-
-    Returns
-    -------
-    Components
-
-    Raises
-    ------
-    ValueError
-        If a row fixes more than `MAX_FIXED` attributes.
-    MemoryCapError
-        If the expansion does not fit the memory cap.
+    Raises ValueError if a row fixes more than `MAX_FIXED` attributes; MemoryCapError if the
+    expansion does not fit the memory cap.
     """
     if rows.mix is None:
         return _plain(rows)
@@ -244,12 +215,8 @@ def _mixed(rows: MaskRows) -> Components:
 def expand(rows: MaskRows) -> tuple[NDArray[np.int32], sparse.csr_array]:
     """Write each inner row as a combination of atoms.
 
-    Returns
-    -------
-    atoms : ndarray of int32, shape (a, d)
-        Number of the distinct mask on each attribute of U, -1 off U.
-    coefficients : csr_array of shape (o, a)
-        ``Π_{not U} p_i``.
+    Returns `atoms`: (a, d), number of the distinct mask on each attribute of U, -1 off U;
+    `coefficients`: (o, a), ``Π_{not U} p_i``.
     """
     means = rows.means
     numbers = np.stack([unique_rows(mask)[1] for mask in rows.masks], axis=1).astype(np.int32)

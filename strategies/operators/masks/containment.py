@@ -16,8 +16,6 @@ def contained(inner: Bools, outer: Bools) -> sparse.csc_array:
     By the attributes that two sets have in common where most pairs have none; else by a product of
     float32 matrices, of shape (u, K).
 
-    Examples
-    --------
     >>> sets = np.array([[True, False], [True, True]])
     >>> contained(sets, sets).toarray()
     array([[1., 1.],

@@ -19,18 +19,10 @@ from strategies.operators.masks.distinct_rows import unique_rows
 
 @dataclass(frozen=True, eq=False)
 class DistinctMasks:
-    """The distinct masks of some rows on one attribute.
+    """The distinct masks of some rows on one attribute."""
 
-    Attributes
-    ----------
-    matrix : csr_array of shape (u, n_i)
-        The masks over the attribute's size: ``mask / n_i``.
-    number : ndarray of int64, shape (o,)
-        Which one is each row's.
-    """
-
-    matrix: sparse.csr_array
-    number: Longs
+    matrix: sparse.csr_array  # (u, n_i): the masks over the attribute's size: ``mask / n_i``
+    number: Longs  # (o,): which one is each row's
 
     @classmethod
     def of(cls, mask: Bools) -> "DistinctMasks":
@@ -47,18 +39,10 @@ class DistinctMasks:
 def contracted(picked: Sequence[tuple[DistinctMasks, Longs]], table: Array) -> Array:
     """Return ``<⊗_i mask_i / n_i, table>`` for rows given by the number of their mask.
 
-    Parameters
-    ----------
-    picked : sequence of (DistinctMasks, ndarray of int of shape (r,))
-        One for each attribute of the table, in its order.
-    table : ndarray of shape (Π n_i, k)
+    `picked`: (r,), one for each attribute of the table, in its order; `table`: (Π n_i, k).
 
-    Returns
-    -------
-    ndarray of shape (r, k)
+    Of shape (r, k).
 
-    Notes
-    -----
     Attributes of few masks a code come first. Rows are taken in parts, such that what is left
     of the table for all prefixes stays below an eighth of the memory cap.
     """

@@ -24,12 +24,8 @@ def numbered_groups(groups: Integers, n_rows: int) -> Longs:
 def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]]) -> None:
     """Refuse groups in which two rows share a cell.
 
-    Parameters
-    ----------
-    numbers : ndarray of int, shape (o,)
-        The group of every row, as `numbered_groups` returns it.
-    masks_of : callable
-        Returns the masks of some rows, one for each attribute; called for one group at a time.
+    `numbers`: (o,), the group of every row, as `numbered_groups` returns it; `masks_of`: returns
+    the masks of some rows, one for each attribute; called for one group at a time.
     """
     for rows in members(numbers):
         pair = overlapping_pair(masks_of(rows))
@@ -43,14 +39,8 @@ def check_disjoint(numbers: Longs, masks_of: Callable[[Longs], Sequence[Masks]])
 def cover_everything(groups: Longs, widths: Longs, n_cells: int) -> bool:
     """Tell whether the disjoint rows of every group cover the whole domain, by exact counts.
 
-    Parameters
-    ----------
-    groups : ndarray of int, shape (o,)
-        The group of every row.
-    widths : ndarray of int, shape (o, d)
-        Codes in every row's mask per attribute.
-    n_cells : int
-        Cells of the domain.
+    `groups`: (o,), the group of every row; `widths`: (o, d), codes in every row's mask per
+    attribute; `n_cells`: cells of the domain.
     """
     if not len(groups):
         return False

@@ -20,31 +20,18 @@ from strategies.operators.base.operator import Operator
 from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
 from strategies.operators.masks.distinct_rows import unique_rows
 
-MOST_FLAGS = 2**28
-"""Sets times attributes that may be listed."""
-NEGLIGIBLE = 1e-14
-"""Share of all energy below which the rounding of a difference counts as zero."""
+MOST_FLAGS = 2**28  # sets times attributes that may be listed
+NEGLIGIBLE = 1e-14  # share of all energy below which the rounding of a difference counts as zero
 
 
 @dataclass(frozen=True, eq=False)
 class Energies:
-    """A workload's energy on every component that it reaches.
+    """A workload's energy on every component that it reaches."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Sizes of the attributes.
-    sets : ndarray of bool, shape (u, d)
-        Attribute sets U with positive energy.
-    values : ndarray, shape (u,)
-        ``w_U = tr(WᵀW E_U) / n``.
-    is_invariant : bool
-        Whether the structure proves that ``WᵀW`` is a combination of the projections E_U.
-    """
-
-    sizes: tuple[int, ...]
-    sets: Bools
-    values: Array
+    sizes: tuple[int, ...]  # sizes of the attributes
+    sets: Bools  # (u, d): attribute sets U with positive energy
+    values: Array  # (u,): ``w_U = tr(WᵀW E_U) / n``
+    # whether the structure proves that ``WᵀW`` is a combination of the projections E_U
     is_invariant: bool = False
 
     @cached_property
@@ -206,8 +193,7 @@ def split_energies(mean: float, whole: float, n: int, is_even: bool) -> Energies
     return positive_energies((n,), LINE, values, is_even)
 
 
-LINE: Bools = np.array([[False], [True]])
-"""The two components of one attribute."""
+LINE: Bools = np.array([[False], [True]])  # the two components of one attribute
 
 
 def _is_even(form: Operator) -> bool:

@@ -20,17 +20,12 @@ from strategies.operators.masks.packed_masks import Masks, as_columns, pack, uni
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Distinct rows of two halves, and every row's pair.
+    """Distinct rows of two halves, and every row's pair."""
 
-    Attributes
-    ----------
-    left, right : tuple of ndarray
-        The distinct masks over the attributes of each half.
-    left_index, right_index : ndarray of shape (o,)
-    """
-
+    # left, right: the distinct masks over the attributes of each half
     left: tuple[Masks, ...]
     right: tuple[Masks, ...]
+    # left_index, right_index: (o,)
     left_index: Longs
     right_index: Longs
 

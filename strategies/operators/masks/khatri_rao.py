@@ -17,21 +17,12 @@ BAND = 2**15
 def khatri_rao(blocks: Sequence[sparse.csc_array]) -> sparse.csc_array:
     """Return the matrix whose column j is the Kronecker product of the blocks' columns j.
 
-    Parameters
-    ----------
-    blocks : sequence of csc_array of shapes (m_i, N)
-        With sorted indices.
+    `blocks`: with sorted indices.
 
-    Returns
-    -------
-    csc_array of shape (prod(m_i), N)
-        Row numbers in C order, the last block fastest. The largest arrays hold one entry per
-        nonzero of the result.
+    Of shape (prod(m_i), N): row numbers in C order, the last block fastest. The largest arrays
+    hold one entry per nonzero of the result.
 
-    Raises
-    ------
-    MemoryCapError
-        If the nonzeros do not fit the memory cap.
+    Raises MemoryCapError if the nonzeros do not fit the memory cap.
     """
     counts = [np.diff(block.indptr) for block in blocks]
     total = sum_of_products(counts)

@@ -9,10 +9,8 @@ from strategies.operators.base.arrays import Bools, Integers, Longs
 from strategies.operators.masks.distinct_rows import members
 from strategies.operators.masks.packed_masks import Bits, Masks, as_columns
 
-COLUMN_BITS = 2**26
-"""Entries of the row-by-cell table that are unpacked at a time."""
-BLOCK_BITS = 2**25
-"""Bits of one group's rows by cells that are unpacked at a time."""
+COLUMN_BITS = 2**26  # entries of the row-by-cell table that are unpacked at a time
+BLOCK_BITS = 2**25  # bits of one group's rows by cells that are unpacked at a time
 
 
 def columns_by_group(masks: Sequence[Masks], groups: Longs, codes: Integers) -> sparse.csr_array:
@@ -21,19 +19,10 @@ def columns_by_group(masks: Sequence[Masks], groups: Longs, codes: Integers) -> 
     Of every group only the attributes that some row of it constrains are looked at, and only its
     own rows are met: a leaf of depth h costs h bits a cell, whatever the domain and the forest.
 
-    Parameters
-    ----------
-    masks : sequence of ndarray of shape (o, n_i)
-        One for each attribute.
-    groups : ndarray of int, shape (o,)
-        The group of every row.
-    codes : ndarray of int, shape (N, d)
-        Codes of the cells.
+    `masks`: (o, n_i), one for each attribute; `groups`: (o,), the group of every row; `codes`: (N,
+    d), codes of the cells.
 
-    Returns
-    -------
-    csr_array of shape (o, N)
-        Of int64 ones, at most one a group in each column.
+    Of shape (o, N), of int64 ones, at most one a group in each column.
     """
     free = np.stack([mask.all(axis=1) for mask in masks], axis=1)
     found = [_members(masks, free, rows, codes) for rows in members(groups)]
@@ -79,17 +68,9 @@ def _meet(tables: list[Bits], codes: Integers) -> tuple[Longs, Longs]:
 def met_columns(masks: Sequence[Masks], codes: Integers) -> sparse.csr_array:
     """Return the columns of rows at the cells given by codes.
 
-    Parameters
-    ----------
-    masks : sequence of ndarray of shape (o, n_i)
-        One for each attribute.
-    codes : ndarray of int, shape (N, d)
-        Codes of the cells.
+    `masks`: (o, n_i), one for each attribute; `codes`: (N, d), codes of the cells.
 
-    Returns
-    -------
-    csr_array of shape (o, N)
-        Of int64 ones.
+    Of shape (o, N), of int64 ones.
     """
     n_rows = len(masks[0])
     tables = [np.packbits(mask, axis=0).T for mask in masks]

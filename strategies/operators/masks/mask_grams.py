@@ -11,23 +11,17 @@ from strategies.operators.masks.packed_masks import Masks, blocks_of, joint_mask
 
 MasksOf = Callable[[int], Masks]
 
-GRAM_BLOCK = 64
-"""Joint codes of the attributes that one factor of a row gram takes together."""
+GRAM_BLOCK = 64  # joint codes of the attributes that one factor of a row gram takes together
 
-PAIRS = 2**20
-"""Pairs of combined rows that meet at once."""
+PAIRS = 2**20  # pairs of combined rows that meet at once
 
 
 def hadamard_gram(left: MasksOf, right: MasksOf, sizes: Sequence[int]) -> Array:
     """Return ``A @ B.T`` as the Hadamard product of the attributes' Grams, without n.
 
-    Parameters
-    ----------
-    left, right : callable
-        Return the masks of A, shape (o, n_i), and of B, shape (p, n_i), for attribute i: asked
-        block by block, so that no more than one block of them is unpacked at a time.
-    sizes : sequence of int
-        Attribute sizes ``n_i``.
+    `left`, `right`: return the masks of A, shape (o, n_i), and of B, shape (p, n_i), for attribute
+    i: asked block by block, so that no more than one block of them is unpacked at a time; `sizes`:
+    attribute sizes ``n_i``.
     """
     result = np.ones((len(left(0)), len(right(0))))
     for block in blocks_of(sizes, GRAM_BLOCK):
@@ -42,14 +36,8 @@ def combined_squares(left: sparse.csr_array, masks: MasksOf, sizes: Sequence[int
     Only pairs of the rows of A that a row of L combines are met: for a forest's queries, one leaf
     a tree. The largest array has `PAIRS` entries, or the square of the most terms in a row of L.
 
-    Parameters
-    ----------
-    left : csr_array of shape (q, o)
-        L.
-    masks : callable
-        Return the masks of A, shape (o, n_i), for attribute i.
-    sizes : sequence of int
-        Attribute sizes ``n_i``.
+    `left`: (q, o), L; `masks`: return the masks of A, shape (o, n_i), for attribute i; `sizes`:
+    attribute sizes ``n_i``.
     """
     terms = np.diff(left.indptr)
     order, squares = np.argsort(-terms, kind="stable"), np.zeros(left.shape[0])
@@ -73,14 +61,8 @@ def combined_squares(left: sparse.csr_array, masks: MasksOf, sizes: Sequence[int
 def repeated_gram(rows: sparse.csr_array, counts: Longs, work: int) -> Array:
     """Return ``A.T @ A`` from the distinct rows of A, dense or sparse, whichever is cheaper.
 
-    Parameters
-    ----------
-    rows : csr_array of shape (o, n)
-        The distinct rows.
-    counts : ndarray of int, shape (o,)
-        How often each occurs in A.
-    work : int
-        Multiply-adds of the sparse product.
+    `rows`: (o, n), the distinct rows; `counts`: (o,), how often each occurs in A; `work`:
+    multiply-adds of the sparse product.
     """
     form = rows.astype(np.float64)
     o, n = form.shape

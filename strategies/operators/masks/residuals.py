@@ -31,16 +31,7 @@ def residual_answers(
     Along each attribute of S a marginal's answers split into their mean and what is left: all
     components of one marginal together cost ``Π_{i ∈ S} (1 + n_i)`` numbers.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-    attribute_sets : sequence of sequences of int
-    weights : sequence of float
-    tables : sequence of ndarray, shape (cells of S, k)
-
-    Returns
-    -------
-    Residuals
+    `tables`: (cells of S, k).
     """
     sums: Residuals = {}
     for chosen, weight, table in zip(attribute_sets, weights, tables, strict=True):

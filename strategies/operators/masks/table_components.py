@@ -18,21 +18,10 @@ def table_components(
 ) -> Components:
     """Return the energies of one row of every weighted marginal table.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the attributes.
-    attribute_sets : sequence of sequences of int
-        The attributes S of each table.
-    weights : sequence of float
+    `sizes`: sizes of the attributes; `attribute_sets`: the attributes S of each table.
 
-    Returns
-    -------
-    Components
-        With one row a table.
+    One row a table.
 
-    Examples
-    --------
     >>> table_components((2, 4), [(1,)], [1.0]).energies.toarray().tolist()
     [[0.0625, 0.1875]]
     """

@@ -25,16 +25,12 @@ from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.prefix_sums import PrefixSums
 from strategies.operators.scaled import Scaled
 
-PROBES = 4
-"""Random vectors on which a Gram and its claimed form must agree (Freivalds 1977)."""
-LARGEST_PROBE = 1024
-"""Entries of the probes: integers of at most this size."""
-SPREAD = 1e12
-"""Largest ratio of two numbers of u or of v: beyond, the form is left alone."""
+PROBES = 4  # random vectors on which a Gram and its claimed form must agree (Freivalds 1977)
+LARGEST_PROBE = 1024  # entries of the probes: integers of at most this size
+SPREAD = 1e12  # largest ratio of two numbers of u or of v: beyond, the form is left alone
 LEAST_STEP = 1e-9
 """Least relative rise of ``u / v``: cells nearer to each other cannot be told apart well."""
-BAND = 64
-"""Rows of a triangle that are read at once."""
+BAND = 64  # rows of a triangle that are read at once
 ROUNDING = 1e-11
 """Relative distance on the probes that passes as rounding, where entries are no integers."""
 
@@ -43,19 +39,13 @@ ROUNDING = 1e-11
 class OrderedGram:
     """The matrix ``G_ij = low_min(i,j) high_max(i,j)``.
 
-    Attributes
-    ----------
-    low, high : ndarray of shape (n,)
-        u and v: positive, with u / v rising.
-
-    Examples
-    --------
     >>> OrderedGram(np.ones(3), np.array([3.0, 2.0, 1.0])).to_dense()
     array([[3., 2., 1.],
            [2., 2., 1.],
            [1., 1., 1.]])
     """
 
+    # low, high: (n,): u and v: positive, with u / v rising
     low: Array
     high: Array
 

@@ -18,12 +18,9 @@ from strategies.operators.masks.energies import line_energies, structure_energie
 from strategies.operators.ordered.all_ranges import AllRanges
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 
-BAND = 2**22
-"""Entries of the workload that are solved with at once."""
-FEWEST_SPARSE = 300
-"""Rows beside the cells from which their systems may be kept sparse."""
-SPARSE = 0.03
-"""Share of nonzeros up to which they are."""
+BAND = 2**22  # entries of the workload that are solved with at once
+FEWEST_SPARSE = 300  # rows beside the cells from which their systems may be kept sparse
+SPARSE = 0.03  # share of nonzeros up to which they are
 
 
 @dataclass(frozen=True, eq=False, repr=False)

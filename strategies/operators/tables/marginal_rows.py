@@ -10,10 +10,8 @@ from strategies.operators.base.operator import Operator
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.row_scaled import RowScaled
 
-MOST_PARTS = 2**20
-"""Components of all rows together up to which marginals are asked row by row."""
-MOST_BITS = 2**27
-"""Bits of all rows' masks up to which they are."""
+MOST_PARTS = 2**20  # components of all rows together up to which marginals are asked row by row
+MOST_BITS = 2**27  # bits of all rows' masks up to which they are
 
 
 def marginal_rows(
@@ -24,21 +22,11 @@ def marginal_rows(
     Row (S, cell) admits one code of each attribute of S and all codes of the others. It takes
     ``m * sum(n_i)`` bytes while it is built, a bit each afterwards.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the attributes.
-    attribute_sets : sequence of sequences of int
-        The attributes S of each marginal.
-    weights : sequence of float
-        The weight of each marginal.
+    `sizes`: sizes of the attributes; `attribute_sets`: the attributes S of each marginal;
+    `weights`: the weight of each marginal.
 
-    Returns
-    -------
-    RowScaled of shape (m, n)
+    Of shape (m, n).
 
-    Examples
-    --------
     >>> marginal_rows((2, 2), [(0,)], [0.5]).to_dense()
     array([[0.5, 0.5, 0. , 0. ],
            [0. , 0. , 0.5, 0.5]])

@@ -21,8 +21,7 @@ from strategies.operators.masks.residuals import Residuals, answers_from, residu
 from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply
 from strategies.operators.tables.weighted_tables import WeightedTables
 
-MOST_BLOCKS = 64
-"""Tables up to which marginals are taken for Kronecker products."""
+MOST_BLOCKS = 64  # tables up to which marginals are taken for Kronecker products
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

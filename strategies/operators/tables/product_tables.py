@@ -16,8 +16,7 @@ from strategies.operators.masks.components import Components, MaskRows, componen
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
 
-TOLERANCE = 1e-12
-"""Share of a workload's energy that may lie outside the row space."""
+TOLERANCE = 1e-12  # share of a workload's energy that may lie outside the row space
 
 
 class ProductTables(Operator):

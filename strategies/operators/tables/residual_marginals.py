@@ -25,8 +25,6 @@ from strategies.operators.tables.weighted_tables import WeightedTables
 def differences(n: int) -> Longs:
     """Return the integer matrix D of an attribute of n codes.
 
-    Examples
-    --------
     >>> differences(2).tolist(), differences(3).tolist()
     ([[1, -1]], [[1, -1, 0], [1, 0, -1], [0, 1, -1]])
     >>> differences(4)[0].tolist()
