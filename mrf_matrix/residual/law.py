@@ -21,10 +21,7 @@ def sequence_budget(
 ) -> Budget:
     """Return the budget of the noise law that serves a claim of ε, (ε, δ) or ρ best.
 
-    Raises
-    ------
-    BudgetError, TypeError
-        If δ stands beside ρ, or a number is impossible.
+    Raises BudgetError, TypeError if δ stands beside ρ, or a number is impossible.
     """
     first, *others = claiming_budgets(epsilon, delta, rho)
     if not others:

@@ -33,17 +33,14 @@ from mrf_matrix.residual.step import PairSteps, ResidualStep
 Floats = NDArray[np.float64]
 Attributes = tuple[int, ...]
 
-LARGEST_TRIPLE = 64
-"""Cells of a triple that may be chosen."""
+LARGEST_TRIPLE = 64  # cells of a triple that may be chosen
 
 MOST_ATTRIBUTES = 32
 """Pairs are chosen among so many attributes, those of the largest released effects."""
 
-MOST_FOR_TRIPLES = 16
-"""Attributes beyond which triples are no candidates."""
+MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 
-LEAST_CURVATURE = 0.01
-"""Smallest mean curvature of a record."""
+LEAST_CURVATURE = 0.01  # smallest mean curvature of a record
 
 
 class Steps(Protocol):
@@ -66,21 +63,11 @@ class Steps(Protocol):
 
 @dataclass(eq=False)
 class ResidualReleases:
-    """Takes the steps of a plan on private records, and keeps every release.
-
-    Attributes
-    ----------
-    records : ResidualRecords
-    noise : {"exact", "research"}
-    stream : Generator or None
-        Of research noise.
-    releases : list of (ResidualStep, Release)
-    choices : list of (ResidualStep, tuple of int or None)
-    """
+    """Takes the steps of a plan on private records, and keeps every release."""
 
     records: ResidualRecords
     noise: str
-    stream: np.random.Generator | None
+    stream: np.random.Generator | None  # of research noise
     releases: list[tuple[ResidualStep, Release]] = field(default_factory=list)
     choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
 

@@ -61,12 +61,8 @@ class ResidualRecords:
 
         A column for each of the table: a record is counted once in each.
 
-        Parameters
-        ----------
-        step : ResidualStep
-            Of kind "counts", "curvature" or "residuals".
-        attributes : sequence of int
-            Of the table; none for a sum over all records.
+        `step`: of kind "counts", "curvature" or "residuals"; `attributes`: of the table; none for a
+        sum over all records.
         """
         cells, n_cells = self._cells(attributes), prod(self._sizes[i] for i in attributes)
         if step.kind == "counts":

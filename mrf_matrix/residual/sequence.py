@@ -28,8 +28,7 @@ from strategies.operators import check_allocation
 LARGEST_PAIR, OF_SEVERAL = 400, 64
 """Cells of a pair that may be chosen of two classes, and of any number of them."""
 
-MOST_CODES = 2000
-"""Codes of an attribute: a visit takes seconds there."""
+MOST_CODES = 2000  # codes of an attribute: a visit takes seconds there
 
 
 def largest_pair(n_classes: int) -> int:
@@ -44,36 +43,19 @@ class ResidualPlan:
     Which table a later step measures, and which integers the records add to it, depends on
     earlier releases alone. How much each step spends does not depend on anything: the claim is
     the adaptive composition of the announced shares.
-
-    Attributes
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-    neighboring : {"add_remove", "replace_one"}
-    n_records : int or None
-        Where it is public.
-    settings : ResidualSettings
-    totals : ResidualStep
-    counts : tuple of ResidualStep
-        One-way counts without class, one an attribute.
-    passes : tuple of ResidualPass
-    pairs : PairSteps or None
-    delta : float
-        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
-    even_records : int or None
-        Records of even classes that tell as much, where an earlier release said so.
     """
 
     domain: Domain
     budget: Budget
     neighboring: str
-    n_records: int | None
+    n_records: int | None  # where it is public
     settings: ResidualSettings
     totals: ResidualStep
-    counts: tuple[ResidualStep, ...]
+    counts: tuple[ResidualStep, ...]  # one-way counts without class, one an attribute
     passes: tuple[ResidualPass, ...]
     pairs: PairSteps | None
-    delta: float = 0.0
+    delta: float = 0.0  # the δ that the claim is stated for, where the budget is zCDP; 0 for none
+    # records of even classes that tell as much, where an earlier release said so
     even_records: int | None = None
 
     @property
@@ -165,30 +147,15 @@ def residual_plan(
 ) -> ResidualPlan:
     """Return the plan of a residual forest. No data is needed.
 
-    Parameters
-    ----------
-    domain : Domain
-        With two classes or more.
-    budget : PureDP or ZCDP
-        Laplace or Gaussian noise.
-    structure : Generator
-        Draws the order of visits.
-    n_records : int or None
-        Where it is public. Else passes and pairs are planned for `ASSUMED_RECORDS`.
-    neighboring : {"add_remove", "replace_one"}, default="add_remove"
-    delta : float, default=0
-        The δ that the claim is stated for.
-    settings : ResidualSettings, optional
-    even_records : int, optional
-        Records of even classes that tell as much: passes and pairs are planned for them.
+    `domain`: with two classes or more. `budget`: Laplace or Gaussian noise. `structure`: draws the
+    order of visits. `n_records`: Where it is public. Else passes and pairs are planned for
+    `ASSUMED_RECORDS`. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim
+    is stated for. `even_records`: records of even classes that tell as much: passes and pairs are
+    planned for them.
 
-    Raises
-    ------
-    ValueError
-        If the domain names one class, an attribute has more than `MOST_CODES` codes, or the noise
-        would not fit 64 bits.
-    MemoryError
-        If an attribute has so many codes that their covariance would not fit the memory cap.
+    Raises ValueError if the domain names one class, an attribute has more than `MOST_CODES` codes,
+    or the noise would not fit 64 bits; MemoryError if an attribute has so many codes that their
+    covariance would not fit the memory cap.
     """
     if domain.required_target().size < 2:
         raise ValueError("domain names one class: expected two or more for a residual forest.")

@@ -28,8 +28,7 @@ MOST_EXPLICIT = 256 * 1025
 CHOICES: tuple[Kind, ...] = ("choice", "screening")
 """Kinds that choose by integer scores. One record more never lowers those of "screening"."""
 
-CHOICE_SENSITIVITY = 1
-"""One record more or less moves a score of a choice by one at most."""
+CHOICE_SENSITIVITY = 1  # one record more or less moves a score of a choice by one at most
 
 
 @dataclass(frozen=True)
@@ -41,21 +40,11 @@ class ResidualStep:
     matrix ``I ⊗ (low, ..., high)``, whose sensitivity is the largest of these integers. Of several
     classes a record adds an integer in each column of the table, of a joint norm that is no larger
     (`Link`), and so moves the whole table no further.
-
-    Attributes
-    ----------
-    kind : {"totals", "counts", "curvature", "residuals", "choice", "screening"}
-    measured : str
-        What it measures, in words.
-    budget : PureDP or ZCDP
-        Its share.
-    neighboring : {"add_remove", "replace_one"}
-    n_classes : int, default=2
     """
 
     kind: Kind
-    measured: str
-    budget: PureDP | ZCDP
+    measured: str  # what it measures, in words
+    budget: PureDP | ZCDP  # its share
     neighboring: str
     n_classes: int = 2
 
@@ -164,33 +153,20 @@ def sums_of_values(values: tuple[int, int] | None, n_cells: int) -> Operator:
 
 @dataclass(frozen=True)
 class ResidualPass:
-    """A pass over attributes: the mean curvature, then a table of residuals a visit.
-
-    Attributes
-    ----------
-    curvature : ResidualStep
-    visits : tuple of ResidualStep
-    order : tuple of int
-        All attributes, in the order in which those that are visited are visited.
-    """
+    """A pass over attributes: the mean curvature, then a table of residuals a visit."""
 
     curvature: ResidualStep
     visits: tuple[ResidualStep, ...]
+    # all attributes, in the order in which those that are visited are visited
     order: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class PairSteps:
-    """Tables of pairs and triples: a choice for each, then counts and residuals of each.
-
-    Attributes
-    ----------
-    curvature : ResidualStep
-    choices, counts, residuals : tuple of ResidualStep
-        One a table.
-    """
+    """Tables of pairs and triples: a choice for each, then counts and residuals of each."""
 
     curvature: ResidualStep
+    # choices, counts, residuals: one a table
     choices: tuple[ResidualStep, ...]
     counts: tuple[ResidualStep, ...]
     residuals: tuple[ResidualStep, ...]

@@ -22,8 +22,7 @@ from mrf_matrix.planning.private.screening import epsilon_of
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
-ONE_IN = (2, 3, 5, 8, 12, 20, 32, 50, 100)
-"""Levels: the rarer class is one record in so many."""
+ONE_IN = (2, 3, 5, 8, 12, 20, 32, 50, 100)  # levels: the rarer class is one record in so many
 
 NEARLY_EVEN = 3
 """Up to one in so many classes count as even: constants of all plans were set on such sets."""
@@ -31,14 +30,11 @@ NEARLY_EVEN = 3
 MOST, LEAST = Fraction(4, 100), Fraction(1, 100)
 """Of the budget, at most and at least; under zCDP of its root."""
 
-SIGNAL = 100
-"""N ε of the choice beyond which it gets no more than the least."""
+SIGNAL = 100  # N ε of the choice beyond which it gets no more than the least
 
-LEAST_SIGNAL = 500
-"""N ε below which a choice would guess."""
+LEAST_SIGNAL = 500  # N ε below which a choice would guess
 
-FEWEST = 4
-"""Attributes from which there is something to plan."""
+FEWEST = 4  # attributes from which there is something to plan
 
 
 def planned_balance(
@@ -49,8 +45,6 @@ def planned_balance(
     `budget`: the whole; `n_records`: where it is public; `neighboring` {"add_remove",
     "replace_one"}.
 
-    Examples
-    --------
     >>> from mrf_matrix.mechanisms import PureDP
     >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
     >>> step = planned_balance(domain, PureDP(1), n_records=2000, neighboring="add_remove")
@@ -71,10 +65,7 @@ def planned_balance(
 def balance_scores(rarer: int, n_records: int) -> Longs:
     """Return the score of every level.
 
-    Parameters
-    ----------
-    rarer, n_records : int
-        **Private**: records of the rarer class, and of both.
+    `rarer`, `n_records`: **Private**: records of the rarer class, and of both.
     """
     return np.array([-(abs(a * rarer - n_records) // a) for a in ONE_IN], dtype=np.int64)
 
@@ -82,8 +73,6 @@ def balance_scores(rarer: int, n_records: int) -> Longs:
 def even_records(n_records: int, level: int) -> int:
     """Return how many records of even classes tell as much, at a level.
 
-    Examples
-    --------
     >>> even_records(10_000, 0), even_records(10_000, 5)
     (10000, 1000)
     """

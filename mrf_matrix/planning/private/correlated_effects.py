@@ -24,43 +24,29 @@ from scipy.special import expit, ndtr
 
 from mrf_matrix.base.arrays import Array
 
-SHAPES = (0.05, 0.3, 1.5)
-"""Gamma shapes of the relevances: few attributes matter, or many."""
+SHAPES = (0.05, 0.3, 1.5)  # gamma shapes of the relevances: few attributes matter, or many
 
-CORRELATIONS = (0.0, 0.2, 0.5)
-"""How far attributes repeat each other."""
+CORRELATIONS = (0.0, 0.2, 0.5)  # how far attributes repeat each other
 
 SIGNALS = (1.0, 3.0, 8.0)
 """Variances of the log odds: .69, .81 and .92 of balanced labels could be known."""
 
-LEANS = (0.0, 1.2)
-"""Log odds of the classes: balanced, and .77 against .23."""
+LEANS = (0.0, 1.2)  # log odds of the classes: balanced, and .77 against .23
 
-PAIRS = 0.15
-"""Share of the variance that belongs to pairs of attributes."""
+PAIRS = 0.15  # share of the variance that belongs to pairs of attributes
 
-NEGATIVE = 0.4
-"""Chance that an attribute speaks against the class for which those like it speak."""
+NEGATIVE = 0.4  # chance that an attribute speaks against the class for which those like it speak
 
 
 @dataclass(frozen=True, eq=False)
 class CorrelatedEffects:
-    """Draws of the prior over d attributes.
+    """Draws of the prior over d attributes."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (draws, d)
-        Effects of single attributes on the log odds, w.
-    correlations, lean : ndarray of shape (draws,)
-        c, and the log odds b of the classes.
-    pair_variance : ndarray of shape (draws,)
-        Variance of the log odds that belongs to pairs.
-    """
-
-    weights: Array
+    weights: Array  # (draws, d): effects of single attributes on the log odds, w
+    # correlations, lean: (draws,): c, and the log odds b of the classes
     correlations: Array
     lean: Array
-    pair_variance: Array
+    pair_variance: Array  # (draws,): variance of the log odds that belongs to pairs
 
     @classmethod
     def of(cls, n_attributes: int) -> "CorrelatedEffects":

@@ -23,11 +23,9 @@ from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects, share_right
 from mrf_matrix.residual.sequence import ResidualPlan
 
-LEAST_CURVATURE = 0.02
-"""Of a record, however sure its label is."""
+LEAST_CURVATURE = 0.02  # of a record, however sure its label is
 
-LARGEST_INTERCEPT = 1.0
-"""Variance of the classes' log odds, however little totals say of them."""
+LARGEST_INTERCEPT = 1.0  # variance of the classes' log odds, however little totals say of them
 
 EXCESS = 3.0
 """By what residuals teach less than their noise alone allows: variances are picked by them too."""

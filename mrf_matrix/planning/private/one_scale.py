@@ -41,21 +41,11 @@ def _chosen_blocks(
 
 @dataclass(frozen=True)
 class Scale:
-    """What is known in public, and what each kind of forest would explain.
-
-    Attributes
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-        The whole.
-    n_records : int or None
-        Where it is public; else hundreds to ten thousand of them count alike.
-    neighboring : {"add_remove", "replace_one"}
-    """
+    """What is known in public, and what each kind of forest would explain."""
 
     domain: Domain
-    budget: Budget
-    n_records: int | None
+    budget: Budget  # the whole
+    n_records: int | None  # where it is public; else hundreds to ten thousand of them count alike
     neighboring: str
 
     @property

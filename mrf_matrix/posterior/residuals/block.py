@@ -25,61 +25,35 @@ Floats = NDArray[np.float64]
 FIRST_VARIANCES = np.array([0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 """Variances on the log odds that the evidence of a block's first table chooses from."""
 
-LATER_VARIANCES = FIRST_VARIANCES[:5]
-"""The same of later tables, which find what is left."""
+LATER_VARIANCES = FIRST_VARIANCES[:5]  # the same of later tables, which find what is left
 
 USUAL_OF_ORDER = {2: 0.02, 3: 0.005}
 """Usual variances of the effects of pairs and triples; those of single attributes are learned."""
 
-SMALL = 0.01
-"""Added to variances before their logarithms are compared."""
+SMALL = 0.01  # added to variances before their logarithms are compared
 
-LEAST_UNKNOWN = 1e-6
-"""No effect is known better than this variance."""
+LEAST_UNKNOWN = 1e-6  # no effect is known better than this variance
 
 
 @dataclass(frozen=True)
 class Table:
-    """A noisy table of residuals, in records.
+    """A noisy table of residuals, in records."""
 
-    Attributes
-    ----------
-    residuals : ndarray of shape (n,)
-        Noisy sums of weighted residuals, one a cell.
-    curvatures : ndarray of shape (n,)
-        Expected derivative of each sum by the log odds; positive.
-    variance : float
-        Variance of the noise on each sum.
-    """
-
-    residuals: Floats
-    curvatures: Floats
-    variance: float
+    residuals: Floats  # (n,): noisy sums of weighted residuals, one a cell
+    curvatures: Floats  # (n,): expected derivative of each sum by the log odds; positive
+    variance: float  # variance of the noise on each sum
 
 
 @dataclass(frozen=True, eq=False)
 class EffectBlock:
-    """What is known of a block's effects on the log odds.
-
-    Attributes
-    ----------
-    attributes : tuple of int
-    sizes : tuple of int
-        Of these attributes.
-    components : tuple of Component
-        Prior covariances, see `block_components`.
-    mean : ndarray of shape (n,)
-    covariance : ndarray of shape (n, n)
-    n_visits : int
-        Tables of residuals seen.
-    """
+    """What is known of a block's effects on the log odds."""
 
     attributes: tuple[int, ...]
-    sizes: tuple[int, ...]
-    components: tuple[Component, ...]
-    mean: Floats
-    covariance: Floats
-    n_visits: int = 0
+    sizes: tuple[int, ...]  # of these attributes
+    components: tuple[Component, ...]  # prior covariances, see `block_components`
+    mean: Floats  # (n,)
+    covariance: Floats  # (n, n)
+    n_visits: int = 0  # tables of residuals seen
 
     @classmethod
     def unseen(
@@ -92,25 +66,13 @@ class EffectBlock:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What a table taught.
-
-    Attributes
-    ----------
-    block : EffectBlock
-    step : ndarray of shape (n,)
-        What the log odds of each cell's records gain, the intercept's part within.
-    intercept_step : float
-    intercept_variance : float
-        What is still unknown of the intercept.
-    variance : float
-        Mean variance picked for the effects of single attributes.
-    """
+    """What a table taught."""
 
     block: EffectBlock
-    step: Floats
+    step: Floats  # (n,): what the log odds of each cell's records gain, the intercept's part within
     intercept_step: float
-    intercept_variance: float
-    variance: float
+    intercept_variance: float  # what is still unknown of the intercept
+    variance: float  # mean variance picked for the effects of single attributes
 
 
 def updated(

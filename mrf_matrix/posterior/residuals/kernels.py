@@ -37,8 +37,6 @@ def attribute_kernel(size: int, *, ordered: bool, smoothness: Smoothness) -> Flo
 
     `size`: number of codes; `ordered`: whether neighbouring codes are alike.
 
-    Examples
-    --------
     >>> attribute_kernel(2, ordered=False, smoothness=Smoothness(0.1, 0.9))
     array([[ 1., -1.],
            [-1.,  1.]])
@@ -68,10 +66,7 @@ def block_components(kernels: Sequence[Floats], margins: Sequence[Floats]) -> tu
     `kernels`: of the block's attributes, from `attribute_kernel`; `margins`: shares of the records
     with each code, summing to one.
 
-    Returns
-    -------
-    tuple of Component
-        With covariances of shape (n, n), n the product of the sizes.
+    Covariances are (n, n), n the product of the sizes.
     """
     centred = []
     for kernel, shares in zip(kernels, margins, strict=True):

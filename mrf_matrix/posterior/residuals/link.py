@@ -32,8 +32,7 @@ RESIDUAL_CAP = UNITS // 2
 CURVATURE_CAP = UNITS // 4
 """Largest curvature of two classes, in units."""
 
-LARGEST_SCORE = 700.0
-"""Scores are cut off there."""
+LARGEST_SCORE = 700.0  # scores are cut off there
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ Floats = NDArray[np.float64]
 LARGEST_VARIANCE = 1.0
 """Variances of effects enter the mean that others are drawn to as no more than this."""
 
-LEAST_CURVATURE = 1e-9
-"""Added to curvatures, that no cell is impossible."""
+LEAST_CURVATURE = 1e-9  # added to curvatures, that no cell is impossible
 
 
 @dataclass(frozen=True)

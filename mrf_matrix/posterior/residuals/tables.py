@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-LEAST_SHARE = 0.01
-"""No class is taken to be rarer."""
+LEAST_SHARE = 0.01  # no class is taken to be rarer
 
 USUAL_LEAN, LARGEST_LEAN = 0.15, 0.3
 """Usual distance of a class's share from one half, and the largest that is thought usual."""
