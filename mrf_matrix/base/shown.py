@@ -36,8 +36,6 @@ def shown(value: object) -> str:
 
     `value`: A parameter that somebody gave; never a record's value.
 
-    Examples
-    --------
     >>> shown("auto"), shown([1, 2]), len(shown("x" * 100_000)) <= 100
     ("'auto'", '[1, 2]', True)
     """

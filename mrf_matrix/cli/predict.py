@@ -12,7 +12,7 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import VOTINGS, comma_words
+from mrf_matrix.cli.options import FILE, NEW, VOTINGS, comma_words, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import note, note_ignored
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command(name="predict")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=FILE)
 @click.argument("data")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW,
     help="CSV, TSV or Parquet file to write, whole or not at all [default: standard output].",
 )
 @click.option(
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     metavar="NAMES",
     help="Columns of DATA to copy before the predictions, separated by commas: patient_id.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an --output that is there already.")
+@overwrite_option("an --output")
 @click.option(
     "--proba",
     is_flag=True,

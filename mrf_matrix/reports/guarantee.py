@@ -8,8 +8,7 @@ from mrf_matrix.reports.page import Section
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
 from mrf_matrix.reports.stated_budget import stated_budget
 
-SAID_DELTA = 1e-6
-"""The δ at which zCDP is put into words where the claim has none."""
+SAID_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
 
 ONE_RECORD = {
     "add_remove": "One record is one row of the table. What is protected is whether a row was in "

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
+from typing import Any
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
@@ -17,8 +18,7 @@ PUBLIC = (
     "the neighbouring relation and the budget",
 )
 
-DENIAL = "NOT A PRIVATE RELEASE"
-"""How every statement begins that claims no privacy."""
+DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no privacy
 
 DERIVED = {"law", "sensitivity", "n_answers", "measured"}
 """What `PrivacyReport.to_dict` works out from the measurements."""
@@ -218,9 +218,8 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float
     laws = [str(release.law) for release in releases]
     if noise == "research":
         return (
-            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
-            f"generator (research noise), with the error of {said} under {neighboring} "
-            f"neighbours in all."
+            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable generator "
+            f"(research noise), with the error of {said} under {neighboring} neighbours in all."
         )
     if noise == "claimed":
         authors = [release.law.name for release in releases if release.noise == noise]
@@ -267,3 +266,25 @@ def _each_once(texts: Sequence[str]) -> str:
 def root_mean(squares: float, count: int) -> float:
     """Return the root of a mean square from a sum of squares."""
     return sqrt(squares / count) if count else 0.0
+
+
+def report_of_releases(
+    releases: Sequence[Release],
+    measurements: Sequence[Measurement],
+    spent: PureDP | ZCDP,
+    delta: float,
+    **said: Any,
+) -> PrivacyReport:
+    """Return the report of releases, whose figures come from them.
+
+    `spent`: by all together; `delta`: that of the claim, or 0; `**said`: what else it says.
+    """
+    figures: dict[str, Any] = {
+        "statement": statement_of(releases, spent, delta),
+        "budget": repr(spent),
+        "neighboring": common_neighboring(releases),
+        "noise": worst_noise(releases),
+        "measurements": tuple(measurements),
+        "delta": delta,
+    }
+    return PrivacyReport(**figures | said).of_releases(releases)

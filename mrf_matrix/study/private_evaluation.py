@@ -228,20 +228,12 @@ def evaluate(
 
 
 def evaluation_budget(
-    epsilon: object = None,
-    delta: object = 0,
-    rho: object = None,
-    neighboring: str = "add_remove",
+    epsilon: object = None, delta: object = 0, rho: object = None, neighboring: str = "add_remove"
 ) -> PureDP | ZCDP:
     """Return the budget of least noise that makes the claim; there is no default.
 
-    Raises
-    ------
-    BudgetError, TypeError
-        If there is not exactly one of ε and ρ, or δ does not go with it.
+    Raises BudgetError, TypeError if there is not exactly one of ε and ρ, or δ does not go with it.
 
-    Examples
-    --------
     >>> evaluation_budget(1, 1e-6)
     PureDP(epsilon=1)
     >>> type(evaluation_budget(0.01, 0.01, neighboring="replace_one")).__name__

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.options import FILE, NEW, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW = click.Path(dir_okay=False, path_type=Path)
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 
 
 @click.group(name="domain")
@@ -39,7 +36,7 @@ def command() -> None:
     metavar="NAME=WORDS",
     help="An attribute, as it is typed at the prompt: --set 'age=0..120 by 10'. Repeat it.",
 )
-@OVERWRITE
+@overwrite_option("a file")
 @user_errors
 def new(
     file: Path, header: Path | None, target: str | None, told: tuple[str, ...], overwrite: bool
@@ -89,7 +86,7 @@ def new(
 @click.argument("schema", type=FILE)
 @click.argument("file", type=NEW)
 @click.option("--target", required=True, help="Column of the classes.")
-@OVERWRITE
+@overwrite_option("a file")
 @user_errors
 def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""

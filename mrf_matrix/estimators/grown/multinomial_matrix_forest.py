@@ -112,16 +112,6 @@ class MultinomialMatrixForestClassifier(
     def fit(self, X: Records, y: ArrayLike) -> Self:
         """Grow the structure privately, select a strategy for it, and measure the leaf counts.
 
-        Parameters
-        ----------
-        X : frame or array of shape (N, d)
-            Private records, in the domain's terms.
-        y : array of shape (N,)
-
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError

@@ -45,23 +45,16 @@ FITS = ("fit", "fit_counts", "fit_stream", "fit_release")
 COMPARED = (str, Number, Domain)
 """Values that may be replaced by equal ones; of all others the very object must stay."""
 
-SHOWN = 60
-"""Longest value that a message shows."""
+SHOWN = 60  # longest value that a message shows
 
 _commit = Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class ClaimRecord:
-    """The parameters of an estimator that its claim rests on, as `fit` read them.
+    """The parameters of an estimator that its claim rests on, as `fit` read them."""
 
-    Attributes
-    ----------
-    values : mapping of str
-        By name; sequences and arrays are copied.
-    """
-
-    values: Mapping[str, object]
+    values: Mapping[str, object]  # by name; sequences and arrays are copied
 
     @classmethod
     def of(cls, estimator: object, names: tuple[str, ...]) -> Self:

@@ -142,8 +142,7 @@ class Bill:
             if not isinstance(self.ledger, PrivacyLedger):
                 raise TypeError(
                     f"ledger={shown(self.ledger)} is of type {type(self.ledger).__name__}: "
-                    f"expected a "
-                    f"PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
+                    f"expected a PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
                 )
             self.ledger.check(
                 self.budget, self.what, neighboring=self.neighboring, noise=self._kind
@@ -232,8 +231,7 @@ def _check_seed(noise_state: Seed) -> None:
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"noise_state={shown(noise_state)}: expected None, a whole number that is not "
-            f"negative, or "
-            f"a Generator."
+            f"negative, or a Generator."
         ) from error
 
 

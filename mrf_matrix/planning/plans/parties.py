@@ -114,7 +114,8 @@ def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> Fede
     """Return a plan with its noise shared among parties.
 
     Raises ValueError if the parties' tables do not add up to that of all records, as with hard
-    votes; CoarseStrategyError if a strategy has no small integers, under pure DP.
+    votes, or the noise is of a law of one's own; CoarseStrategyError if a strategy has no small
+    integers, under pure DP.
     """
     if plan.kind.counts_votes:
         raise ValueError(

@@ -9,23 +9,10 @@ import pytest
 from click.testing import CliRunner
 from sklearn.base import clone
 
-import mrf_matrix.estimators as estimators
 import strategies
-from mrf_matrix import Domain, PrivacyLedger, load_model, save_model
+from mrf_matrix import Domain, PrivacyLedger, estimators, load_model, save_model
 from mrf_matrix.cli.main import main
 from mrf_matrix.error import direct_error, expected_error
-from mrf_matrix.estimators import (
-    BatchPredictionClassifier,
-    MatrixForestClassifier,
-    MultinomialForestClassifier,
-    MultinomialMatrixForestClassifier,
-    PosteriorForestClassifier,
-    PrivateForestClassifier,
-    PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
-    SmoothSensitivityForestClassifier,
-    SubsampleAggregateClassifier,
-)
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.files.models import ModelFileError
 from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
@@ -45,24 +32,33 @@ Y = (X[:, 0] > 1).astype(int)
 
 TREES = {"n_trees": 3, "max_depth": 2, "strategy": "identity", "random_state": 0}
 MADE = {
-    "training": (MatrixForestClassifier, TREES),
-    "shares": (MatrixForestClassifier, TREES | {"n_ensembles": 3, "budget_shares": [1, 2, 4]}),
-    "per tree": (MatrixForestClassifier, TREES | {"allocation": "per_tree"}),
-    "prediction": (BatchPredictionClassifier, TREES),
-    "subsample": (SubsampleAggregateClassifier, TREES),
-    "naive_bayes": (PrivateNaiveBayesClassifier, {}),
-    "posterior": (PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
-    "residual": (ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
-    "private": (PrivateForestClassifier, {"random_state": 0, "n_records": 300}),
+    "training": (estimators.MatrixForestClassifier, TREES),
+    "shares": (
+        estimators.MatrixForestClassifier,
+        TREES | {"n_ensembles": 3, "budget_shares": [1, 2, 4]},
+    ),
+    "per tree": (estimators.MatrixForestClassifier, TREES | {"allocation": "per_tree"}),
+    "prediction": (estimators.BatchPredictionClassifier, TREES),
+    "subsample": (estimators.SubsampleAggregateClassifier, TREES),
+    "naive_bayes": (estimators.PrivateNaiveBayesClassifier, {}),
+    "posterior": (estimators.PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
+    "residual": (estimators.ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
+    "private": (estimators.PrivateForestClassifier, {"random_state": 0, "n_records": 300}),
 }
 BY_GAUSSIAN = {
     f"{name}, Gaussian": (MADE[name][0], MADE[name][1] | {"delta": LARGE}) for name in COMPARE_LAWS
 }
 MADE |= BY_GAUSSIAN
 CHOOSING = {
-    "splits": (MultinomialForestClassifier, {"n_trees": 6, "max_depth": 3}),
-    "stages": (MultinomialMatrixForestClassifier, {"strategy": "identity", "parts": "all"}),
-    "coins": (MultinomialMatrixForestClassifier, {"strategy": "identity", "max_depth": 2}),
+    "splits": (estimators.MultinomialForestClassifier, {"n_trees": 6, "max_depth": 3}),
+    "stages": (
+        estimators.MultinomialMatrixForestClassifier,
+        {"strategy": "identity", "parts": "all"},
+    ),
+    "coins": (
+        estimators.MultinomialMatrixForestClassifier,
+        {"strategy": "identity", "max_depth": 2},
+    ),
 }
 """Their choices are drawn by exponential mechanisms, which compose under zCDP."""
 
@@ -110,11 +106,11 @@ def test_choices_claim_what_is_asked_and_charge_it(name):
 
 def test_a_delta_that_nothing_is_claimed_of_is_refused_by_name():
     for rule in ("count", "smooth"):
-        model = SmoothSensitivityForestClassifier(DOMAIN, delta=DELTA, label_rule=rule)
+        model = estimators.SmoothSensitivityForestClassifier(DOMAIN, delta=DELTA, label_rule=rule)
         with pytest.raises(BudgetError, match=r"delta=1e-06: expected 0.* one choice a record"):
             model.fit(X, Y)
     with pytest.raises(BudgetError, match="epsilon=None, which claims nothing"):
-        MultinomialForestClassifier(DOMAIN, delta=DELTA).fit(X, Y)
+        estimators.MultinomialForestClassifier(DOMAIN, delta=DELTA).fit(X, Y)
     strategy = strategies.evaluate(np.eye(48), np.eye(48), norm="l1")
     with pytest.raises(ValueError, match="stage 2 adds Gaussian noise"):
         made("coins", strategy=strategy).fit(X, Y)

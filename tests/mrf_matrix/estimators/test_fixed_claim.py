@@ -40,14 +40,12 @@ from mrf_matrix.estimators import (
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureForestClassifier,
-    SimplifiedBreimanForestClassifier,
-    SmoothSensitivityForestClassifier,
-)
-from mrf_matrix.estimators.released import (
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
     ReleasedPrivateForestClassifier,
     ReleasedResidualForestClassifier,
+    SimplifiedBreimanForestClassifier,
+    SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.files import ReleaseFileError
