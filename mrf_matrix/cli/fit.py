@@ -29,7 +29,7 @@ from mrf_matrix.cli.options import (
     time_limit_option,
 )
 from mrf_matrix.cli.paid_release import check_output, keep_release
-from mrf_matrix.cli.screen import advise, console, note_ignored, progress_bar
+from mrf_matrix.cli.screen import advise, console, note, note_ignored, progress_bar
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -163,7 +163,10 @@ def command(
         fit_from(model, data, domain, quiet=as_json)
     keep_release(model, output, ledger_file)
     if ledger is not None:
-        ledger.describe(charges[-1].number, model=sha256(output.read_bytes()).hexdigest())
+        try:
+            ledger.describe(charges[-1].number, model=sha256(output.read_bytes()).hexdigest())
+        except (OSError, ValueError) as error:  # the model is paid for, and there
+            note(f"The ledger does not say which model file the charge is of: {error}")
     weighed = str(verdicts[0]) if verdicts else None
     if as_json:
         written = {

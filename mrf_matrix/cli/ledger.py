@@ -47,6 +47,8 @@ def command(
     from mrf_matrix.reports import ledger_report
 
     if html is not None:
+        if as_json or delta is not None:
+            raise click.ClickException("--html: give it without --json and --delta.")
         check_output(html, overwrite=overwrite, reads=(file,), option="--html")
     if not file.exists() and epsilon is None and rho is None:
         raise click.ClickException(f"{file} does not exist: start it with --epsilon or --rho.")

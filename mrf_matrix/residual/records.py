@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import CellCounts, count_cells
+from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 from mrf_matrix.posterior import UNITS, Link
 from mrf_matrix.residual.step import ResidualStep
-from strategies.operators import check_allocation
 
 Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ class ResidualRecords:
         self._sizes = tuple(sizes)
         self._n_classes = n_classes
         shape = (len(labels), Link(n_classes, "l1").n_columns)
-        check_allocation("scores of the records", shape)
+        check_private_allocation("scores of the records", shape)
         self._scores = np.zeros(shape)
 
     def __repr__(self) -> str:

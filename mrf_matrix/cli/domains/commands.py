@@ -10,7 +10,7 @@ import click
 from mrf_matrix.cli.errors import spoken, user_errors
 from mrf_matrix.cli.options import FILE, NEW, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
-from mrf_matrix.cli.screen import advise, console, note_ignored, table
+from mrf_matrix.cli.screen import advise, console, note, note_ignored, table
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
@@ -123,6 +123,7 @@ def check(file: Path, data: Path | None, n_records: int | None) -> None:
                 raise click.ClickException(f"{data}: expected a CSV, TSV or Parquet file.")
             problems += record_problems(data, domain)
             note_ignored(str(data), domain)
+            note("Whether records fit is told of the records, to you: keep it from others.")
         advise(domain, n_records)
     for problem in problems:
         screen.print(f"- {spoken(problem)}", markup=False, soft_wrap=True)

@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs
-from strategies.operators import check_allocation
+from strategies.operators import MemoryCapError, fits
 
 
 def flat_cells(codes: AnyInts, sizes: tuple[int, ...]) -> Longs:
@@ -41,13 +41,25 @@ def distinct_cells(codes: AnyInts, sizes: tuple[int, ...]) -> tuple[AnyInts, Lon
     return rows, index.ravel().astype(np.int64)
 
 
+def check_private_allocation(what: str, shape: tuple[int, ...], itemsize: int = 8) -> None:
+    """Refuse, by name, an array above the memory cap whose size is private, and do not tell it.
+
+    Raises MemoryCapError.
+    """
+    if not fits(shape, itemsize):
+        raise MemoryCapError(
+            f"{what}, whose number is private, take more than the memory cap. Use a smaller domain "
+            f"or fewer records, or raise the cap with strategies.operators.memory_cap(bytes)."
+        )
+
+
 def summed_cells(codes: AnyInts, counts: Longs, sizes: tuple[int, ...]) -> tuple[Codes, Longs]:
     """Return distinct cells in C order with the sums of their counts, those without any left out.
 
     `codes` (N', d): cells, which may repeat; `counts` (N', k).
     """
     cells, index = distinct_cells(codes, sizes)
-    check_allocation("counts of the occupied cells", (len(cells), counts.shape[1]))
+    check_private_allocation("counts of the occupied cells", (len(cells), counts.shape[1]))
     table = np.zeros((counts.shape[1], len(cells)), dtype=np.int64)
     for row, column in zip(table, counts.T, strict=True):
         np.add.at(row, index, column)

@@ -11,6 +11,7 @@ from scipy import sparse
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms.counts.cells import (
+    check_private_allocation,
     checked_codes,
     checked_counts,
     checked_labels,
@@ -246,7 +247,7 @@ def count_cells(
     cells = checked_codes(codes, exact)
     classes = checked_labels(labels, len(cells), k)
     occupied, index = distinct_cells(cells, exact)
-    check_allocation("counts of the occupied cells", (len(occupied), k))
+    check_private_allocation("counts of the occupied cells", (len(occupied), k))
     table = np.bincount(index * k + classes, minlength=len(occupied) * k)
     return CellCounts(occupied, table.reshape(-1, k), exact)
 

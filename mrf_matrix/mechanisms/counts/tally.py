@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Codes, Longs
-from mrf_matrix.mechanisms.counts.cells import checked_sizes
+from mrf_matrix.mechanisms.counts.cells import check_private_allocation, checked_sizes
 from mrf_matrix.mechanisms.counts.counts import CellCounts, PrivateDataError
 from mrf_matrix.mechanisms.counts.keyed_counts import (
     Columns,
@@ -25,7 +25,6 @@ from mrf_matrix.mechanisms.counts.keyed_counts import (
     word_groups,
 )
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
-from strategies.operators import check_allocation
 
 DENSE_ENTRIES = 2**24  # (cell, class) pairs up to which counts are a dense table (128 MB)
 
@@ -126,7 +125,7 @@ class CellTally:
             cells = np.flatnonzero(table.any(axis=1))
             return CellCounts(codes_of(cells, self._sizes), table[cells], self._sizes, domain)
         keys, counts = self.table()
-        check_allocation("codes of the occupied cells", (len(counts), len(self._shape)), 4)
+        check_private_allocation("codes of the occupied cells", (len(counts), len(self._shape)), 4)
         parts = [
             codes_of(word, [self._shape[i] for i in group])
             for word, group in zip(keys, self._groups, strict=True)
@@ -142,7 +141,7 @@ class CellTally:
         new[1:] = (codes[1:] != codes[:-1]).any(axis=1)
         cell = np.cumsum(new) - 1
         n_cells = int(new.sum())
-        check_allocation("counts of the occupied cells", (n_cells, self._n_classes))
+        check_private_allocation("counts of the occupied cells", (n_cells, self._n_classes))
         table = np.zeros((n_cells, self._n_classes), dtype=np.int64)
         table[cell, labels] = counts
         return CellCounts(codes[new], table, self._sizes, domain)

@@ -120,17 +120,17 @@ def amount_in(unit: type[PureDP] | type[ZCDP], budget: object) -> Amount:
     )
 
 
-def checked_what(what: object) -> str:
+def checked_what(what: object, name: str = "what") -> str:
     """Return a description of what is paid for, or refuse."""
     if not isinstance(what, str):
-        raise TypeError(f"what={what!r}: expected a text that says what the charge pays for.")
+        raise TypeError(f"{name}={what!r}: expected a text that says what the charge pays for.")
     if not what.strip() or len(what) > LONGEST_WHAT:
         raise ValueError(
-            f"what has {len(what)} characters: expected 1 to {LONGEST_WHAT} that say what the "
+            f"{name} has {len(what)} characters: expected 1 to {LONGEST_WHAT} that say what the "
             f"charge pays for."
         )
     if not is_plain_line(what):  # others could act on the terminal of a reader
-        raise ValueError(f"what={what[:80]!r}: expected one line of printable characters.")
+        raise ValueError(f"{name}={what[:80]!r}: expected one line of printable characters.")
     return what
 
 
@@ -139,7 +139,7 @@ def checked_words(words: Mapping[str, object]) -> dict[str, str]:
     strange = [word for word in words if word not in WORDS]
     if strange:
         raise ValueError(f"{strange[0]}: expected {', '.join(WORDS)}.")
-    return {word: checked_what(told) for word, told in words.items()}
+    return {word: checked_what(told, word) for word, told in words.items()}
 
 
 def checked_kind(noise: object, budget: PureDP | ZCDP) -> Noise:

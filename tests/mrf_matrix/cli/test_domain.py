@@ -119,6 +119,7 @@ def test_check_tells_all_problems_at_once_and_no_value(folder):
     assert found.exit_code == 1
     for column in ("'age'", "'code'", "'smoker'", "'outcome'"):
         assert column in found.output
+    assert all("keep it from others" in one.output for one in (fine, found))
     assert not any(word in found.output for word in ("secret1", "maybe", "perhaps", "500", "p1"))
     data = json.loads((folder / "d.json").read_text())
     data["attributes"][0] = {"name": "age", "edges": [3, 1]}

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from mrf_matrix import MatrixForestClassifier, PrivacyLedger, load_dataset, load_model
 from mrf_matrix.cli import options
 from mrf_matrix.cli.main import main
+from mrf_matrix.mechanisms import LedgerError
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 QUICK = ["--n-trees", "4", "--max-depth", "2", "--strategy", "identity", "--random-state", "0"]
@@ -282,6 +283,21 @@ def test_a_ledger_file_is_charged_and_refuses_an_overdraft(files):
     assert "MatrixForestClassifier.fit" in shown
     assert "(ε = 0.7, δ = 1e-06)" in shown
     assert json.loads(run("ledger", path, "--json").stdout)["remaining"] == "3/10"
+
+
+def test_a_model_that_is_paid_for_is_not_lost_with_a_word_of_the_ledger(files, monkeypatch):
+    def refuse(ledger, number, **words):
+        raise LedgerError("the disk is full")
+
+    run("ledger", files / "ledger.json", "--epsilon", "1")
+    monkeypatch.setattr(PrivacyLedger, "describe", refuse)
+    done = fit(files, "--ledger", files / "ledger.json")
+    assert done.exit_code == 0, done.output
+    assert "the disk is full" in done.stderr
+    assert load_model(files / "model.mrf").privacy_report_.noise == "exact"
+    page = run("ledger", files / "ledger.json", "--html", files / "l.html", "--json")
+    assert page.exit_code == 1
+    assert not (files / "l.html").exists()
 
 
 def test_an_overdraft_is_refused_before_the_records_are_read(files):

@@ -14,11 +14,13 @@ from mrf_matrix.estimators import (
     PosteriorForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
+    ResidualForestClassifier,
     SmoothSensitivityForestClassifier,
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.mechanisms import PrivacyLedger
 from mrf_matrix.planning.blocks.block_part import COVARIANCES
+from mrf_matrix.streams import count_stream
 from strategies.operators import MemoryCapError, memory_cap
 from strategies.operators.base import recovery
 
@@ -75,6 +77,39 @@ def test_batches_that_do_not_fit_are_refused_before_the_charge(make):
     assert ledger.spent == 0
     assert len(model.predict(codes)) == 50
     assert ledger.spent == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        MatrixForestClassifier,
+        BatchPredictionClassifier,
+        MultinomialMatrixForestClassifier,
+        ResidualForestClassifier,
+    ],
+)
+def test_arrays_of_private_sizes_are_refused_without_their_sizes(make):
+    """How many cells are occupied, and how many records there are, no message tells."""
+    domain, ledger = Domain.from_sizes([3] * 9, n_classes=2), PrivacyLedger(epsilon=2)
+    codes = np.random.default_rng(0).integers(3, size=(4003, 9))
+    trees, said = {"n_trees": 3, "max_depth": 1, "strategy": "workload_itself"}, []
+    for n in (4003, 3301):
+        settings = {} if make is ResidualForestClassifier else trees
+        model = make(domain, epsilon=1, ledger=ledger, random_state=0, **settings)
+        with memory_cap(25_000), pytest.raises(MemoryCapError, match="private") as error:
+            model.fit(codes[:n], codes[:n, 0] % 2)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+    # two stages are paid for together, before the first; its structure is kept
+    assert len(ledger.charges) == (2 if make is MultinomialMatrixForestClassifier else 0)
+
+
+def test_counts_of_a_stream_are_refused_without_their_size():
+    domain = Domain.from_sizes([3] * 50, n_classes=2)
+    codes = np.random.default_rng(0).integers(3, size=(4003, 50))
+    with memory_cap(25_000), pytest.raises(MemoryCapError, match="private") as error:
+        count_stream([(codes, codes[:, 0] % 2)], domain)
+    assert "4003" not in str(error.value)
 
 
 @pytest.mark.parametrize("make", [PosteriorForestClassifier, PrivateForestClassifier])

@@ -170,7 +170,8 @@ def test_words_are_told_once_and_kept(tmp_path):
         (1, {"purpose": "another"}, "keeps it"),
         (2, {"purpose": "another"}, "number=2"),
         (1, {"colour": "red"}, "colour"),
-        (1, {"data": "two\nlines"}, "one line"),
+        (1, {"data": "two\nlines"}, "data=.* one line"),
+        (1, {"model": " "}, "model has 1 char"),
     ):
         with pytest.raises(ValueError, match=message):
             ledger.describe(number, **words)
