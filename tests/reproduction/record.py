@@ -55,12 +55,12 @@ class Record:
     def left(self) -> list[str]:
         """What a full run would still do."""
         wanted = self.words["repeats"]
+        few: dict[int, list[str]] = {}
+        for name, part in self.parts.items():
+            if part.repeats < wanted:
+                few.setdefault(part.repeats, []).append(name)
         return [
-            *(
-                f"{name} ({part.repeats} of {wanted} repeats)"
-                for name, part in self.parts.items()
-                if part.repeats < wanted
-            ),
+            *(f"{', '.join(names)} ({n} of {wanted} repeats)" for n, names in few.items()),
             *(name for name in self.words["parts"] if name not in self.parts),
         ]
 
