@@ -86,6 +86,13 @@ class Product(Operator):
         inner = self.right.row_gram_matmat(densified(left.T))
         return np.asarray(left @ inner)
 
+    @property
+    def crossing_seconds(self) -> float:
+        """Seconds of the inner products of rows that combine rows of masks, where n is too large."""
+        if not isinstance(self.right, RowKronecker):
+            return 0.0
+        return self.right.crossing_seconds(self.left.shape[0])
+
     def row_gram_matmat(self, right: Array) -> Array:
         """Return ``A @ A.T @ right``."""
         return self.left._matmat(self.right.row_gram_matmat(self.left._rmatmat(right)))
@@ -99,10 +106,19 @@ class Product(Operator):
         return np.diagonal(self.row_gram()).copy()
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column."""
+        """Return the norm of every column; sums of entries without multiplying out, where >= 0."""
         if isinstance(self.right, Grouping):
             return self.left.column_norms(norm)[self.right.labels]
+        if norm == "l1" and self._is_nonnegative:
+            return self.rmatmat(np.ones(self.shape[0]))
         return super().column_norms(norm)
+
+    @property
+    def _is_nonnegative(self) -> bool:
+        """Whether 0/1 rows are combined with numbers that are not negative."""
+        if not (self.right.is_binary and self.left.prefers_sparse):
+            return False
+        return bool(self.left.to_sparse().data.min(initial=0) >= 0)
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the left matrix's, over a grouping."""
@@ -128,6 +144,10 @@ class Product(Operator):
         """Return exact column sums of ``|a|`` or ``a**2``."""
         if isinstance(self.right, Grouping):
             return self.left.integer_column_sums(norm)[self.right.labels]
+        if norm == "l1" and self._is_nonnegative and self.left.to_sparse().dtype.kind in "iu":
+            sums = self.rmatmat(np.ones(self.shape[0]))
+            if sums.max(initial=0.0) <= 2.0**52:  # no partial sum is above: all are exact
+                return np.rint(sums).astype(np.int64)
         return super().integer_column_sums(norm)
 
     def integer_sensitivity(self, norm: Norm) -> int:

@@ -173,15 +173,18 @@ class RowKronecker(Operator):
         """Return ``A @ A.T @ right``, through blocks of the row gram where n is out of reach."""
         if fits((self.shape[1], right.shape[1] + 1), 64):
             return self._matmat(self._rmatmat(right))
-        pairs, met = self.shape[0] ** 2, right.shape[1]
         check_seconds(
-            f"inner products of {self.shape[0]} rows, for {met} queries,",
-            pairs * (met + sum(self.sizes)) / PRODUCTS,
+            f"inner products of {self.shape[0]} rows, for {right.shape[1]} queries,",
+            self.crossing_seconds(right.shape[1]),
             "fewer queries at a time, or fewer or shallower trees",
         )
         rows = max(1, 2**24 // max(self.shape[0], 1))
         blocks = (self.take_rows(slice(s, s + rows)) for s in range(0, self.shape[0], rows))
         return np.concatenate([block.row_gram(self) @ right for block in blocks])
+
+    def crossing_seconds(self, met: int) -> float:
+        """Return the seconds of all rows' inner products, times a matrix of some columns."""
+        return float(self.shape[0]) ** 2 * (met + sum(self.sizes)) / PRODUCTS
 
     # Explicit forms -------------------------------------------------------------------------
 
