@@ -11,6 +11,7 @@ from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator, product
 from strategies.operators.base.qr import least_squares
+from strategies.operators.base.recovery import takes_long
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.row_kronecker import RowKronecker
@@ -86,13 +87,6 @@ class Product(Operator):
         inner = self.right.row_gram_matmat(densified(left.T))
         return np.asarray(left @ inner)
 
-    @property
-    def crossing_seconds(self) -> float:
-        """Seconds of the inner products of rows that combine rows of masks, where n is too large."""
-        if not isinstance(self.right, RowKronecker):
-            return 0.0
-        return self.right.crossing_seconds(self.left.shape[0])
-
     def row_gram_matmat(self, right: Array) -> Array:
         """Return ``A @ A.T @ right``."""
         return self.left._matmat(self.right.row_gram_matmat(self.left._rmatmat(right)))
@@ -167,16 +161,38 @@ class Product(Operator):
         solution = least_squares(self.left.to_dense() * root, self.checked_answers(answers))
         return ((solution.T / root).T)[self.right.labels]
 
+    def check_rows(self, workload: Operator) -> bool:
+        """Tell whether a workload's rows are these, and take too long to be solved with together.
+
+        Every row is then served by its own answer, as by the rows of `RowKronecker`.
+        """
+        if not (isinstance(workload, Product) and isinstance(self.right, RowKronecker)):
+            return False
+        if not takes_long(self, self.right.met_seconds(self.shape[0])):
+            return False
+        if workload is self:
+            return True
+        same = isinstance(workload.right, RowKronecker) and workload.shape == self.shape
+        return (
+            same
+            and np.array_equal(workload.right.bits, self.right.bits)
+            and not (workload.left.to_sparse() != self.left.to_sparse()).nnz
+        )
+
+    def estimate(self, workload: Operator, answers: Array) -> Array | None:
+        """Return the answers themselves where they serve the workload, else None."""
+        return self.checked_answers(answers) if self.check_rows(workload) else None
+
     def error_trace(self, workload: Operator) -> float | None:
         """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
-            return None
+            return super().error_trace(workload)
         return self.left.error_trace(over_groups(workload, self.right))
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Over a grouping, return the left matrix's rule on the workload over the groups."""
+        """Over a grouping, return the left matrix's rule; a bound of 1 for rows of its own."""
         if not isinstance(self.right, Grouping):
-            return None
+            return np.ones(self.shape[0]) if self.check_rows(workload) else None
         return self.left.row_errors(over_groups(workload, self.right))
 
 

@@ -40,6 +40,10 @@ ENUMERATION_WORK = 2 * 10**10
 """Multiply-adds that may be spent on counting the rows over every cell of a domain."""
 
 
+ATTRIBUTE_SECONDS = 2e-9
+"""Seconds to multiply two rows' inner products over the attributes, for each of them."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RowKronecker(Operator):
     """The 0/1 matrix whose row r is the Kronecker product of one mask per attribute.
@@ -175,16 +179,17 @@ class RowKronecker(Operator):
             return self._matmat(self._rmatmat(right))
         check_seconds(
             f"inner products of {self.shape[0]} rows, for {right.shape[1]} queries,",
-            self.crossing_seconds(right.shape[1]),
+            self.met_seconds(right.shape[1]),
             "fewer queries at a time, or fewer or shallower trees",
         )
         rows = max(1, 2**24 // max(self.shape[0], 1))
         blocks = (self.take_rows(slice(s, s + rows)) for s in range(0, self.shape[0], rows))
         return np.concatenate([block.row_gram(self) @ right for block in blocks])
 
-    def crossing_seconds(self, met: int) -> float:
+    def met_seconds(self, met: int) -> float:
         """Return the seconds of all rows' inner products, times a matrix of some columns."""
-        return float(self.shape[0]) ** 2 * (met + sum(self.sizes)) / PRODUCTS
+        each = (met + sum(self.sizes)) / PRODUCTS + ATTRIBUTE_SECONDS * len(self.sizes)
+        return float(self.shape[0]) ** 2 * each
 
     # Explicit forms -------------------------------------------------------------------------
 

@@ -146,10 +146,7 @@ class Portfolio:
         Least squares over all rows only lowers it, by as much as rows depend on others.
         """
         workload = self.problem.workload
-        price = evaluation_seconds(self.problem, workload.shape[0])
-        if self.problem.merging is None and isinstance(workload, Product):
-            price += workload.crossing_seconds
-        if price <= CREDIT * self.limit:
+        if evaluation_seconds(self.problem, workload.shape[0]) <= CREDIT * self.limit:
             self.attempt(OWN_ROWS, 0.0)
             return
         sensitivity, loss = workload.sensitivity(self.problem.norm), own_loss(self.problem)

@@ -210,9 +210,12 @@ def factorisation_seconds(rows: int) -> float:
     return FACTORED * float(rows) ** 3
 
 
-def takes_long(matrix: Operator) -> bool:
-    """Tell whether rows are many to be solved with together, where cells cannot be enumerated."""
-    return factorisation_seconds(matrix.shape[0]) > BEARABLE and not is_explicit(matrix)
+def takes_long(matrix: Operator, more: float = 0.0) -> bool:
+    """Tell whether rows are many to be solved with together, where cells cannot be enumerated.
+
+    `more`: seconds of their inner products, where those are dear.
+    """
+    return factorisation_seconds(matrix.shape[0]) + more > BEARABLE and not is_explicit(matrix)
 
 
 def check_rows(matrix: Operator) -> None:
