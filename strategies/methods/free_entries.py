@@ -35,9 +35,9 @@ ENOUGH_STEPS = 150
 FEWEST_STEPS = 12
 """Below this a descent is not worth its start."""
 MOST_STEPS = 500
-PASSES = 2
+PASSES = 3
 """How often the norms rise for the worst row: zeros of one pass are stirred in the next."""
-REFILL = 1e-2
+REFILL = 3e-2
 """Share of a row's largest entry to which they are raised then."""
 NEAR = 1e-3
 """Relative distance from the Identity's loss at which a start is taken to be the Identity."""

@@ -11,6 +11,7 @@ from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator, product
 from strategies.operators.base.qr import least_squares
+from strategies.operators.base.recovery import takes_long
 from strategies.operators.grouping import Grouping, over_groups
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.row_kronecker import RowKronecker
@@ -99,10 +100,19 @@ class Product(Operator):
         return np.diagonal(self.row_gram()).copy()
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column."""
+        """Return the norm of every column; sums of entries without multiplying out, where >= 0."""
         if isinstance(self.right, Grouping):
             return self.left.column_norms(norm)[self.right.labels]
+        if norm == "l1" and self._is_nonnegative:
+            return self.rmatmat(np.ones(self.shape[0]))
         return super().column_norms(norm)
+
+    @property
+    def _is_nonnegative(self) -> bool:
+        """Whether 0/1 rows are combined with numbers that are not negative."""
+        if not (self.right.is_binary and self.left.prefers_sparse):
+            return False
+        return bool(self.left.to_sparse().data.min(initial=0) >= 0)
 
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the left matrix's, over a grouping."""
@@ -128,6 +138,10 @@ class Product(Operator):
         """Return exact column sums of ``|a|`` or ``a**2``."""
         if isinstance(self.right, Grouping):
             return self.left.integer_column_sums(norm)[self.right.labels]
+        if norm == "l1" and self._is_nonnegative and self.left.to_sparse().dtype.kind in "iu":
+            sums = self.rmatmat(np.ones(self.shape[0]))
+            if sums.max(initial=0.0) <= 2.0**52:  # no partial sum is above: all are exact
+                return np.rint(sums).astype(np.int64)
         return super().integer_column_sums(norm)
 
     def integer_sensitivity(self, norm: Norm) -> int:
@@ -147,16 +161,38 @@ class Product(Operator):
         solution = least_squares(self.left.to_dense() * root, self.checked_answers(answers))
         return ((solution.T / root).T)[self.right.labels]
 
+    def check_rows(self, workload: Operator) -> bool:
+        """Tell whether a workload's rows are these, and take too long to be solved with together.
+
+        Every row is then served by its own answer, as by the rows of `RowKronecker`.
+        """
+        if not (isinstance(workload, Product) and isinstance(self.right, RowKronecker)):
+            return False
+        if not takes_long(self, self.right.met_seconds(self.shape[0])):
+            return False
+        if workload is self:
+            return True
+        same = isinstance(workload.right, RowKronecker) and workload.shape == self.shape
+        return (
+            same
+            and np.array_equal(workload.right.bits, self.right.bits)
+            and not (workload.left.to_sparse() != self.left.to_sparse()).nnz
+        )
+
+    def estimate(self, workload: Operator, answers: Array) -> Array | None:
+        """Return the answers themselves where they serve the workload, else None."""
+        return self.checked_answers(answers) if self.check_rows(workload) else None
+
     def error_trace(self, workload: Operator) -> float | None:
         """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
-            return None
+            return super().error_trace(workload)
         return self.left.error_trace(over_groups(workload, self.right))
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Over a grouping, return the left matrix's rule on the workload over the groups."""
+        """Over a grouping, return the left matrix's rule; a bound of 1 for rows of its own."""
         if not isinstance(self.right, Grouping):
-            return None
+            return np.ones(self.shape[0]) if self.check_rows(workload) else None
         return self.left.row_errors(over_groups(workload, self.right))
 
 

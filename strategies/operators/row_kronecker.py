@@ -40,6 +40,10 @@ ENUMERATION_WORK = 2 * 10**10
 """Multiply-adds that may be spent on counting the rows over every cell of a domain."""
 
 
+ATTRIBUTE_SECONDS = 2e-9
+"""Seconds to multiply two rows' inner products over the attributes, for each of them."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RowKronecker(Operator):
     """The 0/1 matrix whose row r is the Kronecker product of one mask per attribute.
@@ -173,15 +177,19 @@ class RowKronecker(Operator):
         """Return ``A @ A.T @ right``, through blocks of the row gram where n is out of reach."""
         if fits((self.shape[1], right.shape[1] + 1), 64):
             return self._matmat(self._rmatmat(right))
-        pairs, met = self.shape[0] ** 2, right.shape[1]
         check_seconds(
-            f"inner products of {self.shape[0]} rows, for {met} queries,",
-            pairs * (met + sum(self.sizes)) / PRODUCTS,
+            f"inner products of {self.shape[0]} rows, for {right.shape[1]} queries,",
+            self.met_seconds(right.shape[1]),
             "fewer queries at a time, or fewer or shallower trees",
         )
         rows = max(1, 2**24 // max(self.shape[0], 1))
         blocks = (self.take_rows(slice(s, s + rows)) for s in range(0, self.shape[0], rows))
         return np.concatenate([block.row_gram(self) @ right for block in blocks])
+
+    def met_seconds(self, met: int) -> float:
+        """Return the seconds of all rows' inner products, times a matrix of some columns."""
+        each = (met + sum(self.sizes)) / PRODUCTS + ATTRIBUTE_SECONDS * len(self.sizes)
+        return float(self.shape[0]) ** 2 * each
 
     # Explicit forms -------------------------------------------------------------------------
 

@@ -219,7 +219,7 @@ class Portfolio:
             ordered = sorted(self.found, key=lambda strategy: strategy.loss)
             matrices = tuple(strategy.matrix for strategy in ordered)
             starts = matrices if family.space == "domain" else self.averaged(matrices)
-            drawn = np.random.default_rng(self.seed)  # whatever ran before, and how long
+            drawn = np.random.default_rng([*family.name.encode(), self.seed])  # whatever ran
             search = Search(starts, drawn, work, self.select_part, self.limit)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)

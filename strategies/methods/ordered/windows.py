@@ -18,6 +18,8 @@ REACH = 1
 """Neighbours on either side of a block that its row covers."""
 
 
+JITTER = 0.02
+"""Relative size of the random part of a start: more leads to ends that depend on the seed."""
 REVIVED = 0.1
 """Roots nearer to zero than this are moved there between descents; rows are of order one."""
 
@@ -91,7 +93,7 @@ class Windows:
         """Return roots to start from: 1 on a row's own block, little beside it, none exact."""
         own = np.arange(self.shape[1]) % (2 * REACH + 1) == REACH
         roots = np.where(own[:, None], 1.0, np.sqrt(1e-3)) * np.ones(self.shape)
-        return np.asarray(roots * (1.0 + 0.2 * generator.random(self.shape)) * self.mask)
+        return np.asarray(roots * (1.0 + JITTER * generator.random(self.shape)) * self.mask)
 
     def away_from_zero(self, roots: Array) -> Array:
         """Return roots with those near zero moved away from it, where ``s |s|`` has no slope."""

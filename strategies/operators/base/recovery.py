@@ -150,6 +150,8 @@ def coordinates(workload: Operator, matrix: Operator) -> tuple[Array, Array]:
     """
     basis = _row_basis(matrix)
     chosen = basis.chosen
+    if workload is matrix:
+        return basis.measured, basis.measured
     cross = cross_gram(workload, matrix)[:, chosen] / basis.lengths[chosen]
     rows = linalg.solve_triangular(basis.corner, cross.T, lower=True).T
     squares = workload.row_squares()
@@ -208,9 +210,12 @@ def factorisation_seconds(rows: int) -> float:
     return FACTORED * float(rows) ** 3
 
 
-def takes_long(matrix: Operator) -> bool:
-    """Tell whether rows are many to be solved with together, where cells cannot be enumerated."""
-    return factorisation_seconds(matrix.shape[0]) > BEARABLE and not is_explicit(matrix)
+def takes_long(matrix: Operator, more: float = 0.0) -> bool:
+    """Tell whether rows are many to be solved with together, where cells cannot be enumerated.
+
+    `more`: seconds of their inner products, where those are dear.
+    """
+    return factorisation_seconds(matrix.shape[0]) + more > BEARABLE and not is_explicit(matrix)
 
 
 def check_rows(matrix: Operator) -> None:
