@@ -46,7 +46,7 @@ from mrf_matrix.estimators import (
 from mrf_matrix.estimators.grown import multinomial_forest, smooth_sensitivity_forest
 from mrf_matrix.estimators.prediction import private_prediction
 from mrf_matrix.estimators.prediction.vote_book import VoteBook
-from mrf_matrix.estimators.private import screened
+from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho
@@ -197,6 +197,8 @@ class Watch:
         for module, moved in ((residual_learning, 2), (screened, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
+        asking = self._asking(private_forest.chosen_balance)
+        monkeypatch.setattr(private_forest, "chosen_balance", asking)
         for module in (private_prediction, base):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
@@ -221,6 +223,16 @@ class Watch:
             return choose(gaps, options, rate, bits)
 
         return choosing
+
+    def _asking(self, choose):
+        """Scores of how rare a class is are not monotone, though they are chosen like those."""
+
+        def asking(step, data, bits):
+            found = choose(step, data, bits)
+            self.now.choices[-1] *= 2
+            return found
+
+        return asking
 
     def _choosing(self, choose, trees):
         def choosing(counts, epsilon, score, bits):
