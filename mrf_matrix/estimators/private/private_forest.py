@@ -39,16 +39,14 @@ from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, 
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
 
-FITTED = (
-    "domain_",
-    "classes_",
-    "plan_",
-    "screened_",
-    "forest_",
-    "posterior_",
-    "privacy_report_",
-)
+FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
 """What a fit leaves."""
+
+CHOICES_BEFORE = (
+    "choices from the same records were made before what is measured here: their budget "
+    "adds to this one, and the report of the PrivateForestClassifier states the sum"
+)
+"""A note on the forest of a plan that chooses first."""
 
 Forest = PosteriorForestClassifier | ResidualForestClassifier
 
@@ -218,6 +216,9 @@ class PrivateForestClassifier(
         self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
         self.posterior_ = self.forest_.posterior_
         report, blocks = self.forest_.privacy_report_, self.forest_.get_params().get("blocks")
+        if self.plan_.choices:
+            paid = replace(report, notes=(*report.notes, CHOICES_BEFORE))
+            self.forest_.privacy_report_ = paid
         if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
         self.privacy_report_ = private_report(

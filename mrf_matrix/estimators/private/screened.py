@@ -32,12 +32,8 @@ def screened(
     `screening`: what the choices cost; `data`: **Private**: gives counts of the cells of any
     attributes; `bits`: their randomness.
 
-    Returns
-    -------
-    chosen : tuple of int
-        Attributes, in the order of the choices.
-    enough : bool
-        Whether the forest keeps to them.
+    Returns `chosen`: attributes, in the order of the choices; `enough`: whether the forest keeps
+    to them.
     """
     scores = [right_by_codes(data.cells((i,)).counts) for i in range(n_attributes)]
     left = np.ones(n_attributes, dtype=np.bool_)

@@ -79,6 +79,10 @@ def test_screening_finds_the_attributes_that_tell():
     codes, labels = records(4000, 20)
     model = research(domain_of(20), 4000, epsilon=0.5).fit(codes, labels)
     assert {0, 1} <= set(model.screened_)
+    inner = model.forest_.privacy_report_  # states its own part only, and says so
+    assert inner.budget != model.privacy_report_.budget
+    assert "adds to this one" in inner.notes[-1]
+    assert inner.notes[-1] not in model.privacy_report_.notes
     nothing = np.random.default_rng(1).integers(0, 2, 4000)
     assert model.fit(codes, nothing).screened_ is None  # all attributes are kept
 
@@ -228,6 +232,22 @@ def test_several_classes_have_odds_against_all_others():
     np.testing.assert_allclose(1 / (1 + np.exp(-odds)), shares, rtol=1e-9)
 
 
+def test_under_delta_several_classes_may_have_residuals(tmp_path):
+    codes, labels = records(20_000, 10, 4)
+    model = PrivateForestClassifier(
+        domain_of(10, 4), epsilon=2, delta=1e-6, n_records=20_000, random_state=0
+    ).fit(codes, labels)
+    assert model.plan_.chosen.name == "residual forest with Gaussian noise"
+    assert model.privacy_report_.statement.startswith("Private release")
+    assert model.score(codes, labels) > 0.9
+    odds = model.decision_function(codes[:50])
+    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), model.predict_proba(codes[:50]), rtol=1e-9)
+    save_model(model, tmp_path / "one.mrf")
+    loaded = load_model(tmp_path / "one.mrf")
+    np.testing.assert_array_equal(loaded.predict_proba(codes), model.predict_proba(codes))
+    np.testing.assert_array_equal(loaded.vote_intervals(codes), model.vote_intervals(codes))
+
+
 @pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_domain_read_off_the_records_is_never_claimed(kind):
@@ -239,7 +259,7 @@ def test_a_domain_read_off_the_records_is_never_claimed(kind):
     assert model.predict_or_abstain(codes).shape == (n,)
 
 
-def test_residuals_need_a_public_number_and_two_classes():
+def test_residuals_need_a_public_number_and_under_pure_dp_two_classes():
     for n, k in ((None, 2), (10**6, 3)):
         plan = private_plan(domain_of(6, k), [PureDP(1)], n_records=n)
         assert not any(one.residuals for one in plan.forecasts)
