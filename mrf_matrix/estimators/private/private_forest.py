@@ -60,7 +60,9 @@ class PrivateForestClassifier(
     A posterior forest, a residual forest, and attributes that are screened first are forecast from
     domain, budget and public number of records, on one scale: the expected share of right labels
     under a public prior. The best is taken; ``plan_.reason`` says why, and what the next one would
-    have had. The whole budget is charged once, before the first release.
+    have had. Of two classes and a public number of records one thing is asked first, privately and
+    for 1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The
+    whole budget is charged once, before the first release.
 
     Parameters
     ----------
@@ -74,7 +76,8 @@ class PrivateForestClassifier(
     Attributes
     ----------
     plan_ : PrivatePlan
-        The forecasts of all kinds, and why the first was taken.
+        The forecasts of all kinds, and why the first was taken. ``plan_.announced`` is the plan
+        before the classes were asked for, as `plan` gives it.
     screened_ : tuple of int or None
         Attributes that were chosen, where they were enough; None where all are used.
     forest_ : PosteriorForestClassifier or ResidualForestClassifier
@@ -104,6 +107,8 @@ class PrivateForestClassifier(
 
     def plan(self) -> PrivatePlan:
         """Return the forecasts of all kinds, and the one that `fit` would take, without data.
+
+        Where ``plan().balance`` stands first, that is what it would take of even classes.
 
         Raises
         ------
@@ -149,16 +154,20 @@ class PrivateForestClassifier(
 
     def _fit_after_choices(self, data: PrivateData) -> None:
         """Charge the whole, make the choices, and fit the forest with what is left."""
+        announced = self.plan_
+        if announced.balance is not None:  # as much as may follow: all that even classes take
+            self.plan_ = planned_for(announced, announced.n_records or 0)
         self._check_all_attributes()
-        bill = bill_of(self, self.plan_.budget)
+        self.plan_ = announced
+        bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         keep_if_fit_fails(self)
         tables, bits, kept = data.tables([]), Bits(stream), None
-        if self.plan_.balance is not None:
+        if announced.balance is not None:
             tell("Choosing how rare the rarer class is")
-            level = chosen_balance(self.plan_.balance, tables, bits)
-            self.plan_ = planned_for(self.plan_, even_records(self.plan_.n_records or 0, level))
+            level = chosen_balance(announced.balance, tables, bits)
+            self.plan_ = planned_for(announced, even_records(announced.n_records or 0, level))
         if (screening := self.plan_.chosen.screening) is not None:
             tell("Screening the attributes")
             chosen, enough = screened(screening, tables, data.domain.n_attributes, bits)

@@ -18,7 +18,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.planning.private.screening import epsilon_of
+from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -28,7 +28,7 @@ NEARLY_EVEN = 3
 """Up to one in so many classes count as even: constants of all plans were set on such sets."""
 
 MOST, LEAST = Fraction(4, 100), Fraction(1, 100)
-"""Of the budget, at most and at least; under zCDP of its root."""
+"""Of the budget, at most and at least."""
 
 SIGNAL = 100  # N ε of the choice beyond which it gets no more than the least
 
@@ -42,10 +42,12 @@ def planned_balance(
 ) -> ResidualStep | None:
     """Return the choice of how unequal two classes are; None where it is not made.
 
+    Under zCDP it is not: parts of a budget cost a root there, and plans for fewer records gained
+    nothing on made-up tables.
+
     `budget`: the whole; `n_records`: where it is public; `neighboring` {"add_remove",
     "replace_one"}.
 
-    >>> from mrf_matrix.mechanisms import PureDP
     >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
     >>> step = planned_balance(domain, PureDP(1), n_records=2000, neighboring="add_remove")
     >>> step.budget
@@ -53,12 +55,12 @@ def planned_balance(
     """
     if domain.n_classes != 2 or domain.n_attributes < FEWEST or budget.is_infinite:
         return None
-    signal = (n_records or 0) * epsilon_of(budget)
+    if not isinstance(budget, PureDP):  # what is measured at once costs a root there
+        return None
+    signal = (n_records or 0) * float(budget.exact)
     if signal < LEAST_SIGNAL:
         return None
     share = min(max(Fraction(round(SIGNAL / signal * 10**6), 10**6), LEAST), MOST)
-    if budget.parameter == "rho":
-        share = share**2
     return ResidualStep("choice", "how rare the rarer class is", budget * share, neighboring)
 
 

@@ -53,15 +53,6 @@ def test_twice_the_rate_exceeds_the_budget():
     assert largest_loss("add_remove", times=2) > 1.5
 
 
-def test_zcdp_bounds_every_moment():
-    step = step_of(budget=ZCDP(0.3))
-    for one, other in ADDED:
-        p, q = law(one, step), law(other, step)
-        for order in (1.5, 2.0, 8.0, 32.0):
-            divergence = np.log((p**order * q ** (1 - order)).sum()) / (order - 1)
-            assert divergence <= 0.3 * order * (1 + 1e-9)
-
-
 @pytest.mark.parametrize("neighboring", PAIRS)
 def test_one_record_moves_a_score_by_one_at_most(neighboring):
     for one, other in PAIRS[neighboring]:
@@ -102,7 +93,7 @@ def test_rarer_classes_tell_less():
 DOMAIN = Domain.from_sizes([4] * 12, n_classes=2)
 
 
-@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(Fraction(1, 7))])
+@pytest.mark.parametrize("budget", [PureDP(1), PureDP(Fraction(1, 3))])
 def test_what_follows_spends_what_the_choice_leaves(budget):
     announced = private_plan(DOMAIN, [budget], n_records=10_000)
     assert announced.balance is not None
@@ -141,15 +132,16 @@ def test_the_names_of_the_classes_decide_nothing():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "k", "n_records", "epsilon"),
+    ("sizes", "k", "n_records", "budget"),
     [
-        ([4] * 12, 3, 10_000, 1.0),  # several classes
-        ([4] * 12, 2, None, 1.0),  # no public number
-        ([4] * 12, 2, 10_000, 0.04),  # too little to tell
-        ([4] * 3, 2, 10_000, 1.0),  # nothing to plan
-        ([4] * 12, 2, 10_000, float("inf")),
+        ([4] * 12, 3, 10_000, PureDP(1)),  # several classes
+        ([4] * 12, 2, None, PureDP(1)),  # no public number
+        ([4] * 12, 2, 10_000, PureDP(0.04)),  # too little to tell
+        ([4] * 3, 2, 10_000, PureDP(1)),  # nothing to plan
+        ([4] * 12, 2, 10_000, PureDP(float("inf"))),
+        ([4] * 12, 2, 10_000, ZCDP(1)),
     ],
 )
-def test_where_it_would_tell_nothing_it_is_not_made(sizes, k, n_records, epsilon):
+def test_where_it_would_tell_nothing_it_is_not_made(sizes, k, n_records, budget):
     domain = Domain.from_sizes(sizes, n_classes=k)
-    assert private_plan(domain, [PureDP(epsilon)], n_records=n_records).balance is None
+    assert private_plan(domain, [budget], n_records=n_records).balance is None

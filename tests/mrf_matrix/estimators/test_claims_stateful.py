@@ -191,8 +191,8 @@ class Watch:
         for module, moved in ((residual_learning, 2), (screened, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
-        balancing = self._balancing(private_forest.chosen_balance)
-        monkeypatch.setattr(private_forest, "chosen_balance", balancing)
+        asking = self._asking(private_forest.chosen_balance)
+        monkeypatch.setattr(private_forest, "chosen_balance", asking)
         for module in (private_prediction, base):
             monkeypatch.setattr(module, "record_coins", self._throwing(module.record_coins))
         for module, name in ((multinomial_forest, "trees"), (smooth_sensitivity_forest, None)):
@@ -218,15 +218,15 @@ class Watch:
 
         return choosing
 
-    def _balancing(self, choose):
-        """Its scores are no monotone ones: twice what a choice among attributes loses."""
+    def _asking(self, choose):
+        """Scores of how rare a class is are not monotone, though they are chosen like those."""
 
-        def balancing(step, data, bits):
-            level = choose(step, data, bits)
-            self.now.choices.append(self.now.choices[-1])
-            return level
+        def asking(step, data, bits):
+            found = choose(step, data, bits)
+            self.now.choices[-1] *= 2
+            return found
 
-        return balancing
+        return asking
 
     def _choosing(self, choose, trees):
         def choosing(counts, epsilon, score, bits):
