@@ -26,22 +26,12 @@ AnyPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """What one attribute, or several together, add to the log odds of one class against another.
-
-    Attributes
-    ----------
-    attributes : tuple of int
-    log_odds : ndarray, one axis for each attribute
-        Mean of the posterior.
-    deviations : ndarray of the same shape
-        Its standard deviation.
-    shares : ndarray of the same shape
-        Estimated shares of the records with these codes, from the release; they sum to one.
-    """
+    """What one attribute, or several together, add to the log odds of one class against another."""
 
     attributes: tuple[int, ...]
-    log_odds: Array
-    deviations: Array
+    log_odds: Array  # mean of the posterior
+    deviations: Array  # its standard deviation
+    # estimated shares of the records with these codes, from the release; they sum to one
     shares: Array
 
     @property

@@ -60,6 +60,8 @@ class ResidualPlan:
     pairs : PairSteps or None
     delta : float
         The δ that the claim is stated for, where the budget is zCDP; 0 for none.
+    even_records : int or None
+        Records of even classes that tell as much, where an earlier release said so.
     """
 
     domain: Domain
@@ -72,6 +74,7 @@ class ResidualPlan:
     passes: tuple[ResidualPass, ...]
     pairs: PairSteps | None
     delta: float = 0.0
+    even_records: int | None = None
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
@@ -158,6 +161,7 @@ def residual_plan(
     neighboring: str = "add_remove",
     delta: float = 0.0,
     settings: ResidualSettings | None = None,
+    even_records: int | None = None,
 ) -> ResidualPlan:
     """Return the plan of a residual forest. No data is needed.
 
@@ -175,6 +179,8 @@ def residual_plan(
     delta : float, default=0
         The δ that the claim is stated for.
     settings : ResidualSettings, optional
+    even_records : int, optional
+        Records of even classes that tell as much: passes and pairs are planned for them.
 
     Raises
     ------
@@ -196,7 +202,8 @@ def residual_plan(
     check_allocation("covariances of the effects of one attribute", (9 + columns, largest, largest))
     known = settings_for(budget) if settings is None else settings
     n_attributes = domain.n_attributes
-    signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes, domain.n_classes)
+    reckoned = even_records or n_records or ASSUMED_RECORDS
+    signal = residual_signal(reckoned, budget, n_attributes, domain.n_classes)
     passes, tables = n_passes(known, signal), n_pair_tables(signal, n_attributes)
     shares = _Shares(budget, checked_neighboring(neighboring), domain.n_classes)
     rest = 1 - known.totals - known.counts - known.curvature - (known.choice if tables else 0)
@@ -226,6 +233,7 @@ def residual_plan(
         ),
         pairs=_pairs(shares, known, tables, each_curvature, for_pairs) if tables else None,
         delta=delta,
+        even_records=even_records,
     )
     _check_noise(plan)
     return plan

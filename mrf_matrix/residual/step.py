@@ -25,7 +25,7 @@ Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screenin
 MOST_EXPLICIT = 256 * 1025
 """Entries up to which the matrix is written out, at most 4 MB: its columns are found faster."""
 
-CHOICES = ("choice", "screening")
+CHOICES: tuple[Kind, ...] = ("choice", "screening")
 """Kinds that choose by integer scores. One record more never lowers those of "screening"."""
 
 CHOICE_SENSITIVITY = 1

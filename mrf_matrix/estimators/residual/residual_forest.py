@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +20,7 @@ from mrf_matrix.estimators.shared.given_data import (
     needs_records,
     with_provenance,
 )
-from mrf_matrix.estimators.shared.parameters import (
-    Records,
-    SeedParameters,
-    parameters,
-)
+from mrf_matrix.estimators.shared.parameters import Records, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
@@ -38,15 +35,7 @@ from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.sequence import ResidualPlan
 
-FITTED = (
-    "domain_",
-    "classes_",
-    "plan_",
-    "releases_",
-    "choices_",
-    "posterior_",
-    "privacy_report_",
-)
+FITTED = ("domain_", "classes_", "plan_", "releases_", "choices_", "posterior_", "privacy_report_")
 """What a fit leaves."""
 
 
@@ -104,6 +93,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
     """
 
     n_records: int | None = None
+    _even_records = cast("int | None", None)
+    """Records of even classes that tell as much, where an earlier release said so."""
 
     def plan(self) -> ResidualPlan:
         """Return the sequence of steps that `fit` would take, without data.
@@ -127,6 +118,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             neighboring=self.neighboring,
             n_records=self._public_records(),
             random_state=self.random_state,
+            even_records=self._even_records,
         )
 
     def _public_records(self) -> int | None:

@@ -68,6 +68,8 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
         "n_answers": len(answers),
         "report": model.privacy_report_.to_dict(),
     }
+    if plan.even_records is not None:
+        content["even_records"] = plan.even_records
     return content, {"answers": answers.astype(ANSWERS)}
 
 
@@ -77,7 +79,7 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
     """
-    data = object_of(container.data, "model.json", KEYS)
+    data = object_of(container.data, "model.json", KEYS, ("even_records",))
     check_version(data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
     domain = Domain.from_dict(data["domain"])
     plan = _plan(domain, data)
@@ -109,12 +111,10 @@ class ReplayedReleases:
     """Takes the steps of a plan with answers that were released before; there are no records."""
 
     sizes: tuple[int, ...]
-    answers: Longs
-    """Of all releases, one after another."""
+    answers: Longs  # of all releases, one after another
     choices: tuple[Attributes | None, ...]
     noise: Noise
-    used: int = 0
-    """Answers that were taken so far."""
+    used: int = 0  # answers that were taken so far
     releases: list[Release] = field(default_factory=list)
 
     def add(self, attributes: Sequence[int], effects: Array) -> None:
@@ -157,6 +157,9 @@ def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
     n_records = data["n_records"]
     if n_records is not None:
         n_records = integer_of(n_records, "n_records", 1, MOST_RECORDS)
+    even = None
+    if "even_records" in data:
+        even = integer_of(data["even_records"], "even_records", 1, MOST_RECORDS)
     plan = residual_plan(
         domain,
         budget_of(data["budget"]),
@@ -164,6 +167,7 @@ def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
         n_records=n_records,
         neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
         delta=number_of(data["delta"], "delta", most=LARGEST_DELTA),
+        even_records=even,
     )
     if len(sorted_classes(domain)[0]) != domain.n_classes:
         raise FieldError("domain: two of the classes are the same.")

@@ -26,11 +26,9 @@ from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.sequence import ResidualPlan
 
-Votes = dict[str, Array]
-"""Votes of the imagined queries by voting rule, (laws, queries, k) each."""
+Votes = dict[str, Array]  # votes of the imagined queries by voting rule, (laws, queries, k) each
 
-MOST_RECORDS = 60_000
-"""Records drawn over all laws; more are counted in multiples."""
+MOST_RECORDS = 60_000  # records drawn over all laws; more are counted in multiples
 
 
 class RecordLaw(Protocol):
@@ -42,7 +40,7 @@ class RecordLaw(Protocol):
 
 
 class DataPrior(Protocol):
-    """A public prior of laws: `TargetPrior`, `ClusterPrior`, or one of yours."""
+    """A public prior of laws: `TargetPrior`, or one of yours."""
 
     @property
     def label_noise(self) -> float:

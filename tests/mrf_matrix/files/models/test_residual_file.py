@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from mrf_matrix import Domain, ResidualForestClassifier, load_model, save_model
 from mrf_matrix.estimators import ReleasedResidualForestClassifier
+from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.files.npy import bytes_of
 
 MODEL = "model.json"
 QUICK = settings(settings.get_profile("hostile"), max_examples=25)
