@@ -124,8 +124,8 @@ def suits_residual_forest(
     """Tell whether a residual forest is to be preferred to a posterior forest; no data is needed.
 
     It is where there are two classes or noise is Gaussian, the number of records is public, and the
-    signal is at least `LEAST_SIGNAL`. Where the posterior forest would measure one block of all attributes, that
-    one table is the better one, whatever this says.
+    signal is at least `LEAST_SIGNAL`. Where the posterior forest would measure one block of all
+    attributes, that one table is the better one, whatever this says.
 
     Examples
     --------
