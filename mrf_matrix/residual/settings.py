@@ -123,9 +123,9 @@ def suits_residual_forest(
 ) -> bool:
     """Tell whether a residual forest is to be preferred to a posterior forest; no data is needed.
 
-    It is where there are two classes, the number of records is public, and the signal is at least
-    `LEAST_SIGNAL`. Where the posterior forest would measure one block of all attributes, that
-    one table is the better one, whatever this says.
+    It is where there are two classes or noise is Gaussian, the number of records is public, and the
+    signal is at least `LEAST_SIGNAL`. Where the posterior forest would measure one block of all
+    attributes, that one table is the better one, whatever this says.
 
     Examples
     --------
@@ -134,9 +134,9 @@ def suits_residual_forest(
     >>> suits_residual_forest(900, PureDP(0.5), 9, n_classes=2)
     False
     """
-    if n_classes != 2 or n_records is None:
+    if n_records is None or (n_classes != 2 and isinstance(budget, PureDP)):
         return False
-    return residual_signal(n_records, budget, n_attributes) >= LEAST_SIGNAL
+    return residual_signal(n_records, budget, n_attributes, n_classes) >= LEAST_SIGNAL
 
 
 def n_passes(settings: ResidualSettings, signal: float) -> int:
