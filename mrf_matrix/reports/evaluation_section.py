@@ -1,13 +1,20 @@
 """An evaluation on private test records that was paid for, from its JSON record."""
 
-from math import sqrt
+from math import isclose, sqrt
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.fields import FieldError, JsonObject, line_of_text, list_of, number_of
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring, squared_factor
+from mrf_matrix.mechanisms.measurement.mechanism import noise_for
 from mrf_matrix.reports.drawings import reliability_plot
 from mrf_matrix.reports.page import Section
+from mrf_matrix.reports.privacy_report import DENIAL, private_claim
+from mrf_matrix.reports.stated_budget import stated_budget
+
+EVALUATION = "Evaluation on test records."
+"""How every statement on test records begins."""
 
 MOST_BINS = 1000
 SEEN = 4
@@ -29,11 +36,30 @@ def evaluation_section(record: JsonObject) -> Section:
         rows.append((line_of_text(name, "figures").replace("_", " "), *_cells(figure)))
     header = ("figure", "value", "interval for the noise", "error of sampling")
     words = (
-        line_of_text(record.get("statement"), "evaluation: statement"),
+        _claim(record),
         "The interval holds what noise leaves open about these test records; the error of sampling "
         "is what other test records would change.",
     )
     return Section("Calibration and accuracy", words, tuple(rows), header, _calibration(record))
+
+
+def _claim(record: JsonObject) -> str:
+    """Return the statement; refuse one that does not follow from the record's own figures."""
+    statement = line_of_text(record.get("statement"), "evaluation: statement")
+    if statement.startswith(f"{EVALUATION} {DENIAL}"):
+        return statement
+    budget = stated_budget(line_of_text(record.get("budget"), "evaluation: budget"))
+    neighboring = checked_neighboring(record.get("neighboring"))
+    delta = number_of(record.get("delta"), "evaluation: delta", most=1)
+    law = noise_for(1, squared_factor(neighboring, budget.norm, nonnegative=True), budget)
+    follows = f"{EVALUATION} {private_claim(budget.claim(delta), neighboring, [str(law)])}"
+    scale = number_of(record.get("noise_scale"), "evaluation: noise_scale")
+    if statement != follows or not isclose(scale, float(law.scale), rel_tol=1e-9):
+        raise FieldError(
+            f"evaluation: statement {statement[:300]!r} with noise_scale={scale}: the budget and "
+            f"neighbours beside it give {follows!r} and {float(law.scale)}."
+        )
+    return statement
 
 
 def _cells(figure: JsonObject) -> tuple[str, str, str]:

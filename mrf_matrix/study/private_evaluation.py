@@ -25,6 +25,7 @@ from mrf_matrix.mechanisms import (
 )
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import default_ledger
+from mrf_matrix.reports.evaluation_section import EVALUATION
 from mrf_matrix.reports.privacy_report import statement_of
 from mrf_matrix.study.metrics import METRICS
 from mrf_matrix.study.probability_grid import ProbabilityGrid
@@ -88,7 +89,7 @@ class PrivateEvaluation(RowDisplay):
     def statement(self) -> str:  # type: ignore[override]
         """One sentence on what is protected of the test records."""
         said = statement_of([self.release], self.release.budget, self.delta)
-        return f"Evaluation on test records. {said}"
+        return f"{EVALUATION} {said}"
 
     @property
     def rows(self) -> list[tuple[str, str]]:

@@ -238,3 +238,21 @@ def test_a_page_is_shown_escaped_and_printed_plainly():
     assert "a &lt; b" in page.to_html()
     assert "\x1b" not in page.to_html()
     assert "a < b" in str(page)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"epsilon": 1}, {"rho": 0.5}, {"epsilon": 0.01, "delta": 0.01, "neighboring": "replace_one"},
+     {"epsilon": 1, "noise": "research", "noise_state": 0}, {"epsilon": np.inf}],
+    ids=str,
+)  # fmt: skip
+def test_the_claim_of_an_evaluation_is_what_its_record_gives(asked):
+    model = MODELS["posterior"]()
+    record = evaluate(model, X, Y, **asked).to_dict()
+    assert record["statement"] in str(model_report(model, evaluation=record))
+    if record["is_private"]:
+        stronger = re.sub(r"(epsilon|rho)=[0-9./]+", r"\1=1/1000", record["statement"])
+        lies = {"statement": stronger}, {"noise_scale": 0.001}, {"neighboring": "near"}
+        for lie in (*lies, {"budget": "PureDP(epsilon=7)"}):
+            with pytest.raises(ValueError, match=r"evaluation|neighboring"):
+                model_report(model, evaluation=record | lie)
