@@ -8,6 +8,7 @@ repeats, which the record says. ``pages`` draws the pages and pictures from the 
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from running import run_item
 
 def names(given: str) -> tuple[str, ...]:
     """Return names that commas without a space separate."""
-    return tuple(given.split(","))
+    return tuple(re.split(",(?! )", given))
 
 
 def main() -> int:

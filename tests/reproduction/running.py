@@ -22,6 +22,9 @@ def run_item(
     A full run keeps its record in ``folder`` (by default the repository's) after every part, and
     takes up there. A quick run begins anew and is kept only where a folder is named.
     """
+    unknown = set(parts or ()) - {*item.parts, *item.quick}
+    if unknown:
+        raise SystemExit(f"{item.name} has no part {sorted(unknown)}: expected {[*item.parts]}")
     place = folder or (RECORDS if full else None)
     run = item.run(full, repeats)
     record = empty_record(item, full)

@@ -94,6 +94,11 @@ def test_what_a_part_lacks_is_said_until_it_is_there(tmp_path):
     assert (whole.missing, whole.left) == ({}, [])
 
 
+def test_a_part_that_is_not_there_is_refused_by_name():
+    with pytest.raises(SystemExit, match=r"004-made-up has no part \['c'\].*'a', 'b'"):
+        run_item(counted([]), parts=("a", "c"))
+
+
 def test_a_figure_is_a_mean_with_its_standard_error():
     assert mean_of("a", "b", [1.0, 3.0]) == Figure("a", "b", 2.0, 1.0, 2)
     assert mean_of("a", "b", [1.0]).error is None

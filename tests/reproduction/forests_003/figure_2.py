@@ -213,7 +213,7 @@ ITEMS = (
         " Of their curves the farthest is Laplace noise on Car: 1.8 standard errors over twenty"
         " repeats, 2.2 over the first ten."
         " Disjoint data are some ten points ahead of theirs at ε = 2 on Car and Balance, because"
-        " here leaves that tie share their vote: see [what decides](#003-disjoint)."
+        " here leaves that tie share their vote: see [what decides](forests_003.md#003-disjoint)."
         " Adult is a9a, its official records to train and to test on: ten random ones of 123 binary"
         " columns an ensemble carry nothing, and every method of the paper predicts the majority"
         " (.764); with its 14 attributes (h=3, d̄=4) forests of the same kind learn.",
