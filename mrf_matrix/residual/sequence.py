@@ -28,12 +28,17 @@ from strategies.operators import check_allocation
 LARGEST_PAIR, OF_SEVERAL = 400, 64
 """Cells of a pair that may be chosen of two classes, and of any number of them."""
 
-MOST_CODES = 2000  # codes of an attribute: a visit takes seconds there
+MOST_CODES = 2000  # codes of an attribute of two classes: a visit takes seconds
 
 
 def largest_pair(n_classes: int) -> int:
     """Return the cells of a pair that may be chosen: a visit takes as long for every class."""
     return max(2 * LARGEST_PAIR // n_classes, OF_SEVERAL)
+
+
+def most_codes(n_classes: int) -> int:
+    """Return the codes of an attribute with which a visit of so many classes takes as long."""
+    return MOST_CODES if n_classes == 2 else round(MOST_CODES * float(n_classes) ** (-1 / 3))
 
 
 @dataclass(frozen=True)
@@ -153,16 +158,16 @@ def residual_plan(
     is stated for. `even_records`: records of even classes that tell as much: passes and pairs are
     planned for them.
 
-    Raises ValueError if the domain names one class, an attribute has more than `MOST_CODES` codes,
+    Raises ValueError if the domain names one class, an attribute has more than `most_codes` codes,
     or the noise would not fit 64 bits; MemoryError if an attribute has so many codes that their
     covariance would not fit the memory cap.
     """
     if domain.required_target().size < 2:
         raise ValueError("domain names one class: expected two or more for a residual forest.")
-    largest = max(domain.sizes)
-    if largest > MOST_CODES:
+    largest, most = max(domain.sizes), most_codes(domain.n_classes)
+    if largest > most:
         raise ValueError(
-            f"an attribute has {largest} codes: expected at most {MOST_CODES}, for the covariance "
+            f"an attribute has {largest} codes: expected at most {most}, for the covariance "
             f"of their effects is factored at every visit. Group codes, or give fewer edges."
         )
     columns = Link(domain.n_classes, budget.norm).n_columns

@@ -13,7 +13,7 @@ from mrf_matrix.planning.private.screening import (
     planned_screening,
     screening_share,
 )
-from mrf_matrix.residual.sequence import MOST_CODES
+from mrf_matrix.residual.sequence import most_codes
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
@@ -262,7 +262,7 @@ def _forecasts(scale: Scale, law: str, records: bool, tables: bool) -> list[Fore
         return found
     suits = scale.signal >= (LEAST_BESIDE_WIDE if scale.width > WIDE else LEAST_RESIDUAL)
     suits = suits and (domain.n_classes == 2 or budget.norm == OF_SEVERAL)
-    if records and suits and max(domain.sizes) <= MOST_CODES:
+    if records and suits and max(domain.sizes) <= most_codes(domain.n_classes):
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)
     if tables and screening is not None:

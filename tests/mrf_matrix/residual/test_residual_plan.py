@@ -160,6 +160,9 @@ def test_more_classes_have_less_signal_and_prefer_gaussian_noise():
 def test_attributes_of_too_many_codes_are_refused():
     with pytest.raises(ValueError, match="2001 codes: expected at most 2000"):
         plan_of([2, 2001], PureDP(1), 1000)
+    of_eight = Domain.from_sizes([2, 1001], n_classes=8)
+    with pytest.raises(ValueError, match="1001 codes: expected at most 1000"):
+        residual_plan(of_eight, PureDP(1), np.random.default_rng(0), n_records=1000)
 
 
 @pytest.mark.parametrize("budget", [PureDP(10**12), PureDP(Fraction(1, 10**16)), ZCDP(10**20)])
