@@ -174,6 +174,8 @@ class Product(Operator):
         if workload is self:
             return True
         other = workload.right
+        if workload.shape != self.shape:
+            return False
         if not (isinstance(other, RowKronecker) and np.array_equal(other.bits, inner.bits)):
             return False
         return bool(abs(workload.left.to_sparse() - self.left.to_sparse()).sum() == 0)
