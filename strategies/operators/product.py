@@ -166,18 +166,19 @@ class Product(Operator):
 
         Every row is then served by its own answer, as by the rows of `RowKronecker`.
         """
-        if not (isinstance(workload, Product) and isinstance(self.right, RowKronecker)):
+        inner = self.right
+        if not (isinstance(workload, Product) and isinstance(inner, RowKronecker)):
             return False
-        if not takes_long(self, self.right.met_seconds(self.shape[0])):
+        if not takes_long(self, inner.met_seconds(self.shape[0])):
             return False
         if workload is self:
             return True
-        same = isinstance(workload.right, RowKronecker) and workload.shape == self.shape
-        return (
-            same
-            and np.array_equal(workload.right.bits, self.right.bits)
-            and not (workload.left.to_sparse() != self.left.to_sparse()).nnz
-        )
+        other = workload.right
+        if workload.shape != self.shape:
+            return False
+        if not (isinstance(other, RowKronecker) and np.array_equal(other.bits, inner.bits)):
+            return False
+        return bool(abs(workload.left.to_sparse() - self.left.to_sparse()).sum() == 0)
 
     def estimate(self, workload: Operator, answers: Array) -> Array | None:
         """Return the answers themselves where they serve the workload, else None."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from strategies.operators import Dense, Operator, Sparse, as_operator, fits
+from strategies.operators import Dense, Operator, RowScaled, Sparse, as_operator, fits
 from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
@@ -80,7 +80,8 @@ def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:
 
 def rows_in_order(merged: Operator) -> Operator:
     """Return an explicit matrix with its rows sorted by what is in them, others as they are."""
-    if not isinstance(merged, Dense | Sparse):
+    inner = merged.inner if isinstance(merged, RowScaled) else merged
+    if not isinstance(inner, Dense | Sparse):
         return merged
     form = merged.compact()
     order = np.argsort(form @ np.random.default_rng(0).normal(size=form.shape[1]), kind="stable")

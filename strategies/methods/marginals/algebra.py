@@ -15,7 +15,7 @@ from scipy import sparse
 
 from strategies.operators import Array, Norm, Operator, fits
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.components import MAX_FIXED, components, mask_rows
+from strategies.operators.masks.components import MAX_FIXED, components_of, mask_rows
 from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import (
     Energies,
@@ -39,7 +39,7 @@ def workload_energies(workload: Operator) -> Energies | None:
         return known
     rows = mask_rows(workload)
     if rows is not None and rows.fixed.sum(axis=1).max(initial=0) <= MAX_FIXED:
-        parts = components(rows)
+        parts = components_of(workload, rows)
         return positive_energies(rows.sizes, parts.sets, parts.totals)
     sizes, n = workload.sizes, workload.shape[1]
     if sizes is None or len(sizes) > MAX_FIXED or not fits((n, n), 24):

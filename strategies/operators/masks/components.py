@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +127,17 @@ def components(rows: MaskRows) -> Components:
         squares = rows.mix.multiply(rows.mix)
         return Components(plain.sets, sparse.csr_array(squares @ plain.energies))
     return _mixed(rows)
+
+
+_KNOWN: "WeakKeyDictionary[Operator, Components]" = WeakKeyDictionary()
+
+
+def components_of(workload: Operator, rows: MaskRows) -> Components:
+    """Return the components of a workload's rows, once for as long as it lives: many ask."""
+    known = _KNOWN.get(workload)
+    if known is None:
+        known = _KNOWN[workload] = components(rows)
+    return known
 
 
 def subsets_of_fixed(rows: MaskRows) -> list[tuple[Longs, Longs, Bools]]:

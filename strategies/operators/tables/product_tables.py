@@ -12,7 +12,13 @@ from strategies.operators.base.arrays import Array, Bools, Numbers
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.pseudo_inverse import RowSpaceError, numbered
-from strategies.operators.masks.components import Components, MaskRows, components, mask_rows
+from strategies.operators.masks.components import (
+    Components,
+    MaskRows,
+    components,
+    components_of,
+    mask_rows,
+)
 from strategies.operators.masks.energies import structure_energies
 from strategies.operators.masks.residuals import Residuals, answers_from
 
@@ -118,7 +124,7 @@ class ProductTables(Operator):
         rows = mask_rows(workload)
         if rows is None or rows.sizes != self.domain_sizes:
             return None
-        return self.errors_of(components(rows))
+        return self.errors_of(components_of(workload, rows))
 
     def errors_of(self, parts: Components) -> Array:
         """Return ``||(W A⁺)_r||²`` of rows known by their energies on the components."""

@@ -201,6 +201,13 @@ def test_family_is_deterministic_and_never_loses_to_the_identity():
     assert evaluate(problem.workload, first).loss <= identity * (1 + 1e-9)
 
 
+def test_a_longer_search_is_never_worse():
+    problem = Problem.of(random_paths((3, 4, 2, 3, 2), 12, 3, 5))
+    found = [FAMILY.search(problem, search_of(3, work)) for work in (0.02, 0.1, 0.5)]
+    losses = [evaluate(problem.workload, one).loss for one in found]
+    assert losses == sorted(losses, reverse=True)
+
+
 def test_family_starts_from_marginals_found_before():
     problem = Problem.of(random_paths(SMALL, 4, 2, 3))
     found = FAMILY.search(problem, search_of(0))

@@ -13,6 +13,7 @@ from strategies.bounds.ordered_dual import assess_ordered, climb_ordered, ordere
 from strategies.methods.family import Search
 from strategies.methods.ordered.hierarchy import best_hierarchy, equal_loss, tree_sizes
 from strategies.methods.ordered.ordered_cells import FAMILY
+from strategies.methods.ordered.ordered_root import ordered_root
 from strategies.methods.ordered.window_loss import WindowLoss
 from strategies.methods.ordered.windows import Windows
 from strategies.operators import (
@@ -154,6 +155,19 @@ def test_dual_is_that_of_the_dense_spectrum() -> None:
     assert_allclose(dual.ratios, ratios, rtol=1e-8)
     bound = ordered_bound(gram, weights)
     assert np.sqrt(values).sum() ** 2 * (1 - 1e-7) <= bound <= np.sqrt(values).sum() ** 2
+
+
+@pytest.mark.parametrize("n", [2, 9, 64, 150])
+def test_the_root_is_a_triangle_of_the_duals_form(n: int) -> None:
+    gram = some_gram(n)
+    weights = np.random.default_rng(1).uniform(0.1, 1.0, n)
+    scale = np.sqrt(weights)
+    values, vectors = np.linalg.eigh(scale[:, None] * gram.to_dense() * scale)
+    form = (vectors * np.sqrt(values)) @ vectors.T
+    lengths = np.sqrt(np.diagonal(form))
+    root = ordered_root(gram, weights)
+    assert not np.tril(root, -1).any()
+    assert_allclose(root.T @ root, form / lengths / lengths[:, None], atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [7, 50, 600])

@@ -32,6 +32,19 @@ def identity_loss(workload: Operator) -> float:
     return float(np.sum(workload.to_dense() ** 2))
 
 
+@pytest.mark.parametrize("objective", ["total", "max"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_changes_nothing(seed: int, norm: str, objective: str) -> None:
+    random = np.random.default_rng(seed)
+    rows, given = random.normal(size=(9, 7)), {"objective": objective, "time_limit": 0.05}
+    one, other = (
+        select(form, norm, random_state=0, **given) for form in (rows, rows[random.permutation(9)])
+    )
+    assert one.loss == pytest.approx(other.loss, rel=1e-9)
+    assert one.method == other.method
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> Operator:
     """Explicit rows, tables, products of both and unions of products, over at most 36 cells."""
