@@ -26,7 +26,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
@@ -50,6 +49,7 @@ from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
+from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.residual import learning as residual_learning
 
