@@ -154,11 +154,11 @@ class PrivateForestClassifier(
 
     def _fit_after_choices(self, data: PrivateData) -> None:
         """Charge the whole, make the choices, and fit the forest with what is left."""
-        announced = self.plan_
-        if announced.balance is not None:  # as much as may follow: all that even classes take
-            self.plan_ = planned_for(announced, announced.n_records or 0)
+        announced, known = self.plan_, self.plan_.n_records or 0
+        if announced.balance is not None:  # what even classes take, no others take more
+            self.plan_ = planned_for(announced, known)
         self._check_all_attributes()
-        self.plan_ = announced
+        most, self.plan_ = self.plan_, announced
         bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
@@ -167,7 +167,8 @@ class PrivateForestClassifier(
         if announced.balance is not None:
             tell("Choosing how rare the rarer class is")
             level = chosen_balance(announced.balance, tables, bits)
-            self.plan_ = planned_for(announced, even_records(announced.n_records or 0, level))
+            even = even_records(known, level)
+            self.plan_ = most if even == known else planned_for(announced, even)
         if (screening := self.plan_.chosen.screening) is not None:
             tell("Screening the attributes")
             chosen, enough = screened(screening, tables, data.domain.n_attributes, bits)
