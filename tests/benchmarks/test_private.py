@@ -53,12 +53,17 @@ CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "8 % for choices": {"LARGEST_SHARE": Fraction(8, 100)},
     "12 % for choices": {"LARGEST_SHARE": Fraction(12, 100)},
-    "half as many kept": {"KEPT": 0.22, "KEPT_OF_TWO": 0.09},
-    "twice as many kept": {"KEPT": 0.9, "KEPT_OF_TWO": 0.36, "MOST_KEPT": 16},
+    "half as many kept": {"KEPT": 0.09, "KEPT_OF_TWO": 0.065},
+    "twice as many kept": {"KEPT": 0.37, "KEPT_OF_TWO": 0.26, "MOST_KEPT": 16},
     "always enough": {"TOLD": Fraction(0), "TOLD_OF_RESIDUALS": Fraction(0)},
     "never enough": {"TOLD": Fraction(1), "TOLD_OF_RESIDUALS": Fraction(1)},
-    "no screening": {"LEAST_SIGNAL": float("inf"), "LEAST_OF_TWO": float("inf")},
-    "screening of two classes from 50": {"LEAST_OF_TWO": 50},
+    "no screening": {"LEAST_SIGNAL": float("inf")},
+    "screening from 400": {"LEAST_SIGNAL": 400},
+    "screening from 50": {"LEAST_SIGNAL": 50},
+    "a gate from 130": {"GATED_FROM": 130},
+    "20 % for few choices": {"LARGEST_OF_FEW": Fraction(20, 100)},
+    "40 % for few choices": {"LARGEST_OF_FEW": Fraction(40, 100)},
+    "few choices .01 behind": {"LAG_OF_FEW": 0.01},
     "residuals from any signal": {"LEAST_RESIDUAL": 0, "LEAST_BESIDE_WIDE": 0},
     "residuals beside wide tables": {"WIDE": 1.0},
 }
@@ -147,7 +152,7 @@ def print_forecasts(sets: list[RivalData], splits: int) -> None:
 
 def print_gates(sets: list[RivalData], splits: int) -> None:
     """Print leads over the posterior forest by signal: of residuals, and of screening."""
-    forced = {"SCREENING_LAG": 1.0, "RESIDUALS_LEAD": 9.0, "LEAST_OF_TWO": 0}
+    forced = {"SCREENING_LAG": 1.0, "LAG_OF_FEW": 1.0, "RESIDUALS_LEAD": 9.0}
     for kind, most, levels in (
         ("residual forest", 3000, SIGNALS),
         ("private forest", 1200, COUNTS),
