@@ -133,9 +133,8 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
     if n_classes == 2:
         ample = 2 * (AMPLE * n_attributes) ** 2
         return min(wanted, MOST_KEPT, n_attributes // 2) if signal <= ample else None
-    few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes
-    few &= n_attributes >= FEWEST and signal <= AMPLE_OF_SEVERAL * n_classes
-    return wanted if wanted == 1 or few else None
+    few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes >= 2 * FEWEST
+    return wanted if few and signal <= AMPLE_OF_SEVERAL * n_classes else None
 
 
 def epsilon_of(budget: Budget) -> float:
