@@ -8,26 +8,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 """Reals."""
 
-Longs = NDArray[np.int64]
-"""Counts, nodes and places."""
+Longs = NDArray[np.int64]  # counts, nodes and places
 
-Ints = NDArray[np.int32]
-"""Node and leaf numbers of forests, which are many."""
+Ints = NDArray[np.int32]  # node and leaf numbers of forests, which are many
 
-Codes = NDArray[np.int32]
-"""Records as codes, (N, d), or classes, (N,)."""
+Codes = NDArray[np.int32]  # records as codes, (N, d), or classes, (N,)
 
-Bools = NDArray[np.bool_]
-"""Masks."""
+Bools = NDArray[np.bool_]  # masks
 
-AnyInts = NDArray[np.integer]
-"""Integers of any width, as somebody gave them."""
+AnyInts = NDArray[np.integer]  # integers of any width, as somebody gave them
 
 Values = NDArray[Any]
 """Of a type that is known only when it runs: what records hold, numbers as somebody gave them."""
 
-Words = NDArray[np.uint64]
-"""Uniform random bits, 64 at a time."""
+Words = NDArray[np.uint64]  # uniform random bits, 64 at a time
 
-Seed = int | np.random.Generator | None
-"""What NumPy makes a generator of."""
+Seed = int | np.random.Generator | None  # what NumPy makes a generator of

@@ -95,8 +95,6 @@ def is_plain_line(text: str) -> bool:
     Marks of writing direction show a line in another order than it is stored in. Names and
     categories come from files of strangers, so none of these may be in them.
 
-    Examples
-    --------
     >>> is_plain_line("<=50K"), is_plain_line("größer als 1 €"), is_plain_line("red\x1b[31m")
     (True, True, False)
     """
@@ -106,14 +104,8 @@ def is_plain_line(text: str) -> bool:
 def escaped(text: str, *, keep: str = "") -> str:
     r"""Return a text with every character that acts or hides written as in a Python string.
 
-    Parameters
-    ----------
-    text : str
-    keep : str, default=""
-        Characters that stay, a line's end say.
+    `keep`: characters that stay, a line's end say.
 
-    Examples
-    --------
     >>> print(escaped("class\x1b]0;owned\x07"))
     class\x1b]0;owned\x07
     """
@@ -145,11 +137,8 @@ def check_parent_process() -> None:
     but a guarantee should not hang on that, and a ledger in the parent cannot see what a worker
     spends.
 
-    Raises
-    ------
-    NoiseProcessError
-        If this process was started by multiprocessing, joblib or concurrent.futures, or forked
-        after this package was imported.
+    Raises NoiseProcessError if this process was started by multiprocessing, joblib or
+    concurrent.futures, or forked after this package was imported.
     """
     if multiprocessing.parent_process() is not None or os.getpid() != _IMPORTED_BY:
         raise NoiseProcessError(
@@ -172,8 +161,6 @@ def exact_positive(name: str, value: object, *, allow_infinite: bool = False) ->
     array; BudgetError if the value is zero, negative, NaN, too long to write, or infinite where
     that is not allowed.
 
-    Examples
-    --------
     >>> exact_positive("epsilon", 0.1)
     Fraction(1, 10)
     """
@@ -211,8 +198,6 @@ def as_fraction(value: object) -> Fraction:
 def readable(value: Fraction | float) -> str:
     """Write an exact number for people: as a short decimal where it is one, else as a fraction.
 
-    Examples
-    --------
     >>> readable(Fraction(1, 10)), readable(Fraction(1, 3)), readable(float("inf"))
     ('0.1', '1/3', 'inf')
     """

@@ -13,8 +13,7 @@ Rows = Sequence[tuple[str, str]]
 Cells = tuple[Sequence[str], Sequence[Sequence[object]]]
 """A header, and rows as long as it."""
 
-SHOWN = 12
-"""Texts that are listed in a line."""
+SHOWN = 12  # texts that are listed in a line
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -58,8 +57,6 @@ def html_table(caption: str, rows: Sequence[Sequence[str]], header: Sequence[str
 def latex_table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
     r"""Return a LaTeX tabular with the rules of booktabs; numbers of columns stand to the right.
 
-    Examples
-    --------
     >>> print(latex_table([["a_1", 0.5]], ["name", "share in %"]))
     \begin{tabular}{lr}
     \toprule
@@ -101,10 +98,7 @@ SPECIAL = {one: rf"\{one}" for one in "&%$#_{}"} | {
 def frame_of(rows: Sequence[Sequence[object]], header: Sequence[str], native: str | None) -> Any:
     """Return rows as a frame of the named library, or of the first installed one.
 
-    Raises
-    ------
-    ImportError
-        If no frame library is installed.
+    Raises ImportError if no frame library is installed.
     """
     from importlib.util import find_spec
 

@@ -1,5 +1,7 @@
 """A public value in a message: short, on one line, and never a reason to fail."""
 
+import sys
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from reprlib import Repr
@@ -8,6 +10,8 @@ MOST = 100
 PLAIN = (str, bytes, int, float, complex, Fraction, Decimal, type(None), range, type)
 OURS = ("strategies", "mrf_matrix")
 """Packages whose objects write themselves without their arrays."""
+
+INSIDE = tuple(f"{name}." for name in OURS)
 
 
 class _Short(Repr):
@@ -32,8 +36,6 @@ def shown(value: object) -> str:
 
     `value`: A parameter that somebody gave; never a record's value.
 
-    Examples
-    --------
     >>> shown("auto"), shown([1, 2]), len(shown("x" * 100_000)) <= 100
     ("'auto'", '[1, 2]', True)
     """
@@ -43,3 +45,11 @@ def shown(value: object) -> str:
         text = f"<{type(value).__name__}>"
     half = (MOST - 3) // 2
     return text if len(text) <= MOST else f"{text[:half]}...{text[-half:]}"
+
+
+def warn_caller(message: str, kind: type[Warning]) -> None:
+    """Warn of the line that called us, whichever door it came in by."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level)

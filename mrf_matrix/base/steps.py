@@ -28,8 +28,6 @@ def tell(step: str | Callable[[], str], done: int = 0, total: int | None = None)
 def listening(listener: Listener) -> Iterator[None]:
     """Let a listener hear of every step of this thread.
 
-    Examples
-    --------
     >>> with listening(lambda step, done, total: print(step)):
     ...     tell("Growing 4 trees")
     Growing 4 trees

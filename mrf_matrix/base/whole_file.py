@@ -12,8 +12,7 @@ from typing import BinaryIO
 NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF}
 """Folders of some file systems cannot be synchronised, nor can those that may not be read."""
 
-ROOM = 64 * 1024
-"""Bytes that a writable place must have: forests and releases of usual sizes."""
+ROOM = 64 * 1024  # bytes that a writable place must have: forests and releases of usual sizes
 
 
 @contextmanager
@@ -25,12 +24,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     the old file or the new one. A block that fails leaves the old file as it was, and nothing else.
     The mode of an old file is kept; a symbolic link stays, and the file that it names is replaced.
 
-    Raises
-    ------
-    OSError
-        Under the name of ``path``, if it cannot be written.
-    ValueError
-        If there is something that is no regular file: a folder, a device, a pipe.
+    Raises OSError under the name of ``path``, if it cannot be written; ValueError if there is
+    something that is no regular file: a folder, a device, a pipe.
     """
     with named(path):
         target = regular(path)
@@ -53,12 +48,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def check_writable(path: Path, room: int = ROOM) -> None:
     """Refuse a path where no file of ``room`` bytes can be written now; change nothing there.
 
-    Raises
-    ------
-    OSError
-        Under the name of ``path``, if it cannot be written.
-    ValueError
-        If there is something that is no regular file.
+    Raises OSError under the name of ``path``, if it cannot be written; ValueError if there is
+    something that is no regular file.
     """
     with named(path):
         draft = draft_of(regular(path))

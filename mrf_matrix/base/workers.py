@@ -26,8 +26,6 @@ def computed(
 
     Raises ValueError if both are given.
 
-    Examples
-    --------
     >>> list(computed(abs, [-1, 2]))
     [1, 2]
     """

@@ -8,23 +8,26 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import budget_options, delta_option, neighboring_option
+from mrf_matrix.cli.options import (
+    FILE,
+    NEW,
+    budget_options,
+    delta_option,
+    ledger_option,
+    neighboring_option,
+    overwrite_option,
+)
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console, note, note_ignored
 
 
 @click.command(name="evaluate")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=FILE)
 @click.argument("data")
 @budget_options("Pure-DP budget of the test records.", "zCDP budget instead, with Gaussian noise.")
 @delta_option()
 @neighboring_option()
-@click.option(
-    "--ledger",
-    "ledger_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Ledger of the test records to charge, from `mrf-matrix ledger`.",
-)
+@ledger_option("Ledger of the test records to charge, from `mrf-matrix ledger`.")
 @click.option("--n-bins", default=20, show_default=True, help="Bins of the probability.")
 @click.option(
     "--threshold",
@@ -34,10 +37,10 @@ from mrf_matrix.cli.screen import console, note, note_ignored
 @click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW,
     help="JSON file to keep the evaluation in: made again, it costs budget again.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an --output that is there already.")
+@overwrite_option("an --output")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON.")
 @user_errors
 def command(

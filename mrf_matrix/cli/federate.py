@@ -10,11 +10,14 @@ import numpy as np
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.fit import domain_of, refuse_given
 from mrf_matrix.cli.options import (
+    NEW,
     budget_options,
     delta_option,
+    domain_options,
     mode_option,
     n_trees_option,
     neighboring_option,
+    overwrite_option,
     party_options,
     random_state_option,
     splits_option,
@@ -47,13 +50,7 @@ def command() -> None:
 
 @command.command(name="simulate")
 @click.argument("data")
-@click.option(
-    "--domain",
-    "domain_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Domain file (JSON) of a CSV or Parquet file. Required for files.",
-)
-@click.option("--target", help="Column of the classes, if the domain file does not say it.")
+@domain_options("Domain file (JSON) of a CSV or Parquet file.")
 @click.option("--by", required=True, help="Attribute whose every category is a party's records.")
 @click.option("--vanish", default=0, show_default=True, help="Parties that do vanish, at random.")
 @party_options()
@@ -67,10 +64,8 @@ def command() -> None:
 @neighboring_option()
 @random_state_option("Seed of forest and drop-outs; noise has none.")
 @time_limit_option(4.0, "Seconds to search for a strategy.")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Release file to write."
-)
-@click.option("--overwrite", is_flag=True, help="Replace a release that is there already.")
+@click.option("--output", type=NEW, help="Release file to write.")
+@overwrite_option("a release")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 @user_errors
 def simulate(
@@ -182,13 +177,7 @@ def report_of(made: "FederatedPlan", found: "Federation") -> dict[str, Any]:
 
 @command.command(name="forests")
 @click.argument("data")
-@click.option(
-    "--domain",
-    "domain_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Domain file (JSON) of a CSV or Parquet file. Required for files.",
-)
-@click.option("--target", help="Column of the classes, if the domain file does not say it.")
+@domain_options("Domain file (JSON) of a CSV or Parquet file.")
 @click.option("--by", help="Attribute whose every category is a party's records; else chunks.")
 @click.option("--clients", default=10, show_default=True, help="Parties that chunks are dealt to.")
 @click.option("--chunks", type=int, help="Chunks a class: few, and parties see few classes.")

@@ -13,12 +13,17 @@ import click
 from mrf_matrix.base.steps import listening
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
+    NEW,
     SHRINKAGES,
     VOTINGS,
     budget_options,
     delta_option,
+    domain_options,
+    ledger_option,
+    n_blocks_option,
     n_trees_option,
     neighboring_option,
+    overwrite_option,
     splits_option,
     strategy_option,
     time_limit_option,
@@ -43,29 +48,16 @@ See docs/domain.md for all of it, and docs/command_line.md for an example.
 
 
 OF_MATRIX = (
-    "n_trees",
-    "max_depth",
-    "splits",
-    "n_ensembles",
-    "max_features",
-    "strategy",
-    "voting",
-    "shrinkage",
-    "time_limit",
-)
+    "n_trees", "max_depth", "splits", "n_ensembles", "max_features", "strategy", "voting",
+    "shrinkage", "time_limit",
+)  # fmt: skip
 OF_POSTERIOR = ("n_blocks",)
 """Options of one method only."""
 
 
 @click.command(name="fit", epilog=DOMAIN_FILE)
 @click.argument("data")
-@click.option(
-    "--domain",
-    "domain_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Domain file (JSON) of the records' files. Required for files.",
-)
-@click.option("--target", help="Column of the classes, if the domain file does not say it.")
+@domain_options()
 @budget_options(
     "Pure-DP budget: 1, 0.5, 1/3. [default: 1]", "zCDP budget instead, with Gaussian noise."
 )
@@ -86,17 +78,9 @@ OF_POSTERIOR = ("n_blocks",)
     type=click.IntRange(min=1),
     help="Public number of records, against which noise is weighed.",
 )
-@click.option(
-    "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
-)
+@n_blocks_option()
 @n_trees_option()
-@click.option(
-    "--max-depth",
-    type=int,
-    default=4,
-    show_default=True,
-    help="Depth of a tree.",
-)
+@click.option("--max-depth", type=int, default=4, show_default=True, help="Depth of a tree.")
 @splits_option()
 @click.option(
     "--n-ensembles",
@@ -119,19 +103,11 @@ OF_POSTERIOR = ("n_blocks",)
 @neighboring_option()
 @click.option("--random-state", type=int, help="Seed of the forest's structure; noise has none.")
 @time_limit_option(8.0, "Seconds to search for a strategy.")
+@ledger_option("Ledger to charge, from `mrf-matrix ledger`.")
 @click.option(
-    "--ledger",
-    "ledger_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Ledger to charge, from `mrf-matrix ledger`.",
+    "--output", type=NEW, required=True, help="Model file to write, for example model.mrf."
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="Model file to write, for example model.mrf.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace a model that is there already.")
+@overwrite_option("a model")
 @click.option(
     "--strict",
     is_flag=True,
@@ -278,11 +254,7 @@ def method_of(named: str) -> str:
 
 def check_options(method: str) -> None:
     """Refuse options that will not be used, before anything is read or spent."""
-    strange = {
-        "auto": OF_MATRIX + OF_POSTERIOR,
-        "posterior": OF_MATRIX,
-        "matrix": OF_POSTERIOR,
-    }
+    strange = {"auto": OF_MATRIX + OF_POSTERIOR, "posterior": OF_MATRIX, "matrix": OF_POSTERIOR}
     refuse_given(strange[method], f"--method {method}")
 
 

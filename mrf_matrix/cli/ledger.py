@@ -5,14 +5,14 @@ from pathlib import Path
 import click
 
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import NEIGHBORING, budget_options
+from mrf_matrix.cli.options import NEIGHBORING, NEW, budget_options, overwrite_option
 from mrf_matrix.cli.pages.report import show
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console
 
 
 @click.command(name="ledger")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=NEW)
 @budget_options("Total pure-DP budget of a new ledger.", "Total zCDP budget of a new ledger.")
 @click.option(
     "--neighboring",
@@ -23,10 +23,10 @@ from mrf_matrix.cli.screen import console
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW,
     help="Write a page: one file that loads nothing, and prints.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a page that is there already.")
+@overwrite_option("a page")
 @user_errors
 def command(
     file: Path,

@@ -17,6 +17,10 @@ VOTINGS = ("hard", "weight", "product", "shares", "posterior")
 SHRINKAGES = ("none", "votes", "leaves")
 """As in `mrf_matrix.estimators`, which is not imported for a list of words."""
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW = click.Path(dir_okay=False, path_type=Path)
+"""A file that is there, and one to write."""
+
 
 def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list[float]:
     """Parse numbers separated by commas."""
@@ -29,10 +33,13 @@ def comma_floats(ctx: click.Context, param: click.Parameter, value: str) -> list
 
 
 def comma_words(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
-    """Parse words separated by commas."""
+    """Parse words separated by commas, each once."""
     if value is None:
         return None
-    return [word.strip() for word in value.split(",") if word.strip()]
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    if not words or len(set(words)) < len(words):
+        raise click.BadParameter(f"{value!r}: expected distinct names separated by commas")
+    return words
 
 
 def exact_number(
@@ -82,6 +89,30 @@ def delta_option() -> Decorator:
         help="Claim (ε, δ)-DP with --epsilon: by Gaussian noise, or the better law where several "
         "plans are compared. [default: 0, pure]",
     )
+
+
+def domain_options(help: str = "Domain file (JSON) of the records' files.") -> Decorator:
+    """Add --domain, the schema of a file of records, and --target."""
+    return together(
+        click.option("--domain", "domain_file", type=FILE, help=f"{help} Required for files."),
+        click.option("--target", help="Column of the classes, if the domain file does not say it."),
+    )
+
+
+def ledger_option(help: str) -> Decorator:
+    """Add --ledger: the file of one."""
+    return click.option("--ledger", "ledger_file", type=FILE, help=help)
+
+
+def overwrite_option(what: str) -> Decorator:
+    """Add --overwrite, of what a command writes."""
+    return click.option("--overwrite", is_flag=True, help=f"Replace {what} that is there already.")
+
+
+def n_blocks_option() -> Decorator:
+    """Add --n-blocks of tables."""
+    least = click.IntRange(min=1)
+    return click.option("--n-blocks", type=least, help="Blocks of posterior. [default: chosen]")
 
 
 def mode_option(
@@ -154,11 +185,7 @@ def party_options(*more: Decorator) -> Decorator:
 
 
 def result_options(
-    place: str,
-    *,
-    table: str = "tables",
-    record_and: str = "pictures",
-    picture: str = "pictures",
+    place: str, *, table: str = "tables", record_and: str = "pictures", picture: str = "pictures"
 ) -> Decorator:
     """Add --output, --json and --no-pictures: where results go, and which."""
     return together(

@@ -19,10 +19,7 @@ def keep_release(model: "MatrixModel | TableModel", output: Path, ledger_file: P
     the ledger, of the caller, of the user and of temporary files, under a new name, and the error
     says where it is and what was spent.
 
-    Raises
-    ------
-    click.ClickException
-        If the model is not in ``output``.
+    Raises click.ClickException if the model is not in ``output``.
     """
     from mrf_matrix.files.models import save_model
 
@@ -73,17 +70,9 @@ def check_output(
 ) -> None:
     """Refuse an output file that is there already, or cannot be written, before work is done.
 
-    Parameters
-    ----------
-    output : Path
-    overwrite : bool
-        Whether a file that is there may be replaced.
-    loses : str
-        What its replacement would lose, for the message.
-    reads : sequence of str, Path or None
-        What the command reads, and so never replaces.
-    option : str
-        What the command calls the file.
+    `overwrite`: whether a file that is there may be replaced; `loses`: what its replacement would
+    lose, for the message; `reads`: what the command reads, and so never replaces; `option`: what
+    the command calls the file.
     """
     from mrf_matrix.base import check_writable
 

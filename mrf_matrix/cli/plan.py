@@ -13,6 +13,7 @@ from mrf_matrix.cli.options import (
     comma_floats,
     delta_option,
     mode_option,
+    n_blocks_option,
     n_records_option,
     n_trees_option,
     neighboring_option,
@@ -72,9 +73,7 @@ ALLOCATIONS = (
 @splits_option(None)
 @click.option("--n-ensembles", default=1, show_default=True, help="Ensembles q.")
 @click.option("--max-features", type=int, help="Attributes of each ensemble [default: all].")
-@click.option(
-    "--n-blocks", type=click.IntRange(min=1), help="Blocks of posterior. [default: chosen]"
-)
+@n_blocks_option()
 @click.option("--queries", type=int, help="Public queries to draw [default: 128].")
 @strategy_option("Strategy family, or auto.")
 @click.option(

@@ -18,8 +18,7 @@ AIMS = {
 }
 """What a certificate speaks of, by objective."""
 
-SHOWN = 12
-"""Designs of a search that a table shows."""
+SHOWN = 12  # designs of a search that a table shows
 
 
 def plan_table(figures: Mapping[str, Any]) -> Table:

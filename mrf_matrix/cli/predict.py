@@ -12,7 +12,7 @@ import click
 
 from mrf_matrix.base import whole_file
 from mrf_matrix.cli.errors import user_errors
-from mrf_matrix.cli.options import VOTINGS, comma_words
+from mrf_matrix.cli.options import FILE, NEW, VOTINGS, comma_words, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import note, note_ignored
 
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
 
 
 @click.command(name="predict")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=FILE)
 @click.argument("data")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW,
     help="CSV, TSV or Parquet file to write, whole or not at all [default: standard output].",
 )
 @click.option(
     "--keep",
     callback=comma_words,
-    default="",
     metavar="NAMES",
     help="Columns of DATA to copy before the predictions, separated by commas: patient_id.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an --output that is there already.")
+@overwrite_option("an --output")
 @click.option(
     "--proba",
     is_flag=True,
@@ -60,7 +59,7 @@ def command(
     output: Path | None,
     overwrite: bool,
     proba: bool,
-    keep: list[str],
+    keep: list[str] | None,
     voting: str | None,
     abstain: float | None,
 ) -> None:
@@ -89,7 +88,8 @@ def command(
             )
         forest.set_params(voting=voting)
     target = forest.domain_.required_target().name
-    kept = kept_columns(data, keep, target)
+    made = [target, *(f"{target}={label}" for label in forest.classes_.tolist() if proba)]
+    kept = kept_columns(data, keep or [], made)
     note_ignored(data, forest.domain_)
     records = columns_of(data, forest.domain_)
     labels = (
@@ -100,8 +100,7 @@ def command(
     written: dict[str, Sequence[object]] = {**kept, target: labels}
     if proba:
         shares = forest.predict_proba(records)
-        for number, label in enumerate(forest.classes_.tolist()):
-            written[f"{target}={label}"] = shares[:, number].tolist()
+        written |= {name: shares[:, number].tolist() for number, name in enumerate(made[1:])}
     if len({len(values) for values in written.values()}) > 1:
         raise click.ClickException(f"{data} changed while it was read. Predict it again.")
     write_columns(written, output)
@@ -110,8 +109,10 @@ def command(
         note(f"Written: {output}, {len(labels)} predictions{empty}")
 
 
-def kept_columns(data: str, keep: Sequence[str], target: str) -> dict[str, Sequence[object]]:
-    """Return columns of a file as they stand there, in its order."""
+def kept_columns(
+    data: str, keep: Sequence[str], made: Sequence[str]
+) -> dict[str, Sequence[object]]:
+    """Return columns of a file as they stand there, in its order; none has a name of `made`."""
     from mrf_matrix.datasets.files import given_columns, header_of, is_data_file
 
     if not keep:
@@ -121,9 +122,10 @@ def kept_columns(data: str, keep: Sequence[str], target: str) -> dict[str, Seque
     absent = set(keep) - set(header_of(Path(data)))
     if absent:
         raise click.ClickException(f"--keep {', '.join(sorted(absent))}: no column of {data}.")
-    if target in keep:
+    if clash := set(keep) & set(made):
         raise click.ClickException(
-            f"--keep {target}: predictions have that name. Rename the column in {data}."
+            f"--keep {', '.join(sorted(clash))}: predictions have that name. Rename the column in "
+            f"{data}."
         )
     return given_columns(Path(data), keep)
 

@@ -155,16 +155,9 @@ def resumable(
 ) -> Iterator[Path]:
     """Give the file that interrupted work goes on from; it goes when the work is whole.
 
-    Parameters
-    ----------
-    folder
-        Of the results: the file's name there follows from the request.
-    given
-        A file of the user's, which stays.
-    request
-        What was asked, as plain values.
-    is_whole
-        Whether all is done, asked at the end.
+    `folder`: of the results: the file's name there follows from the request; `given`: a file of the
+    user's, which stays; `request`: what was asked, as plain values; `is_whole`: whether all is
+    done, asked at the end.
     """
     name = sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()[:12]
     file = given or folder / f"unfinished-{name}.json"
@@ -193,16 +186,9 @@ def timed_steps() -> Report:
 def write_results(record: str, file: Path, pictures: Pictures | None, *, as_json: bool) -> None:
     """Write the record, draw the pictures beside it, and say what was written.
 
-    Parameters
-    ----------
-    record
-        The record as JSON.
-    file
-        File of the record; its folder is made.
-    pictures
-        What makes the pictures; None draws none.
-    as_json
-        Whether standard output carries the record already, and nothing else may go there.
+    `record`: the record as JSON; `file`: file of the record; its folder is made; `pictures`: what
+    makes the pictures; None draws none; `as_json`: whether standard output carries the record
+    already, and nothing else may go there.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(file) as whole:

@@ -11,6 +11,7 @@ import click
 from mrf_matrix.cli.errors import user_errors
 from mrf_matrix.cli.options import (
     MODES,
+    NEW,
     budget_options,
     delta_option,
     mode_option,
@@ -38,36 +39,15 @@ def comma_values(
     return [int(piece) if piece.strip().isdigit() else piece.strip() for piece in value.split(",")]
 
 
-OF_TREES = (
-    "max_depth",
-    "n_trees",
-    "splits",
-    "strategy",
-    "voting",
-    "n_ensembles",
-    "max_features",
-)
+OF_TREES = ("max_depth", "n_trees", "splits", "strategy", "voting", "n_ensembles", "max_features")
 OF_BLOCKS = ("n_blocks",)
 """Options of a space: parameters that they give values of."""
 
 
 FIT_PARAMETERS = (
-    "epsilon",
-    "delta",
-    "rho",
-    "neighboring",
-    "n_records",
-    "n_blocks",
-    "n_trees",
-    "max_depth",
-    "splits",
-    "strategy",
-    "voting",
-    "n_ensembles",
-    "max_features",
-    "random_state",
-    "time_limit",
-)
+    "epsilon", "delta", "rho", "neighboring", "n_records", "n_blocks", "n_trees", "max_depth",
+    "splits", "strategy", "voting", "n_ensembles", "max_features", "random_state", "time_limit",
+)  # fmt: skip
 """Parameters of classifiers that options of `mrf-matrix fit` set."""
 
 
@@ -142,49 +122,27 @@ def spaces(schema: "Domain", settings: dict[str, Any]) -> list[dict[str, list[An
 )
 @click.option("--max-bytes", type=int, help="Refuse designs with a larger array.")
 @click.option("--n-jobs", type=int, default=1, show_default=True, help="Processes.")
-@click.option(
-    "--resume", type=click.Path(dir_okay=False, path_type=Path), help="File of finished trials."
-)
+@click.option("--resume", type=NEW, help="File of finished trials.")
 @result_options("DOMAIN", table="a table", record_and="the picture", picture="picture")
 @user_errors
 def command(
-    domain: str,
-    output: Path | None,
-    as_json: bool,
-    no_pictures: bool,
-    **settings: Any,
+    domain: str, output: Path | None, as_json: bool, no_pictures: bool, **settings: Any
 ) -> None:
     """Search designs over DOMAIN: a domain file (JSON), or a data set's name. No data is read."""
     from mrf_matrix.planning import tune
 
     schema, label = public_domain(domain)
     space = spaces(schema, settings)
-    advise(schema, settings["n_records"] or public_records(domain))
     folder = output or Path("results") / label
-    asked = [settings, schema.to_dict()]
+    asked = [{**settings}, schema.to_dict()]
     done: list[Tuning] = []
-    whole = resumable(folder, settings["resume"], asked, lambda: not done[0].stopped)
+    whole = resumable(folder, settings.pop("resume"), asked, lambda: not done[0].stopped)
+    settings["n_records"] = settings["n_records"] or public_records(domain)
+    advise(schema, settings["n_records"])
+    for name in OF_TREES + OF_BLOCKS:
+        del settings[name]  # they are in the space
     with progress_bar(quiet=as_json) as progress, whole as file:
-        found = tune(
-            schema,
-            epsilon=settings["epsilon"],
-            delta=settings["delta"],
-            rho=settings["rho"],
-            n_records=settings["n_records"] or public_records(domain),
-            mode=settings["mode"],
-            neighboring=settings["neighboring"],
-            objective=settings["objective"],
-            space=space,
-            time_limit=settings["time_limit"],
-            search_all=settings["search_all"],
-            max_seconds=settings["max_seconds"],
-            max_release_seconds=settings["max_release_seconds"],
-            max_bytes=settings["max_bytes"],
-            n_jobs=settings["n_jobs"],
-            resume=file,
-            progress=progress,
-            random_state=settings["random_state"],
-        )
+        found = tune(schema, space=space, resume=file, progress=progress, **settings)
         done.append(found)
     record = json.dumps({"domain": label, **found.to_dict()}, indent=2, default=str)
     if as_json:
@@ -214,11 +172,7 @@ def pictures(found: "Tuning") -> dict[str, Any]:
 def fit_line(found: "Tuning", domain: str) -> str | None:
     """Return the command that trains the best design; None where `fit` has no such mode.
 
-    Parameters
-    ----------
-    found : Tuning
-    domain : str
-        A domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
+    `domain`: a domain file, or the name of a data set, as it was given to `mrf-matrix tune`.
     """
     if found.mode not in ("training", "posterior"):
         return None
@@ -227,9 +181,7 @@ def fit_line(found: "Tuning", domain: str) -> str | None:
     words += ["--method", "posterior" if found.mode == "posterior" else "matrix"]
     for name in FIT_PARAMETERS:
         value = found.best_params.get(name)
-        if value not in (None, "auto") and (name, value) != (
-            "delta",
-            0,
-        ):  # what is chosen where nothing is said
+        usual = value in (None, "auto") or (name == "delta" and not value)
+        if not usual:  # else it is chosen where nothing is said
             words += ["--" + name.replace("_", "-"), str(value)]
     return shlex.join([*words, "--output", "model.mrf"])

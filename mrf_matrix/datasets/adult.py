@@ -44,9 +44,7 @@ def binned(name: str, *edges: int) -> Attribute:
 def listed(name: str) -> Attribute:
     """Return an attribute of the categories of a name."""
     return Attribute(
-        name,
-        categories=CATEGORIES[name].split(),
-        missing="category" if name in UNTOLD else "error",
+        name, categories=CATEGORIES[name].split(), missing="category" if name in UNTOLD else "error"
     )
 
 

@@ -75,14 +75,10 @@ CANCER_EDGES: Edges = {  # of the mean over cells, its standard error, and the w
 class ScikitSet:
     """A data set that scikit-learn ships."""
 
-    name: str
-    """Name of the set, and of ``sklearn.datasets.load_<name>``."""
-    domain: Domain
-    """Attributes in scikit-learn's column order, and target."""
-    n_records: int
-    """Number of records."""
-    source: str
-    """Who published the set."""
+    name: str  # name of the set, and of ``sklearn.datasets.load_<name>``
+    domain: Domain  # attributes in scikit-learn's column order, and target
+    n_records: int  # number of records
+    source: str  # who published the set
     licence: str = "in scikit-learn (BSD-3); UCI: CC BY 4.0"
 
     @property

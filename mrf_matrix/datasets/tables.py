@@ -17,23 +17,12 @@ Columns = Mapping[str, Values]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Records and classes by column name, before any domain.
+    """Records and classes by column name, before any domain."""
 
-    Attributes
-    ----------
-    label : str
-        Name of the data set made of it.
-    columns : mapping of str to ndarray
-        All columns, the classes among them.
-    target : str
-        Name of the column of classes, as far as its publisher says.
-    source, licence : str
-        As for :class:`Dataset`.
-    """
-
-    label: str
-    columns: Columns
-    target: str | None
+    label: str  # name of the data set made of it
+    columns: Columns  # all columns, the classes among them
+    target: str | None  # name of the column of classes, as far as its publisher says
+    # source, licence: as for :class:`Dataset`
     source: str
     licence: str
 

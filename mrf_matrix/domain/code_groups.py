@@ -64,8 +64,6 @@ def intervals(groups: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[str, st
 class GroupOfCode:
     """Finds the group of a code: its label, or the only range that its first characters are in.
 
-    Examples
-    --------
     >>> group = GroupOfCode((("diabetes", ("E10-E14",)), ("heart", ("I20-I25", "I50"))))
     >>> group("E11.9"), group("I50"), group("heart"), group("J45")
     (0, 1, 1, -1)

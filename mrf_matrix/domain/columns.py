@@ -27,17 +27,14 @@ Table: TypeAlias = "Mapping[str, object] | Values | nw.DataFrame[Any]"
 class Column:
     """The values of one column, in the form that is cheapest to look up."""
 
-    name: str
-    """Name of the attribute."""
+    name: str  # name of the attribute
     values: Values
     """Shape (N,): numbers, booleans, fixed-width text or objects; with ``levels``, positions in
     them."""
-    levels: tuple[object, ...] | None = None
-    """The distinct values of a factorised column."""
+    levels: tuple[object, ...] | None = None  # the distinct values of a factorised column
     missing: Bools | None = None
     """Shape (N,): null entries, whose ``values`` mean nothing. NaN and None are found besides."""
-    source: str = ""
-    """The column's type as its owner knows it, for messages."""
+    source: str = ""  # the column's type as its owner knows it, for messages
 
 
 def type_name(dtype: object) -> str:

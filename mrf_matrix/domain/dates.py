@@ -14,13 +14,8 @@ DAY = timedelta(days=1)
 def day_of(value: object) -> float:
     """Return the days since 1970 of a date, a time or an ISO text; NaN of what is missing.
 
-    Raises
-    ------
-    ValueError
-        If it is no date.
+    Raises ValueError if it is no date.
 
-    Examples
-    --------
     >>> day_of("1970-01-03"), day_of("1970-01-03T12:00")
     (2.0, 2.5)
     """

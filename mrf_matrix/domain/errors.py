@@ -6,8 +6,7 @@ from itertools import islice
 
 from mrf_matrix.base.shown import shown
 
-SHOWN = 5
-"""Values that a message, or `DomainError.values`, names at most."""
+SHOWN = 5  # values that a message, or `DomainError.values`, names at most
 
 SEE_VALUES = "The values at fault are in the error's attribute values, which no message shows."
 

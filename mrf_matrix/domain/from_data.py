@@ -1,12 +1,11 @@
 """A domain taken from records: for non-private work only."""
 
-import warnings
 from typing import Literal
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Values
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.shown import shown, warn_caller
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.columns import Column, as_any_column, as_frame, as_table, read_columns
 from mrf_matrix.domain.errors import DomainError, PrivacyLeakWarning
@@ -25,7 +24,7 @@ def attributes_from_data(
     for option, value in (("max_bins", max_bins), ("max_categories", max_categories)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise DomainError(f"{option}={shown(value)}; expected a positive integer.")
-    warnings.warn(REMEDY, PrivacyLeakWarning, stacklevel=3)
+    warn_caller(REMEDY, PrivacyLeakWarning)
     columns = read_columns(records, column_names(records))
     attributes = [attribute_from_column(column, max_bins, max_categories) for column in columns]
     if labels is None:

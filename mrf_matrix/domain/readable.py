@@ -16,8 +16,6 @@ def readable_count(n: int) -> str:
 
     Python refuses to print integers of more than 4300 digits, and nobody reads 40.
 
-    Examples
-    --------
     >>> readable_count(1728), readable_count(4**30), readable_count(10**5000)
     ('1,728', 'about 1.2e18', 'about 1.0e5000')
     """

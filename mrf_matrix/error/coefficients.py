@@ -21,8 +21,7 @@ from strategies.operators import (
 from strategies.operators.base.qr import triangular
 from strategies.operators.base.recovery import coordinates, estimate, is_explicit
 
-UNIT_ENTRIES = 2**22
-"""Entries of the unit answers that are estimated from at a time."""
+UNIT_ENTRIES = 2**22  # entries of the unit answers that are estimated from at a time
 
 
 def answer_coefficients(
@@ -33,10 +32,8 @@ def answer_coefficients(
     `workload` (q, n); `matrix` (m, n): what answers are recovered with, see
     `RoundedStrategy.recovery`; `rows` (r,): which answers.
 
-    Returns
-    -------
-    ndarray of shape (r, m), or None
-        None where neither structure nor memory allows: then only the variances are known.
+    Of shape (r, m); None where neither structure nor memory allows: then only the variances are
+    known.
     """
     if isinstance(matrix, Scaled):
         inner = answer_coefficients(workload, matrix.inner, rows)

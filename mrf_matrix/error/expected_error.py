@@ -100,9 +100,12 @@ class ExpectedError(OfMechanism):
 
     def __repr__(self) -> str:
         rows = "" if self.row_squares is None else f", rms_per_row={self.rms_per_row:.6g}"
+        law, unit = self.mechanism.law, float(self.mechanism.rounded.scale)
+        name, of, _ = str(law).partition(" of scale ")  # the law's is that of scaled integers
+        scale = f"{of}{float(law.scale) / unit:.6g}" if of else ""
         return (
             f"ExpectedError(total={self.total:.6g}{rows}, n_classes={self.n_classes}, "
-            f"{self.budget!r} under {self.neighboring} neighbours, {self.mechanism.law})"
+            f"{self.budget!r} under {self.neighboring} neighbours, {name}{scale})"
         )
 
 

@@ -29,17 +29,14 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.error.normal_flips import edgeworth_tail
 from mrf_matrix.mechanisms import NoiseLaw
 
-GRID = 4096
-"""Points of the grid where the exact lattice is not needed, or does not fit."""
+GRID = 4096  # points of the grid where the exact lattice is not needed, or does not fit
 
 ATOMS_GRID = 2**15
 """Points of the grid where single draws are coarse: margins may lie close beside an atom."""
 
-COARSE = 3.0
-"""Scale of a draw below which it is coarse."""
+COARSE = 3.0  # scale of a draw below which it is coarse
 
-LARGEST_GRID = 2**16
-"""Points of the largest exact lattice."""
+LARGEST_GRID = 2**16  # points of the largest exact lattice
 
 MANY_DRAWS = 50.0
 """Effective number of draws from which Edgeworth's correction of the normal law is used."""
@@ -53,8 +50,7 @@ UNITS = 24
 LIGHT = 0.02
 """Excess kurtosis that light draws may add and yet be taken as normal: at most .0005 in a tail."""
 
-SMOOTHING = 1.5
-"""Standard deviation of the smoothing of atoms, in steps of the grid."""
+SMOOTHING = 1.5  # standard deviation of the smoothing of atoms, in steps of the grid
 
 REACH = 24.0
 """Half-width of the grid in units of the largest term's scale, beside 8 standard deviations."""
@@ -64,10 +60,8 @@ REACH = 24.0
 class NoiseTerm:
     """Coefficients and the law of the draws that they weigh."""
 
-    weights: Array
-    """Distinct absolute coefficients, positive."""
-    repeats: Array
-    """How often each occurs."""
+    weights: Array  # distinct absolute coefficients, positive
+    repeats: Array  # how often each occurs
     law: NoiseLaw
 
     @classmethod
@@ -115,8 +109,6 @@ class NoiseTerm:
 class NoiseSum:
     """The error of one answer: independent terms added up.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> from mrf_matrix.mechanisms import DiscreteLaplace
     >>> draw = NoiseTerm.of(np.ones(1), DiscreteLaplace(Fraction(1)))

@@ -16,8 +16,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.error.expected_error import expected_error
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
-DIGITS = 6
-"""Significant decimal digits of the budget."""
+DIGITS = 6  # significant decimal digits of the budget
 
 
 def smallest_release_budget(
@@ -74,8 +73,6 @@ def smallest_release_budget(
 def least_amount(holds: Callable[[Fraction], bool]) -> Fraction:
     """Return the least ε or ρ at which something holds that holds at all larger ones, rounded up.
 
-    Examples
-    --------
     >>> float(least_amount(lambda amount: amount >= Fraction(1, 3)))
     0.333334
     """
@@ -93,8 +90,6 @@ def least_amount(holds: Callable[[Fraction], bool]) -> Fraction:
 def rounded_up(value: float, digits: int = DIGITS) -> Fraction:
     """Return the least number of some significant decimal digits that is not below a value.
 
-    Examples
-    --------
     >>> rounded_up(0.12345678)
     Fraction(123457, 1000000)
     """

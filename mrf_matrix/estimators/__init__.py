@@ -49,17 +49,19 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.private.private_forest import (
         PrivateForestClassifier as PrivateForestClassifier,
     )
-    from mrf_matrix.estimators.released import ReleasedForestClassifier as ReleasedForestClassifier
-    from mrf_matrix.estimators.released import (
+    from mrf_matrix.estimators.released.from_release import from_release as from_release
+    from mrf_matrix.estimators.released.released_forest import (
+        ReleasedForestClassifier as ReleasedForestClassifier,
+    )
+    from mrf_matrix.estimators.released.released_posterior import (
         ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,
     )
-    from mrf_matrix.estimators.released import (
+    from mrf_matrix.estimators.released.released_private import (
         ReleasedPrivateForestClassifier as ReleasedPrivateForestClassifier,
     )
-    from mrf_matrix.estimators.released import (
+    from mrf_matrix.estimators.released.released_residual import (
         ReleasedResidualForestClassifier as ReleasedResidualForestClassifier,
     )
-    from mrf_matrix.estimators.released.from_release import from_release as from_release
     from mrf_matrix.estimators.residual.residual_forest import (
         ResidualForestClassifier as ResidualForestClassifier,
     )

@@ -15,12 +15,7 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.local_party import Kept, LocalParty, party_answer
 from mrf_matrix.federated.opening import excess_session, release_of
 from mrf_matrix.federated.shares.design import FederatedDesign
-from mrf_matrix.federated.sums.messages import (
-    ROUNDS,
-    BelowThresholdError,
-    Message,
-    ProtocolError,
-)
+from mrf_matrix.federated.sums.messages import ROUNDS, BelowThresholdError, Message, ProtocolError
 from mrf_matrix.federated.sums.server import ServerState, opened_sum, server_next, server_receive
 from mrf_matrix.federated.sums.session import Session
 from mrf_matrix.mechanisms import PrivacyLedger, Release

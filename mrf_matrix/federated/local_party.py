@@ -9,12 +9,7 @@ from mrf_matrix.base.arrays import Longs
 from mrf_matrix.federated.noisy_answers import contribution
 from mrf_matrix.federated.opening import excess_session, revealed_sum
 from mrf_matrix.federated.shares.design import FederatedDesign
-from mrf_matrix.federated.sums.messages import (
-    Message,
-    ReplayedMessageError,
-    unpack,
-    unpack_numbers,
-)
+from mrf_matrix.federated.sums.messages import Message, ReplayedMessageError, unpack, unpack_numbers
 from mrf_matrix.federated.sums.party import PartyState, check_request, party_step, supplied
 from mrf_matrix.federated.sums.party_record import packed_state, unpacked_state
 from mrf_matrix.federated.sums.session import Session
@@ -26,43 +21,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalParty:
-    """What one party has on its own machine, and never sends.
+    """What one party has on its own machine, and never sends."""
 
-    Attributes
-    ----------
-    number : int
-        Its place among the identities of the session.
-    identity : Ed25519PrivateKey
-    counts : CellCounts or LeafCounts
-        Of its records.
-    ledger : PrivacyLedger or None
-        Best one of a file, `PrivacyLedger.open`: it is charged before the masked vector leaves.
-    """
-
-    number: int
+    number: int  # its place among the identities of the session
     identity: "Ed25519PrivateKey"
-    counts: CellCounts | LeafCounts
+    counts: CellCounts | LeafCounts  # of its records
+    # best one of a file, `PrivacyLedger.open`: it is charged before the masked vector leaves
     ledger: PrivacyLedger | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Kept:
-    """What a party keeps between two messages, as bytes: **private**, on its own machine only.
+    """What a party keeps between two messages, as bytes: **private**, on its own machine only."""
 
-    Attributes
-    ----------
-    state, excess : bytes
-        Of the sum of answers, and of that of noise that is taken off. See `packed_state`.
-    layers : bytes
-        Noise that may be taken off; gone once it was given.
-    survivors : bytes
-        Who is in the sum of answers, as the party was told before it helped to open it: only
-        they may take noise off, and as much as goes with their number.
-    """
-
+    # state, excess: `packed_state` of the sum of answers, and of that of noise that is taken off
     state: bytes = b""
     excess: bytes = b""
-    layers: bytes = b""
+    layers: bytes = b""  # noise that may be taken off; gone once it was given
+    # who is in the sum of answers, as the party was told before it helped to open it: only they may
+    # take noise off, and as much as goes with their number
     survivors: bytes = b""
 
 

@@ -20,8 +20,7 @@ from mrf_matrix.base.fields import (
     whole_of,
 )
 from mrf_matrix.files.container import Container
-from mrf_matrix.files.release_claims import Claims, verified_mechanism
-from mrf_matrix.files.release_shares import shares_content, shares_of
+from mrf_matrix.files.release_claims import Claims, shares_content, shares_of, verified_mechanism
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP, budget_of
 from mrf_matrix.mechanisms.budgets.claim import NEIGHBORING
 from mrf_matrix.mechanisms.counts.cells import checked_sizes

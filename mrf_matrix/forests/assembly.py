@@ -23,8 +23,7 @@ from mrf_matrix.domain.readable import readable_count
 from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.nodes import count_children
 
-LEAF_PATTERN = 0
-"""Where a leaf's run of zeros starts in `branch_pool`."""
+LEAF_PATTERN = 0  # where a leaf's run of zeros starts in `branch_pool`
 
 
 def branch_pool(sizes: Sequence[int]) -> Ints:

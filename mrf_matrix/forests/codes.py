@@ -16,36 +16,22 @@ import numpy as np
 from mrf_matrix.base.arrays import AnyInts, Bools, Longs
 from mrf_matrix.forests.nodes import ForestError, Nodes
 
-BLOCK = 16384
-"""States (records x trees) routed together, at most."""
+BLOCK = 16384  # states (records x trees) routed together, at most
 
-ROWS = 256
-"""Records in a block when there are many trees (measured: best from 64 to 1024)."""
+ROWS = 256  # records in a block when there are many trees (measured: best from 64 to 1024)
 
 
 @dataclass(frozen=True, eq=False)
 class Router:
-    """A forest's tables in the form that routing reads.
+    """A forest's tables in the form that routing reads."""
 
-    Attributes
-    ----------
-    words : ndarray of int64, shape (nodes,)
-        ``first_child << (window_bits + attribute_bits) | pattern << attribute_bits | attribute``;
-        leaves carry attribute 0 and a window of zeros, so they step to themselves.
-    branches : ndarray of int64
-        The forest's pool.
-    roots : ndarray of int64
-    is_inner : ndarray of bool, shape (nodes,)
-    depth : ndarray of int64, shape (trees,)
-        Steps that each tree needs.
-    attribute_bits, window_bits : int
-    """
-
+    # (nodes,): ``first_child << (window_bits + attribute_bits) | pattern << attribute_bits |
+    # attribute``; leaves carry attribute 0 and a window of zeros, so they step to themselves
     words: Longs
-    branches: Longs
+    branches: Longs  # the forest's pool
     roots: Longs
-    is_inner: Bools
-    depth: Longs
+    is_inner: Bools  # (nodes,)
+    depth: Longs  # (trees,): steps that each tree needs
     attribute_bits: int
     window_bits: int
 
@@ -141,9 +127,8 @@ def checked_codes(
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(sizes) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of "
-            f"shape (rows, {len(sizes)}), one column an attribute. Encode records with "
-            f"domain.encode(X)."
+            f"{argument} has the wrong shape, or type {array.dtype}: expected integers of shape "
+            f"(rows, {len(sizes)}), one column an attribute. Encode records with domain.encode(X)."
         )
     if len(array):
         low, high = array.min(axis=0), array.max(axis=0)
@@ -151,8 +136,7 @@ def checked_codes(
         if len(outside):
             i = int(outside[0])
             raise ValueError(
-                f"{argument} of attribute {names[i] if names else i!r} leave the domain: "
-                f"expected {least} to {sizes[i] - 1}. Encode records with "
-                f"domain.encode(X)."
+                f"{argument} of attribute {names[i] if names else i!r} leave the domain: expected "
+                f"{least} to {sizes[i] - 1}. Encode records with domain.encode(X)."
             )
     return array

@@ -131,8 +131,6 @@ def hang(forest: Forest, subtrees: Forest) -> Forest:
     Raises ValueError if there are not as many trees as leaves, the domains differ, or one has spent
     budget.
 
-    Examples
-    --------
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests.sources.random_trees import RandomTrees
     >>> domain = Domain.from_sizes([2, 2])

@@ -167,9 +167,8 @@ class Forest(Nodes):
         origin = f", {self.source}" if self.source else ""
         dependent = ", data-dependent" if self.data_dependent else ""
         return (
-            f"Forest({trees}, {leaves}, depth {self.max_depth}, over "
-            f"{self.domain.n_attributes} attribute{'s' if self.domain.n_attributes > 1 else ''}"
-            f"{origin}{dependent})"
+            f"Forest({trees}, {leaves}, depth {self.max_depth}, over {self.domain.n_attributes} "
+            f"attribute{'s' if self.domain.n_attributes > 1 else ''}{origin}{dependent})"
         )
 
 
@@ -235,9 +234,8 @@ def check_structure_is_public(forest: Forest, purpose: str, *, allow_spent: bool
         )
     raise LearnedStructureError(
         f"forest ({forest.source or 'learned'}) was learned from records without a budget: its "
-        f"splits reveal them, so {purpose} over it would not be private, whatever the noise. Use "
-        f"a structure grown without data (RandomTrees, PureTrees), one that was grown privately "
-        f"and carries budget_spent, or epsilon=float('inf') for non-private work; if it was "
-        f"learned from public records only, say so with "
-        f"dataclasses.replace(forest, data_dependent=False)."
+        f"splits reveal them, so {purpose} over it would not be private, whatever the noise. Use a "
+        f"structure grown without data (RandomTrees, PureTrees), one that was grown privately and "
+        f"carries budget_spent, or epsilon=float('inf') for non-private work; if it was learned "
+        f"from public records only, say so with dataclasses.replace(forest, data_dependent=False)."
     )

@@ -146,8 +146,6 @@ class Nodes:
 def concatenated_ranges(starts: NDArray[Any], lengths: NDArray[Any]) -> Longs:
     """Return ``starts[0], starts[0]+1, ... (lengths[0] of them), starts[1], ...`` in one array.
 
-    Examples
-    --------
     >>> concatenated_ranges(np.array([5, 0]), np.array([2, 3]))
     array([5, 6, 0, 1, 2])
     """
@@ -202,8 +200,6 @@ def rising_windows(
 ) -> NDArray[np.bool_]:
     """Tell which windows of the pool start at 0 and rise in steps of at most one.
 
-    Examples
-    --------
     >>> pool = np.array([0, 0, 1, 1, 0, 1, 2], dtype=np.int32)
     >>> rising_windows(pool, np.array([0, 4, 2]), np.array([4, 7, 5]))
     array([ True,  True, False])

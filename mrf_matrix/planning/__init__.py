@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.planning.accuracy.cluster_prior import ClusterPrior as ClusterPrior
     from mrf_matrix.planning.accuracy.target_prior import TargetPrior as TargetPrior
     from mrf_matrix.planning.plans.part import PlanPart as PlanPart
     from mrf_matrix.planning.plans.parties import FederatedPlan as FederatedPlan

@@ -14,8 +14,7 @@ from scipy import sparse
 from strategies import Strategy
 from strategies.operators import Operator, as_operator
 
-Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | None
-"""What JSON can hold."""
+Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | None  # what JSON can hold
 
 
 def plain(value: object) -> Plain:

@@ -13,8 +13,6 @@ def public_domain(name: str) -> tuple[Domain, str]:
 
     Raises DomainError if it is neither.
 
-    Examples
-    --------
     >>> public_domain("car")[0].size
     1728
     """

@@ -23,7 +23,7 @@ class AccuracyDisplay(Display):
     Parameters
     ----------
     comparison : Comparison
-        The study to draw.
+        What `compare` returned.
     metric : str, default="accuracy"
         One of `mrf_matrix.study.metrics.METRICS`; methods without it are left out.
     """
@@ -38,15 +38,7 @@ class AccuracyDisplay(Display):
     def from_comparison(
         cls, comparison: Comparison, metric: str = "accuracy", *, ax: "Axes | None" = None
     ) -> "AccuracyDisplay":
-        """Draw a study.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            What `compare` returned.
-        metric : str, default="accuracy"
-            The figure to draw.
-        """
+        """Draw a study."""
         return cls(comparison, metric).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:

@@ -47,8 +47,6 @@ class EffectDisplay(Display):
         ----------
         estimator, attributes, classes, level
             See `mrf_matrix.study.effect`.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         """
         return cls(effect(estimator, attributes, classes=classes, level=level)).plot(ax=ax)
 

@@ -13,11 +13,9 @@ from mrf_matrix.plotting.style import COLOURS, HEAT, Display, colour_bar, text_c
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_CELLS = 60
-"""Codes of an attribute up to which a partition is drawn as a map."""
+MOST_CELLS = 60  # codes of an attribute up to which a partition is drawn as a map
 
-MOST_BARS = 24
-"""Leaves that have a bar each; of more, the errors are a curve."""
+MOST_BARS = 24  # leaves that have a bar each; of more, the errors are a curve
 
 
 class LeafErrorDisplay(Display):

@@ -48,13 +48,7 @@ class ErrorCurveDisplay(Display):
         amounts: Sequence[float] = AMOUNTS,
         ax: "Axes | None" = None,
     ) -> "ErrorCurveDisplay":
-        """Draw one or several plans.
-
-        Parameters
-        ----------
-        amounts : sequence of float
-            Values of ε or ρ.
-        """
+        """Draw one or several plans."""
         return cls(plan, amounts).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:

@@ -27,6 +27,7 @@ class ParetoDisplay(Display):
     tuning : Tuning
     against : {"measurements", "leaves", "nbytes", "seconds", "rms_per_vote"}, \
 default="measurements"
+        The figure across.
 
     Raises
     ------
@@ -54,13 +55,7 @@ default="measurements"
     def from_tuning(
         cls, tuning: Tuning, *, against: str = "measurements", ax: "Axes | None" = None
     ) -> "ParetoDisplay":
-        """Draw a search.
-
-        Parameters
-        ----------
-        against : str, default="measurements"
-            The figure across.
-        """
+        """Draw a search."""
         return cls(tuning, against).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:

@@ -49,9 +49,6 @@ class RowErrorDisplay(Display):
             By the names to draw them under, all of one norm.
         workload : ndarray, scipy sparse or Operator of shape (q, n)
             Whose rows are asked.
-        title : str
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
 
         Raises
         ------

@@ -49,13 +49,7 @@ class StrategyErrorDisplay(Display):
     def from_comparison(
         cls, comparison: Comparison, *, ax: "Axes | None" = None
     ) -> "StrategyErrorDisplay":
-        """Draw a study's strategies.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            What `compare` returned.
-        """
+        """Draw the strategies of a study, of `compare`."""
         rows = [row for row in comparison.strategies if row.note is None]
         bound = max(row.lower_bound for row in rows)
         title = f"{comparison.dataset}: strategies, before any data"
@@ -161,10 +155,8 @@ class StrategyBoundDisplay(StrategyErrorDisplay):
 def common_norm(strategies: Mapping[str, Strategy]) -> Norm:
     """Return the norm of all strategies.
 
-    Raises
-    ------
-    ValueError
-        If there is none, or they are of both norms: their errors are of different units.
+    Raises ValueError if there is none, or they are of both norms: their errors are of different
+    units.
     """
     norms = sorted({one.norm for one in strategies.values()})
     if len(norms) != 1:

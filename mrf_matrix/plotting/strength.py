@@ -37,15 +37,7 @@ class StrengthDisplay(Display):
         classes: tuple[Hashable, Hashable] | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
-        """Draw a fitted forest: post-processing of its release, at no cost.
-
-        Parameters
-        ----------
-        estimator, classes
-            See `mrf_matrix.study.importance`.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        """
+        """Draw a fitted forest, see `importance`: post-processing of its release, at no cost."""
         return cls(importance(estimator, classes=classes)).plot(ax=ax)
 
     def _draw(self, ax: "Axes") -> None:

@@ -16,10 +16,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#6B6B6B"
 UNITS = {"l1": r"$2/\varepsilon^2$", "l2": r"$1/(2\rho)$"}
 """Noise constants behind a loss, for Laplace and for Gaussian noise."""
-HEAT = "cividis"
-"""Sequential map, even in lightness for everyone."""
-DIVERGING = "PuOr"
-"""Two hues that stay apart under all common colour blindness, zero white."""
+HEAT = "cividis"  # sequential map, even in lightness for everyone
+DIVERGING = "PuOr"  # two hues that stay apart under all common colour blindness, zero white
 
 
 def load_pyplot() -> "ModuleType":

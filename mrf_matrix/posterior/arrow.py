@@ -21,21 +21,11 @@ from mrf_matrix.base.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """A symmetric positive definite matrix of this shape: w own terms a class, P common ones.
+    """A symmetric positive definite matrix of this shape: w own terms a class, P common ones."""
 
-    Attributes
-    ----------
-    common : ndarray of shape (P, P)
-        C.
-    cross : ndarray of shape (k, w, P)
-        Each class's own terms against the common ones, B.
-    own : ndarray of shape (k, w, w)
-        A.
-    """
-
-    common: Array
-    cross: Array
-    own: Array
+    common: Array  # (P, P): C
+    cross: Array  # (k, w, P): each class's own terms against the common ones, B
+    own: Array  # (k, w, w): A
 
     def solve(self, common: Array, own: Array) -> tuple[Array, Array]:
         """Return the solution for right-hand sides of shapes (P,) and (k, w), in these shapes."""
@@ -56,21 +46,11 @@ class Arrow:
 
 @dataclass(frozen=True, eq=False)
 class ArrowInverse:
-    """The inverse of an `Arrow`: a covariance of common terms and of every class's own.
+    """The inverse of an `Arrow`: a covariance of common terms and of every class's own."""
 
-    Attributes
-    ----------
-    common : ndarray of shape (P, P)
-        Covariance of the common terms.
-    slopes : ndarray of shape (k, w, P)
-        By which own terms fall where common ones rise, U.
-    alone : ndarray of shape (k, w, w)
-        Covariance of own terms were the common ones known.
-    """
-
-    common: Array
-    slopes: Array
-    alone: Array
+    common: Array  # (P, P): covariance of the common terms
+    slopes: Array  # (k, w, P): by which own terms fall where common ones rise, U
+    alone: Array  # (k, w, w): covariance of own terms were the common ones known
 
     def own(self, terms: slice) -> Array:
         """Return the covariance of some own terms of each class, shape (k, n, n)."""

@@ -12,6 +12,16 @@ noise variance v: the quasi-likelihood is :math:`(y + v) \log(\mu + v) - \mu`. :
 how common a code is, :math:`f_{ic}` how a class departs from that, and the intercepts :math:`b_c`
 take up what the class totals' own error leaves over: without them that error would be explained by
 effects. The shares of a class sum to one, so that skewed attributes need no intercept.
+
+An effect is a vector over the attribute's codes, normal with covariance :math:`\tau_i K`, where
+:math:`K` is centred (an effect that is equal for all codes is none) and, for ordered codes, smooth:
+
+.. math::
+
+    K \propto P \bigl((1-s) I + s\, (\rho^{|u-v|})_{uv}\bigr) P, \qquad P = I - \tfrac1n J,
+
+scaled to trace :math:`n - 1`. How much an attribute matters, :math:`\tau_i`, is not set: it is
+learned from the release.
 """
 
 from dataclasses import dataclass
@@ -24,8 +34,40 @@ from scipy.special import log_softmax
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.arrow import Arrow, ArrowInverse
 from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.effect_prior import EffectPrior
 from mrf_matrix.posterior.totals import ClassTotals
+
+SMOOTHNESS = 0.7
+CORRELATION = 0.9
+FIRM = 1e3
+"""Precision of the sum of an effect over its codes: zero, as good as."""
+
+
+@dataclass(frozen=True)
+class EffectPrior:
+    """Prior precision of effects, up to the variance that is learned."""
+
+    size: int  # number of codes n
+    ordered: bool  # whether neighbouring codes have similar effects
+
+    @cached_property
+    def precision(self) -> Array:
+        """Pseudo-inverse of K, shape (n, n)."""
+        n = self.size
+        if n == 1:
+            return np.zeros((1, 1))
+        kernel = np.eye(n)
+        if self.ordered and n > 2:
+            steps = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+            kernel = (1 - SMOOTHNESS) * kernel + SMOOTHNESS * CORRELATION**steps
+        centre = np.eye(n) - 1.0 / n
+        kernel = centre @ kernel @ centre
+        return np.asarray(np.linalg.pinv(kernel * ((n - 1) / np.trace(kernel)), hermitian=True))
+
+    @cached_property
+    def constraint(self) -> Array:
+        """What keeps effects centred, shape (n, n): not scaled by the learned variance."""
+        return np.full((self.size, self.size), FIRM / self.size)
+
 
 Design = Array | sparse.csr_array
 
@@ -41,18 +83,10 @@ LEAST_INTERCEPT = 0.01
 
 @dataclass(frozen=True, eq=False)
 class BlockModel:
-    """What does not change while a block is fitted.
-
-    Parameters
-    ----------
-    table : BlockTable
-    priors : tuple of EffectPrior
-        One for each attribute of the block.
-    totals : ClassTotals
-    """
+    """What does not change while a block is fitted."""
 
     table: BlockTable
-    priors: tuple[EffectPrior, ...]
+    priors: tuple[EffectPrior, ...]  # one for each attribute of the block
     totals: ClassTotals
 
     @cached_property
@@ -123,24 +157,12 @@ class BlockModel:
 
 @dataclass(frozen=True, eq=False)
 class BlockFit:
-    r"""Posterior mode of a block and the covariance around it (Laplace approximation).
+    r"""Posterior mode of a block and the covariance around it (Laplace approximation)."""
 
-    Attributes
-    ----------
-    common : ndarray of shape (P,)
-        How common each code is, :math:`\alpha`.
-    class_terms : ndarray of shape (k, P + 1)
-        Effects :math:`f` and, last, the intercept of each class.
-    covariance : ArrowInverse
-        Of ``common`` and of each class's terms.
-    moved : float
-        Length of the last step's largest entry.
-    """
-
-    common: Array
-    class_terms: Array
-    covariance: ArrowInverse
-    moved: float = np.inf
+    common: Array  # (P,): how common each code is, :math:`\alpha`
+    class_terms: Array  # (k, P + 1): effects :math:`f` and, last, the intercept of each class
+    covariance: ArrowInverse  # of ``common`` and of each class's terms
+    moved: float = np.inf  # length of the last step's largest entry
 
     @staticmethod
     def start(model: BlockModel) -> "BlockFit":

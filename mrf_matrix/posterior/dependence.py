@@ -42,8 +42,7 @@ USUAL_CORRELATION = 0.05
 CORRELATION_SPREAD = 0.15
 """Mean and standard deviation of mean correlations before the release is seen."""
 
-LEAST_VARIANCE = 1e-4
-"""Of the mean correlation: pairs in no common block need not correlate alike."""
+LEAST_VARIANCE = 1e-4  # of the mean correlation: pairs in no common block need not correlate alike
 
 MOST_TRUST = 4.0
 

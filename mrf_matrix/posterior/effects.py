@@ -19,28 +19,19 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
+from mrf_matrix.posterior.residuals.several import SeveralPosterior
 
-AnyPosterior = ProductPosterior | ResidualPosterior
+AnyPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """What one attribute, or several together, add to the log odds of one class against another.
-
-    Attributes
-    ----------
-    attributes : tuple of int
-    log_odds : ndarray, one axis for each attribute
-        Mean of the posterior.
-    deviations : ndarray of the same shape
-        Its standard deviation.
-    shares : ndarray of the same shape
-        Estimated shares of the records with these codes, from the release; they sum to one.
-    """
+    """What one attribute, or several together, add to the log odds of one class against another."""
 
     attributes: tuple[int, ...]
-    log_odds: Array
-    deviations: Array
+    log_odds: Array  # mean of the posterior
+    deviations: Array  # its standard deviation
+    # estimated shares of the records with these codes, from the release; they sum to one
     shares: Array
 
     @property
@@ -61,16 +52,23 @@ def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
         raise ValueError(f"classes {one} and {other}: expected two different ones.")
     if isinstance(posterior, ProductPosterior):
         return list(_of_product(posterior, one, other))
-    sign = 1.0 if one == 1 else -1.0
-    return [
-        Term(
-            block.attributes,
-            sign * block.mean.reshape(block.sizes),
-            np.sqrt(np.diagonal(block.covariance)).reshape(block.sizes),
-            _independent([posterior.margins[i] for i in block.attributes]),
+    signed = posterior.between(one, other)
+    found = []
+    for place, block in enumerate(posterior.blocks):
+        parts = [(sign, column.blocks[place]) for sign, column in signed]
+        variances = sum(np.diagonal(part.covariance) for _, part in parts)
+        log_odds = sum(sign * part.mean for sign, part in parts)
+        shares = _independent([posterior.margins[i] for i in block.attributes])
+        shape = block.sizes
+        found.append(
+            Term(
+                block.attributes,
+                np.reshape(log_odds, shape),
+                np.sqrt(variances).reshape(shape),
+                shares,
+            )
         )
-        for block in posterior.blocks
-    ]
+    return found
 
 
 def constant(posterior: AnyPosterior, one: int, other: int) -> float:
@@ -78,7 +76,7 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
     if isinstance(posterior, ProductPosterior):
         values = posterior.totals.values
         return float(np.log(values[one] / values[other]))
-    return (posterior.base + posterior.shift) * (1.0 if one == 1 else -1.0)
+    return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
 
 
 def contributions(found: list[Term], codes: NDArray[np.integer]) -> Array:

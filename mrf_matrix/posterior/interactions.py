@@ -33,20 +33,11 @@ SHARED = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """Corrections of a block's log odds by interactions between its attributes.
+    """Corrections of a block's log odds by interactions between its attributes."""
 
-    Attributes
-    ----------
-    logs : ndarray of shape (n_B, k)
-        What to add to the log probabilities of the classes, cell by cell.
-    variances : ndarray of shape (n_B, k)
-        Their approximate posterior variances.
-    pair_weights : ndarray of shape (|B|, |B|)
-        How much of each pair's component is kept, between 0 and 1; zero on the diagonal.
-    """
-
-    logs: Array
-    variances: Array
+    logs: Array  # (n_B, k): what to add to the log probabilities of the classes, cell by cell
+    variances: Array  # (n_B, k): their approximate posterior variances
+    # (|B|, |B|): how much of each pair's component is kept, between 0 and 1; zero on the diagonal
     pair_weights: Array
 
 

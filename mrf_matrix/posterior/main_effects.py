@@ -18,9 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
+from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, EffectPrior, newton_step
 from mrf_matrix.posterior.block_table import BlockTable
-from mrf_matrix.posterior.effect_prior import EffectPrior
 from mrf_matrix.posterior.totals import ClassTotals
 
 USUAL_RELEVANCE = 0.3
@@ -43,10 +42,7 @@ def fit_main_effects(
     `tables`: blocks that share no attribute; `ordered`: for each attribute of the domain, whether
     its codes are in a meaningful order.
 
-    Returns
-    -------
-    models, fits : lists
-        One of each for every table.
+    One of each for every table.
     """
     models = [_model(table, totals, ordered) for table in tables]
     fits = [BlockFit.start(model) for model in models]

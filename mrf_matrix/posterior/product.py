@@ -27,8 +27,7 @@ from strategies.operators.base.threads import one_thread
 
 Codes = NDArray[np.integer[Any]]
 
-MOST_PRESENT = 2**24
-"""Combinations of a cell and two classes that are marked in an array, as bytes."""
+MOST_PRESENT = 2**24  # combinations of a cell and two classes that are marked in an array, as bytes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,9 +112,7 @@ class ProductPosterior:
 
 
 def product_posterior(
-    tables: Sequence[BlockTable],
-    ordered: Sequence[bool],
-    measured_totals: BlockTable | None = None,
+    tables: Sequence[BlockTable], ordered: Sequence[bool], measured_totals: BlockTable | None = None
 ) -> ProductPosterior:
     """Return the posterior that a release's tables of disjoint blocks imply.
 
@@ -174,11 +171,7 @@ def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDAr
 
 
 def _contrast_variances(
-    model: BlockModel,
-    fit: BlockFit,
-    cells: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
+    model: BlockModel, fit: BlockFit, cells: NDArray[Any], first: NDArray[Any], second: NDArray[Any]
 ) -> Array:
     """Return the variance of main-effect log odds between two classes in some cells."""
     variances, means = np.zeros(len(cells)), model.shares(fit)

@@ -25,8 +25,7 @@ from scipy.stats import norm
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_table import BlockTable
 
-CERTAIN = 30.0
-"""Standard errors above zero from which a total needs no correction."""
+CERTAIN = 30.0  # standard errors above zero from which a total needs no correction
 
 USUAL_SPREAD = 0.5
 """Spread of class totals around their mean, relative to it, that is taken as usual."""

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from mrf_matrix.base.front_door import front_door
 
 if TYPE_CHECKING:
-    from mrf_matrix.reconstruction.additive import additive_model as additive_model
     from mrf_matrix.reconstruction.constrained.least_squares import equal_to as equal_to
     from mrf_matrix.reconstruction.constrained.least_squares import least_squares as least_squares
     from mrf_matrix.reconstruction.constrained.least_squares import rising as rising
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from mrf_matrix.reconstruction.generalised import combine as combine
     from mrf_matrix.reconstruction.known_totals import with_known_totals as with_known_totals
     from mrf_matrix.reconstruction.likelihood import LikelihoodEstimate as LikelihoodEstimate
+    from mrf_matrix.reconstruction.likelihood import additive_model as additive_model
     from mrf_matrix.reconstruction.likelihood import maximum_likelihood as maximum_likelihood
     from mrf_matrix.reconstruction.noise_share import vote_noise_share as vote_noise_share
     from mrf_matrix.reconstruction.nonnegative import nearest_on_simplex as nearest_on_simplex

@@ -5,8 +5,7 @@ from scipy.optimize import linprog
 
 from mrf_matrix.base.arrays import Array
 
-AGREEMENT = 1e-6
-"""Relative gap between the primal and the dual optimum that counts as solved."""
+AGREEMENT = 1e-6  # relative gap between the primal and the dual optimum that counts as solved
 
 
 def least_absolute_deviations(matrix: Array, answers: Array, *, nonnegative: bool = False) -> Array:
@@ -18,14 +17,8 @@ def least_absolute_deviations(matrix: Array, answers: Array, *, nonnegative: boo
 
     `matrix` (m, p); `answers` (m, k); `nonnegative`: require ``β >= 0``.
 
-    Returns
-    -------
-    ndarray of shape (p, k)
+    Of shape (p, k). Raises RuntimeError if the solver fails, or primal and dual optimum differ.
 
-    Raises RuntimeError if the solver fails, or primal and dual optimum differ.
-
-    Examples
-    --------
     >>> least_absolute_deviations(np.ones((3, 1)), np.array([[1.0], [9.0], [2.0]]))
     array([[2.]])
     """

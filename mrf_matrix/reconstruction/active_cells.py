@@ -17,12 +17,10 @@ from mrf_matrix.reconstruction.simplex import FeasibleTables
 
 MOST_WORK = 6 * 10**11
 """Sum of the cubes of cells solved for, after which exchanges end: about a minute."""
-ROUNDING = 1e-12
-"""Share of the largest value, or slope, that is rounding."""
+ROUNDING = 1e-12  # share of the largest value, or slope, that is rounding
 RIDGE = 1e-13
 """Added to a diagonal of ones, so that cells that depend on each other can be solved for."""
-REFINEMENTS = 3
-"""Corrections of a solution, which take the ridge out of what the answers determine."""
+REFINEMENTS = 3  # corrections of a solution, which take the ridge out of what the answers determine
 
 
 def minimise_by_exchange(

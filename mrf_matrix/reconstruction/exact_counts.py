@@ -7,8 +7,7 @@ from mrf_matrix.mechanisms.measurement.least_squares import determined_estimate
 from mrf_matrix.mechanisms.rounding.entries import is_integral
 from strategies.operators import Dense, Operator, RowSpaceError
 
-NEAR = 1e-6
-"""Relative difference from a count that is rounding where there is no noise."""
+NEAR = 1e-6  # relative difference from a count that is rounding where there is no noise
 
 
 def exact_counts(queries: Operator, matrix: Operator, answers: Array) -> Array:

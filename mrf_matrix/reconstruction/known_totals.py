@@ -27,8 +27,7 @@ from mrf_matrix.reconstruction.pooling import Pooled, pool_releases
 from strategies.operators import RowSpaceError, cross_gram, fits
 from strategies.operators.base.recovery import check_countable
 
-TOLERANCE = 1e-6
-"""Relative residual above which the total lies outside the strategies' row space."""
+TOLERANCE = 1e-6  # relative residual above which the total lies outside the strategies' row space
 
 
 def with_known_totals(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
+from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms import DiscreteGaussian, DiscreteLaplace, NoiseLaw, NoNoise, Release
 from mrf_matrix.mechanisms.measurement.least_squares import (
     check_determined,
@@ -25,12 +26,10 @@ from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.pooling import checked_releases, noise_of
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from mrf_matrix.reconstruction.simplex import FeasibleTables
-from strategies.operators import Dense, Operator, as_operator, check_allocation
+from strategies.operators import Dense, Marginals, Operator, as_operator, check_allocation
 
-LARGEST_PROGRAMME = 4_000_000
-"""Entries of answers x coefficients that a linear programme may have."""
-MANY = 8
-"""Answers per coefficient from which large-sample variances are given."""
+LARGEST_PROGRAMME = 4_000_000  # entries of answers x coefficients that a linear programme may have
+MANY = 8  # answers per coefficient from which large-sample variances are given
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -254,3 +253,34 @@ def _biased(fit: _Fit, beta: Array, noise: str) -> dict[str, Any]:
         "note": "Biased, for coefficients cannot be negative: the expected error depends on the "
         "data and is not known.",
     }
+
+
+def additive_model(
+    domain: Domain | Sequence[int], attribute_sets: Sequence[Sequence[int]] | None = None
+) -> Operator:
+    """Return X with ``(X β)_cell`` the sum of the effects of the cell's codes.
+
+    Parameters
+    ----------
+    domain : Domain or sequence of int
+        The domain, or its attributes' sizes.
+    attribute_sets : sequence of sequences of int, optional
+        One table of effects for each set; by default one for each attribute.
+
+    Returns
+    -------
+    Operator of shape (n, p)
+        p is the number of cells of all tables. Sums over each table agree, so its columns are
+        dependent where there are several: effects are not unique, answers are.
+
+    Examples
+    --------
+    >>> additive_model([2, 2]).to_dense()
+    array([[1., 0., 1., 0.],
+           [1., 0., 0., 1.],
+           [0., 1., 1., 0.],
+           [0., 1., 0., 1.]])
+    """
+    sizes = domain.sizes if isinstance(domain, Domain) else tuple(domain)
+    sets = [(i,) for i in range(len(sizes))] if attribute_sets is None else list(attribute_sets)
+    return Marginals(sizes, sets, [1] * len(sets)).T

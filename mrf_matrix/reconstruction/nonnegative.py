@@ -1,20 +1,27 @@
 """Counts are never negative: estimators that know it. Biased, and better where it fits."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.mechanisms.measurement.least_squares import check_determined, estimated_cells
+from mrf_matrix.mechanisms.measurement.least_squares import (
+    check_determined,
+    checked_workload,
+    estimated_cells,
+)
+from mrf_matrix.mechanisms.measurement.release import Noise
 from mrf_matrix.reconstruction.estimate import Estimate
 from mrf_matrix.reconstruction.exact_counts import agree_with_totals, exact_counts
 from mrf_matrix.reconstruction.known_totals import checked_totals
-from mrf_matrix.reconstruction.merged_cells import MergedCells, merged_cells
+from mrf_matrix.reconstruction.pooling import pool_releases
 from mrf_matrix.reconstruction.projected_descent import constrained_least_squares
 from mrf_matrix.reconstruction.simplex import FeasibleTables, nearest
-from strategies.operators import Identity
+from strategies.operators import Identity, MemoryCapError, Operator, over_groups
+from strategies.problem.merging import can_merge, merge_columns
 
 Per = Literal["class", "cell"]
 
@@ -23,6 +30,27 @@ NOTE = (
     "depends on the data and is not known. The biases of many cells add up in their sum, unless "
     "totals are known."
 )
+
+
+@dataclass(frozen=True, eq=False)
+class MergedCells:
+    """Answers and queries over groups of cells with equal columns of the strategies."""
+
+    matrix: Operator  # shape (m, g)
+    answers: Array  # shape (m, k)
+    queries: Operator  # shape (q, g)
+    variance: float  # of every answer
+    noise: Noise  # see `noise_of`
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups g."""
+        return self.matrix.shape[1]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.answers.shape[1])
 
 
 def nonnegative_least_squares(
@@ -166,3 +194,23 @@ def _exact(cells: MergedCells, method: str) -> Estimate:
 def _answered(cells: MergedCells, counts: Array, method: str) -> Estimate:
     values = cells.queries.matmat(counts)
     return Estimate(values=values, variances=None, method=method, note=NOTE, noise=cells.noise)
+
+
+def merged_cells(releases: Release | Sequence[Release], workload: object) -> MergedCells:
+    """Bring releases and workload to the groups of cells that the releases tell apart.
+
+    Raises RowSpaceError if the releases do not determine the workload; MemoryCapError if the
+    domain's cells cannot be enumerated.
+    """
+    queries = checked_workload(workload)
+    pool = pool_releases(releases)
+    if not can_merge(pool.matrix):
+        raise MemoryCapError(
+            f"releases: {pool.matrix.shape[1]} cells are too many to estimate one by one within "
+            f"the memory cap. Expected a smaller domain; combine(...) needs no cells."
+        )
+    check_determined(queries, pool.matrix)
+    merging = merge_columns(pool.matrix)
+    matrix = merging.apply(pool.matrix)
+    reduced = queries if merging.is_trivial else over_groups(queries, merging.grouping)
+    return MergedCells(matrix, pool.answers, reduced, pool.variance, pool.noise)

@@ -18,26 +18,20 @@ from mrf_matrix.mechanisms.measurement.release import PRIVATE_NOISE, Noise
 from strategies.operators import Operator, Product, RowKronecker, Scaled, Stack
 from strategies.problem.merging import can_merge, merge_columns
 
-FARTHEST = 1e6
-"""Ratio of the deviations of two releases that rounding still lets one weigh."""
-KEPT_STACKS = 4
-"""Stacks of matrices of several releases that are kept."""
+FARTHEST = 1e6  # ratio of the deviations of two releases that rounding still lets one weigh
+KEPT_STACKS = 4  # stacks of matrices of several releases that are kept
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
     """Answers ``y = A D + noise`` with independent draws of one variance."""
 
-    matrix: Operator
-    """Shape (m, n): rows of all strategies, each divided by its deviation."""
-    answers: Array
-    """Shape (m, k): the answers, divided alike."""
+    matrix: Operator  # shape (m, n): rows of all strategies, each divided by its deviation
+    answers: Array  # shape (m, k): the answers, divided alike
     variance: float
     """Variance of every draw: that of the only release, 1 for several, 0 without noise."""
-    sizes: tuple[int, ...]
-    """Attribute sizes of the domain."""
-    noise: Noise
-    """See `noise_of`."""
+    sizes: tuple[int, ...]  # attribute sizes of the domain
+    noise: Noise  # see `noise_of`
 
     @property
     def n_classes(self) -> int:

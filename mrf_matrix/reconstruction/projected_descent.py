@@ -15,15 +15,13 @@ from mrf_matrix.reconstruction.active_cells import minimise_by_exchange
 from mrf_matrix.reconstruction.simplex import FeasibleTables
 from strategies.operators import Operator, check_allocation
 
-EXPLICIT_CELLS = 4096
-"""Columns up to which the normal equations are formed."""
+EXPLICIT_CELLS = 4096  # columns up to which the normal equations are formed
 STEPS = 50_000
 FEW_STEPS = 2_000
 """Steps before cells are exchanged instead, where the normal equations are formed."""
 CERTAIN = 1e-3
 """Part of its own noise by which an answer may differ from the best one's, after exchanges."""
-ACCURACY = 1e-6
-"""Length of the last step, in deviations of the noise, that ends the descent."""
+ACCURACY = 1e-6  # length of the last step, in deviations of the noise, that ends the descent
 
 
 def constrained_least_squares(

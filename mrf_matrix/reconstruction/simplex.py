@@ -89,10 +89,8 @@ def _checked_weights(weights: object, length: int) -> Array:
 class FeasibleTables:
     """Tables (g, k) without negative entries, whose columns or whole may have known sums."""
 
-    sums: Array | None = None
-    """Shape (k,): sum of each column, or of the whole table."""
-    shared: bool = False
-    """Whether there is one sum for all columns together."""
+    sums: Array | None = None  # shape (k,): sum of each column, or of the whole table
+    shared: bool = False  # whether there is one sum for all columns together
 
     def project(self, table: Array, metric: Array) -> Array:
         """Return the nearest table, where rows weigh ``metric`` (g,)."""

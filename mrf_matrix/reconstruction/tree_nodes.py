@@ -20,14 +20,10 @@ from strategies.operators import RowKronecker, check_allocation
 class NodeAnswers:
     """Unbiased class counts of every node, their noise, and the nodes' public widths."""
 
-    counts: Array
-    """Shape (nodes, k)."""
-    variances: Array
-    """Shape (nodes,): exact noise variance of each node's count, in every class."""
-    parts: Array
-    """Shape (nodes,): share of its parent's cells that a node holds, 1 for roots."""
-    noise: Noise | None = None
-    """Of the releases behind the counts; None where they are not known."""
+    counts: Array  # shape (nodes, k)
+    variances: Array  # shape (nodes,): exact noise variance of each node's count, in every class
+    parts: Array  # shape (nodes,): share of its parent's cells that a node holds, 1 for roots
+    noise: Noise | None = None  # of the releases behind the counts; None where they are not known
 
 
 def node_matrix(forest: Forest) -> RowKronecker:
@@ -36,8 +32,6 @@ def node_matrix(forest: Forest) -> RowKronecker:
     A node is the smallest box around its leaves: per attribute, the codes that some leaf below
     it holds. The largest array takes ``4 n_leaves max(sizes)`` bytes.
 
-    Examples
-    --------
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests import RandomTrees
     >>> forest = RandomTrees(n_trees=1, max_depth=1, attributes=[0]).grow(Domain.from_sizes([2]))

@@ -17,15 +17,12 @@ from mrf_matrix.reports.privacy_report import DENIAL
 class _StagesReport(RowDisplay):
     """A statement on stages that each spend a part of a budget."""
 
-    statement: str
-    """The claim in one sentence; says so when there is none."""
+    statement: str  # the claim in one sentence; says so when there is none
     budget: str
     neighboring: str
     noise: str
-    composition: str
-    """Why the parts add up to the budget."""
-    public: tuple[str, ...]
-    """What the claim takes for public."""
+    composition: str  # why the parts add up to the budget
+    public: tuple[str, ...]  # what the claim takes for public
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -41,14 +38,10 @@ class _StagesReport(RowDisplay):
 
 @dataclass(frozen=True)
 class ChoiceReport(_StagesReport):
-    """The privacy statement of a forest whose structure and labels were chosen privately.
+    """The privacy statement of a forest whose structure and labels were chosen privately."""
 
-    Attributes
-    ----------
-    per_tree, attribute_choice, cut_choice, label_choice : str
-        What one tree, and each of its choices, spends (in the add/remove sense).
-    """
-
+    # per_tree, attribute_choice, cut_choice, label_choice: what one tree, and each of its choices,
+    # spends (in the add/remove sense)
     per_tree: str
     attribute_choice: str
     cut_choice: str
@@ -57,22 +50,13 @@ class ChoiceReport(_StagesReport):
 
 @dataclass(frozen=True)
 class TwoStageReport(_StagesReport):
-    """The privacy statement of a private structure with measured leaf counts.
+    """The privacy statement of a private structure with measured leaf counts."""
 
-    Attributes
-    ----------
-    structure, counts : str
-        What the two stages spend, and how.
-    sensitivity : float
-        How far one record moves what is measured, in records.
-    law : str
-        Of the noise on each of them.
-    """
-
+    # structure, counts: what the two stages spend, and how
     structure: str
     counts: str
-    sensitivity: float
-    law: str
+    sensitivity: float  # how far one record moves what is measured, in records
+    law: str  # of the noise on each of them
     n_answers: int
 
 
@@ -146,11 +130,7 @@ def choice_report(
 
 
 def claim(
-    budget: PureDP | ZCDP,
-    neighboring: str,
-    noise: str,
-    domain: DomainOrPath,
-    delta: float = 0.0,
+    budget: PureDP | ZCDP, neighboring: str, noise: str, domain: DomainOrPath, delta: float = 0.0
 ) -> str:
     """State the claim of a release of choices, or that there is none.
 

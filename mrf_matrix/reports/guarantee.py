@@ -8,8 +8,7 @@ from mrf_matrix.reports.page import Section
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
 from mrf_matrix.reports.stated_budget import stated_budget
 
-SAID_DELTA = 1e-6
-"""The δ at which zCDP is put into words where the claim has none."""
+SAID_DELTA = 1e-6  # the δ at which zCDP is put into words where the claim has none
 
 ONE_RECORD = {
     "add_remove": "One record is one row of the table. What is protected is whether a row was in "
@@ -29,19 +28,41 @@ def guarantee_section(report: PrivacyReport) -> Section:
 
 
 def odds(report: PrivacyReport) -> str:
-    """Return by how much a release may change what somebody believes of one record."""
+    """Return by how much a release may change what somebody believes of one record.
+
+    Where neighbours differ by one record more or less, two things that it may have said are two
+    steps apart: twice ε, or four times ρ.
+    """
     budget = _spent(report)
-    delta = report.delta or (SAID_DELTA if isinstance(budget, ZCDP) else 0.0)
-    epsilon = float(budget.claimed_epsilon(delta))
-    unless = (
-        f", except with a probability of at most {delta:g} (the claim at this δ)" if delta else ""
+    is_zcdp = isinstance(budget, ZCDP)
+    delta = (report.delta or SAID_DELTA) if is_zcdp else 0.0
+    there, said = "whether the remaining record was there at all", "which of two things it said"
+    asked = {there: budget, said: budget * (4 if is_zcdp else 2)}
+    if report.neighboring == "replace_one":
+        asked = {"which of two things the remaining record said": budget}
+    bounds = (
+        f"{question}, {_bound(float(one.claimed_epsilon(delta)), delta)}"
+        for question, one in asked.items()
     )
     return (
-        f"Take somebody who sees all that was released, knows every other record, and computes for "
-        f"as long as they like. Their odds for or against any statement about the remaining record "
-        f"change by a factor of at most {_factor(epsilon)} (e to the power ε = {epsilon:.4g})"
-        f"{unless}. A chance of one half becomes at most {_percent(epsilon)} %."
+        "Take somebody who sees all that was released, knows every other record, and computes for "
+        f"as long as they like. Asked {'. Asked '.join(bounds)}."
     )
+
+
+def _bound(epsilon: float, delta: float) -> str:
+    """Return how well a question is answered whose two answers are (ε, δ) apart.
+
+    Of answers that are as likely beforehand, (e^ε + δ)/(1 + e^ε) are right at most. That odds
+    change by more than e^ε has another probability than δ, and it may be larger.
+    """
+    right = 100 * (1 + delta * exp(-epsilon)) / (1 + exp(-epsilon))
+    known = f"ε = {epsilon:.4g}" + (f" at δ = {delta:g}" if delta else "")
+    guess = f"with both as likely before, they are right with a chance of at most {right:.4g} %"
+    if delta:
+        return f"{guess} ({known})"
+    change = f"their odds change by a factor of at most {_factor(epsilon)}"
+    return f"{change} (e to the power {known}); {guess}"
 
 
 def _people(report: PrivacyReport) -> tuple[str, ...]:
@@ -59,7 +80,3 @@ def _spent(report: PrivacyReport) -> PureDP | ZCDP:
 
 def _factor(epsilon: float) -> str:
     return f"{exp(epsilon):.3g}" if epsilon < 700 else "more than 1e300"
-
-
-def _percent(epsilon: float) -> str:
-    return f"{100 / (1 + exp(-epsilon)):.4g}"

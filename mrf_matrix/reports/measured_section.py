@@ -7,7 +7,7 @@ from mrf_matrix.base.checks import readable
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.page import Section
-from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
+from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport, alike, names_of
 from mrf_matrix.reports.stated_budget import stated_budget
 
 MOST = 60
@@ -44,10 +44,7 @@ def measured_section(report: PrivacyReport) -> Section:
                 f"Expected before any record was read: the {what} is off by {error:.3g} records "
                 "in the root mean square, for each class."
             )
-    alike: dict[tuple[str, ...], list[Measurement]] = {}
-    for one in report.measurements:
-        alike.setdefault((re.sub(r"\d+", "#", one.measured), *_figures(one)), []).append(one)
-    rows = [_row(group) for group in alike.values()]
+    rows = [_row(group) for group in alike(report.measurements)]
     if len(rows) > MOST:
         words.append(f"{len(rows) - MOST} kinds of measurements more are not listed.")
     header = (
@@ -70,10 +67,8 @@ def _figures(one: Measurement) -> tuple[str, ...]:
 
 
 def _row(group: list[Measurement]) -> tuple[str, ...]:
-    first, last = group[0].measured, group[-1].measured
-    name = first if first == last else f"{first} … {last}"
     numbers = sum(one.n_answers for one in group)
-    return name, str(len(group)), *_figures(group[0]), f"{numbers:,}"
+    return names_of(group), str(len(group)), *_figures(group[0]), f"{numbers:,}"
 
 
 def noise_words(one: Measurement) -> str:

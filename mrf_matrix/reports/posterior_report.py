@@ -4,7 +4,7 @@ from math import sqrt
 
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.blocks.block_part import BlockPart
-from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport, statement_of
+from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport, report_of_releases
 
 
 def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: float) -> PrivacyReport:
@@ -12,27 +12,14 @@ def posterior_report(plan: BlockPart, release: Release, chosen: str, delta: floa
 
     `chosen`: how the blocks were chosen, in words; `delta`: that of the claim, or 0.
     """
-    blocks = plan.blocks
-    used = sum(map(len, blocks))
-    leaf = plan.weights[0] * float(release.scale)
-    report = PrivacyReport(
-        statement=statement_of([release], release.budget, delta),
-        budget=repr(release.budget),
-        neighboring=release.neighboring,
-        noise=release.noise,
-        measurements=(
-            Measurement.of(
-                release,
-                f"tables of {len(blocks)} blocks of {used} attributes, and class totals",
-                weight=plan.weights[0],
-            ),
-        ),
-        expected_rms_per_leaf=sqrt(release.variance) / leaf,
+    leaf, used = plan.weights[0], sum(map(len, plan.blocks))
+    tables = f"tables of {len(plan.blocks)} blocks of {used} attributes, and class totals"
+    return report_of_releases(
+        [release], [Measurement.of(release, tables, weight=leaf)], release.budget, delta,
+        expected_rms_per_leaf=sqrt(release.variance) / (leaf * float(release.scale)),
         notes=(
             chosen,
             "labels and probabilities are posteriors under a model: they have no expected error "
             "known without data",
         ),
-        delta=delta,
-    )
-    return report.of_releases([release])
+    )  # fmt: skip

@@ -1,8 +1,10 @@
 """What a fitted estimator may say of its privacy: every figure computed, every mode labelled."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
+from typing import Any
 
 from mrf_matrix.base.display import RowDisplay
 from mrf_matrix.base.fields import JsonObject
@@ -16,8 +18,7 @@ PUBLIC = (
     "the neighbouring relation and the budget",
 )
 
-DENIAL = "NOT A PRIVATE RELEASE"
-"""How every statement begins that claims no privacy."""
+DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no privacy
 
 DERIVED = {"law", "sensitivity", "n_answers", "measured"}
 """What `PrivacyReport.to_dict` works out from the measurements."""
@@ -166,7 +167,7 @@ class PrivacyReport(RowDisplay):
             ("budget spent", self.budget),
             ("neighbours", self.neighboring),
             ("noise", self.noise),
-            *(("measured", str(one)) for one in self.measurements),
+            *(("measured", _told(group)) for group in alike(self.measurements)),
         ]
         for what, error in (
             ("leaf value", self.expected_rms_per_leaf),
@@ -177,6 +178,28 @@ class PrivacyReport(RowDisplay):
         rows.append(("taken for public", "; ".join(self.public)))
         rows.extend(("note", note) for note in self.notes)
         return rows
+
+
+def alike(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
+    """Return measurements in groups that differ in the numbers of their names only."""
+    groups: dict[tuple[str, ...], list[Measurement]] = {}
+    for one in measurements:
+        words = re.sub(r"\d+", "#", one.measured)
+        groups.setdefault((words, one.budget, f"{one.sensitivity:.6g}", one.law), []).append(one)
+    return list(groups.values())
+
+
+def names_of(group: Sequence[Measurement]) -> str:
+    """Return the first and the last name of a group of `alike`."""
+    first, last = group[0].measured, group[-1].measured
+    return first if first == last else f"{first} … {last}"
+
+
+def _told(group: Sequence[Measurement]) -> str:
+    whole = replace(
+        group[0], measured=names_of(group), n_answers=sum(one.n_answers for one in group)
+    )
+    return str(whole) + (f", in {len(group)} measurements" if len(group) > 1 else "")
 
 
 def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float = 0.0) -> str:
@@ -195,9 +218,8 @@ def statement_of(releases: Sequence[Release], spent: PureDP | ZCDP, delta: float
     laws = [str(release.law) for release in releases]
     if noise == "research":
         return (
-            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable "
-            f"generator (research noise), with the error of {said} under {neighboring} "
-            f"neighbours in all."
+            f"{DENIAL}: {len(laws)} measurements with {_each_once(laws)} from a seedable generator "
+            f"(research noise), with the error of {said} under {neighboring} neighbours in all."
         )
     if noise == "claimed":
         authors = [release.law.name for release in releases if release.noise == noise]
@@ -244,3 +266,25 @@ def _each_once(texts: Sequence[str]) -> str:
 def root_mean(squares: float, count: int) -> float:
     """Return the root of a mean square from a sum of squares."""
     return sqrt(squares / count) if count else 0.0
+
+
+def report_of_releases(
+    releases: Sequence[Release],
+    measurements: Sequence[Measurement],
+    spent: PureDP | ZCDP,
+    delta: float,
+    **said: Any,
+) -> PrivacyReport:
+    """Return the report of releases, whose figures come from them.
+
+    `spent`: by all together; `delta`: that of the claim, or 0; `**said`: what else it says.
+    """
+    figures: dict[str, Any] = {
+        "statement": statement_of(releases, spent, delta),
+        "budget": repr(spent),
+        "neighboring": common_neighboring(releases),
+        "noise": worst_noise(releases),
+        "measurements": tuple(measurements),
+        "delta": delta,
+    }
+    return PrivacyReport(**figures | said).of_releases(releases)

@@ -12,7 +12,12 @@ from mrf_matrix.residual.step import ResidualStep
 
 
 def sequence_budget(
-    epsilon: object, delta: object, rho: object, n_attributes: int, n_records: int | None
+    epsilon: object,
+    delta: object,
+    rho: object,
+    n_attributes: int,
+    n_records: int | None,
+    n_classes: int = 2,
 ) -> Budget:
     """Return the budget of the noise law that serves a claim of ε, (ε, δ) or ρ best.
 
@@ -22,11 +27,17 @@ def sequence_budget(
         If δ stands beside ρ, or a number is impossible.
     """
     first, *others = claiming_budgets(epsilon, delta, rho)
-    return residual_budget(first, others[0], n_attributes, n_records) if others else first
+    if not others:
+        return first
+    return residual_budget(first, others[0], n_attributes, n_records, n_classes)
 
 
 def residual_budget(
-    pure: Budget, concentrated: Budget, n_attributes: int, n_records: int | None
+    pure: Budget,
+    concentrated: Budget,
+    n_attributes: int,
+    n_records: int | None,
+    n_classes: int = 2,
 ) -> Budget:
     """Return which of two budgets with the same claim buys more knowledge of the largest effects.
 
@@ -36,17 +47,23 @@ def residual_budget(
     """
     if pure.is_infinite:
         return pure
-    worth = [_worth(budget, n_attributes, n_records) for budget in (pure, concentrated)]
+    worth = [_worth(one, n_attributes, n_records, n_classes) for one in (pure, concentrated)]
     return pure if worth[0] >= worth[1] else concentrated
 
 
-def _worth(budget: Budget, n_attributes: int, n_records: int | None) -> float:
+def _worth(budget: Budget, n_attributes: int, n_records: int | None, n_classes: int) -> float:
     settings = settings_for(budget)
-    signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes)
+    signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes, n_classes)
     passes = n_passes(settings, signal)
     shares = (
         settings.pass_share(number, passes) / settings.n_visits(number, n_attributes)
         for number in range(passes)
     )
-    visits = (ResidualStep("residuals", "", budget * share, "add_remove") for share in shares)
-    return sum(1 / max(visit.variance, 1e-300) for visit in visits)
+    visits = [
+        ResidualStep("residuals", "", budget * share, "add_remove", n_classes) for share in shares
+    ]
+    # of several classes that are alike, a record's residuals have this larger weights under "l2"
+    heavier = 1.0
+    if n_classes > 2 and budget.norm == "l2":
+        heavier = 4 * (n_classes - 1) / n_classes
+    return heavier * sum(1 / max(visit.variance, 1e-300) for visit in visits)

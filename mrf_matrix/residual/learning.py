@@ -14,15 +14,20 @@ from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.mechanisms import CellCounts, Release, measure
 from mrf_matrix.posterior import (
+    UNITS,
+    ClassStates,
     Pooling,
+    ResidualPosterior,
     ResidualState,
+    SeveralPosterior,
     estimated_total,
     intercept,
+    intercepts,
     margin,
     shrunk_counts,
 )
 from mrf_matrix.residual.records import ResidualRecords
-from mrf_matrix.residual.sequence import LARGEST_PAIR, ResidualPlan
+from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
 from mrf_matrix.residual.step import PairSteps, ResidualStep
 
 Floats = NDArray[np.float64]
@@ -37,8 +42,8 @@ MOST_ATTRIBUTES = 32
 MOST_FOR_TRIPLES = 16
 """Attributes beyond which triples are no candidates."""
 
-CURVATURES = (0.01, 0.25)
-"""Smallest and largest mean curvature of a record."""
+LEAST_CURVATURE = 0.01
+"""Smallest mean curvature of a record."""
 
 
 class Steps(Protocol):
@@ -48,10 +53,10 @@ class Steps(Protocol):
         """Take note of a table's effects."""
 
     def totals(self, step: ResidualStep) -> Floats:
-        """Return noisy class totals, shape (2,)."""
+        """Return noisy class totals, shape (k,)."""
 
     def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
-        """Return a noisy table in records, shape (n,)."""
+        """Return a noisy table in records, shape (n, columns)."""
 
     def choose(
         self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
@@ -80,17 +85,17 @@ class ResidualReleases:
     choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
 
     def add(self, attributes: Sequence[int], effects: Floats) -> None:
-        """Add a table's public effects to the log odds of the records in its cells."""
+        """Add a table's public effects to the scores of the records in its cells."""
         self.records.add(attributes, effects)
 
     def totals(self, step: ResidualStep) -> Floats:
-        """Return noisy class totals, shape (2,)."""
+        """Return noisy class totals, shape (k,)."""
         return np.asarray(self._measured(step, self.records.totals(), 1)[0])
 
     def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
-        """Return a noisy table in records, shape (n,)."""
+        """Return a noisy table in records, shape (n, columns)."""
         counts = self.records.table(step, attributes)
-        return np.asarray(self._measured(step, counts, counts.sizes[0])[:, 0])
+        return self._measured(step, counts, counts.sizes[0])
 
     def _measured(self, step: ResidualStep, counts: CellCounts, n_cells: int) -> Floats:
         tell(f"Measuring {step.measured}")
@@ -111,7 +116,9 @@ class ResidualReleases:
         "None of them" stands among the candidates once for each step, with a score of 0.
         """
         nothing = np.zeros(len(steps), dtype=np.int64)
-        scores = np.concatenate([self.records.scores(candidates, penalties), nothing])
+        scores = np.concatenate(
+            [self.records.scores(candidates, penalties, steps[0].budget.norm), nothing]
+        )
         options = np.ones((len(scores), 1), dtype=np.bool_)
         bits = Bits(self.stream)
         found: list[Attributes | None] = []
@@ -131,7 +138,7 @@ def chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bit
     return int(select(np.where(options, gaps, 0), options, rate, bits)[0])
 
 
-def learned(plan: ResidualPlan, releases: Steps) -> ResidualState:
+def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralPosterior:
     """Take every step of a plan; return what its releases imply."""
     state = _started(plan, releases)
     for number, one in enumerate(plan.passes):
@@ -139,17 +146,17 @@ def learned(plan: ResidualPlan, releases: Steps) -> ResidualState:
         visited = _visited_attributes(state, one.order, len(one.visits), number)
         for step, attribute in zip(one.visits, visited, strict=True):
             state = _visit(state, step, attribute, mean, releases)
-    return state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)
+    return (state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)).posterior
 
 
-def _started(plan: ResidualPlan, releases: Steps) -> ResidualState:
+def _started(plan: ResidualPlan, releases: Steps) -> ClassStates:
     """Measure class totals and one-way counts."""
     totals = releases.totals(plan.totals)
     n_records = estimated_total(totals, plan.n_records)
-    base, unknown = intercept(totals, plan.totals.variance, n_records)
-    releases.add((), np.array([base]))
+    bases, unknown, parts = _intercepts(totals, plan.totals.variance, n_records)
+    releases.add((), bases[None, :])
     margins = tuple(
-        margin(releases.table(step, (i,)), step.variance, n_records)
+        margin(releases.table(step, (i,))[:, 0], step.variance, n_records)
         for i, step in enumerate(plan.counts)
     )
     known = plan.settings
@@ -157,8 +164,8 @@ def _started(plan: ResidualPlan, releases: Steps) -> ResidualState:
         sizes=plan.domain.sizes,
         ordered=plan.domain.ordered,
         n_records=n_records,
-        base=base,
-        base_variance=unknown,
+        base=float(bases[0]),
+        base_variance=float(unknown[0]),
         margins=margins,
         pooling=Pooling(
             known.smoothness,
@@ -170,18 +177,31 @@ def _started(plan: ResidualPlan, releases: Steps) -> ResidualState:
         blocks=(),
     )
     blocks = tuple(state.unseen_block((i,)) for i in range(len(margins)))
-    return replace(state, blocks=blocks)
+    columns = tuple(
+        replace(state, blocks=blocks, base=float(base), base_variance=float(variance))
+        for base, variance in zip(bases, unknown, strict=True)
+    )
+    return ClassStates(columns, parts)
 
 
-def _mean_curvature(state: ResidualState, step: ResidualStep, releases: Steps) -> float:
+def _intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floats, ...]:
+    """Return each column's intercept, what is unknown of it, and its part of the curvature."""
+    if len(totals) == 2:
+        return tuple(np.array([x]) for x in (*intercept(totals, variance, n_records), 1.0))
+    bases, unknown = intercepts(totals, variance, n_records)
+    shares = np.exp(bases)
+    return bases, unknown, shares / (1 - (shares**2).sum())
+
+
+def _mean_curvature(state: ClassStates, step: ResidualStep, releases: Steps) -> float:
     """Measure the mean curvature of a record, within its bounds."""
-    low, high = CURVATURES
-    total = float(releases.table(step, ())[0])
-    return min(max(total / state.n_records, low), high)
+    total = float(releases.table(step, ())[0, 0])
+    largest = step.link.curvature_cap / UNITS
+    return min(max(total / state.first.n_records, LEAST_CURVATURE), largest)
 
 
 def _visited_attributes(
-    state: ResidualState, order: Attributes, count: int, number: int
+    state: ClassStates, order: Attributes, count: int, number: int
 ) -> Attributes:
     """Return which attributes a pass visits: all, or those of the largest released effects."""
     if count == len(order) or number == 0:
@@ -191,34 +211,34 @@ def _visited_attributes(
 
 
 def _visit(
-    state: ResidualState, step: ResidualStep, place: int, mean: float, releases: Steps
-) -> ResidualState:
-    """Measure the residuals of one block and update the log odds."""
-    attributes = state.blocks[place].attributes
-    curvatures = state.expected_counts(attributes) * mean
+    state: ClassStates, step: ResidualStep, place: int, mean: float, releases: Steps
+) -> ClassStates:
+    """Measure the residuals of one block and update the scores."""
+    attributes = state.first.blocks[place].attributes
+    curvatures = state.first.expected_counts(attributes) * mean
     residuals = releases.table(step, attributes)
     state, gained = state.visited(place, residuals, curvatures, step.variance)
     releases.add(attributes, gained)
     return state
 
 
-def _with_pairs(state: ResidualState, pairs: PairSteps, releases: Steps) -> ResidualState:
+def _with_pairs(state: ClassStates, pairs: PairSteps, releases: Steps) -> ClassStates:
     """Choose pairs and triples, measure them, and add their effects."""
     mean = _mean_curvature(state, pairs.curvature, releases)
-    candidates = _candidates(state)
+    candidates = _candidates(state, pairs.curvature.n_classes)
     noise = pairs.residuals[0].variance
     penalties = np.array([_expected_norm(state, one, mean, noise) for one in candidates])
     chosen = releases.choose(pairs.choices, candidates, penalties)
-    instead = iter(state.largest_effects(len(state.sizes)) * len(chosen))
+    instead = iter(state.largest_effects(len(state.first.sizes)) * len(chosen))
     for found, counted, step in zip(chosen, pairs.counts, pairs.residuals, strict=True):
         if found is None:
             place = next(instead)
-            attributes = state.blocks[place].attributes
+            attributes = state.first.blocks[place].attributes
         else:
-            attributes, place = found, len(state.blocks)
-            state = replace(state, blocks=(*state.blocks, state.unseen_block(attributes)))
-        counts = releases.table(counted, attributes)
-        expected = state.expected_counts(attributes)
+            attributes, place = found, len(state.first.blocks)
+            state = state.with_block(attributes)
+        counts = releases.table(counted, attributes)[:, 0]
+        expected = state.first.expected_counts(attributes)
         kept = np.maximum(shrunk_counts(counts, expected, counted.variance), 0.1 * expected)
         residuals = releases.table(step, attributes)
         state, gained = state.visited(place, residuals, kept * mean, step.variance)
@@ -226,25 +246,23 @@ def _with_pairs(state: ResidualState, pairs: PairSteps, releases: Steps) -> Resi
     return state
 
 
-def _candidates(state: ResidualState) -> list[Attributes]:
+def _candidates(state: ClassStates, n_classes: int) -> list[Attributes]:
     """Return pairs, and triples of few cells, that may be chosen; public."""
-    seen = sorted(state.largest_effects(MOST_ATTRIBUTES))
-    pairs: list[Attributes] = [
-        one for one in combinations(seen, 2) if _cells(state, one) <= LARGEST_PAIR
-    ]
-    if len(state.sizes) > MOST_FOR_TRIPLES:
+    seen, sizes = sorted(state.largest_effects(MOST_ATTRIBUTES)), state.first.sizes
+    most = largest_pair(n_classes)
+    pairs: list[Attributes] = [one for one in combinations(seen, 2) if _cells(sizes, one) <= most]
+    if len(sizes) > MOST_FOR_TRIPLES:
         return pairs
     triples = combinations(seen, 3)
-    return pairs + [one for one in triples if _cells(state, one) <= LARGEST_TRIPLE]
+    return pairs + [one for one in triples if _cells(sizes, one) <= LARGEST_TRIPLE]
 
 
-def _cells(state: ResidualState, attributes: Attributes) -> int:
-    return prod(state.sizes[i] for i in attributes)
+def _cells(sizes: Sequence[int], attributes: Attributes) -> int:
+    return prod(sizes[i] for i in attributes)
 
 
-def _expected_norm(
-    state: ResidualState, attributes: Attributes, mean: float, noise: float
-) -> float:
+def _expected_norm(state: ClassStates, attributes: Attributes, mean: float, noise: float) -> float:
     """Return the L1 norm that sampling and the noise to come would show without any effect."""
-    spread = np.sqrt(state.expected_counts(attributes) * mean + noise)
+    expected = state.first.expected_counts(attributes) * mean
+    spread = np.sqrt(np.multiply.outer(state.parts, expected) + noise)
     return sqrt(2 / pi) * float(spread.sum())

@@ -1,14 +1,16 @@
-"""The private records of a residual forest while it learns, and their log odds so far."""
+"""The private records of a residual forest while it learns, and their scores so far."""
 
 from collections.abc import Sequence
 from math import prod
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import CellCounts, count_cells
-from mrf_matrix.posterior import RESIDUAL_CAP, curvature_units, residual_units
+from mrf_matrix.posterior import UNITS, Link
 from mrf_matrix.residual.step import ResidualStep
+from strategies.operators import check_allocation
 
 Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -19,37 +21,45 @@ LARGEST_SCORE = 1 << 30
 
 
 class ResidualRecords:
-    """Codes, labels and log odds of the records: **private**, read by `measure` and `select` only.
+    """Codes, labels and scores of the records: **private**, read by `measure` and `select` only.
 
     Parameters
     ----------
     codes : ndarray of int, shape (N, d)
     labels : ndarray of int, shape (N,)
-        0 or 1.
+        Below `n_classes`.
     sizes : sequence of int
         Attribute sizes of the domain.
+    n_classes : int, default=2
     """
 
-    def __init__(self, codes: Codes, labels: Codes, sizes: Sequence[int]) -> None:
+    def __init__(
+        self, codes: Codes, labels: Codes, sizes: Sequence[int], n_classes: int = 2
+    ) -> None:
         self._columns = np.ascontiguousarray(codes.T, dtype=np.int64)
         self._labels = labels
         self._sizes = tuple(sizes)
-        self._log_odds = np.zeros(len(labels))
+        self._n_classes = n_classes
+        shape = (len(labels), Link(n_classes, "l1").n_columns)
+        check_allocation("scores of the records", shape)
+        self._scores = np.zeros(shape)
 
     def __repr__(self) -> str:
         return "ResidualRecords(private)"
 
     def add(self, attributes: Sequence[int], effects: Floats) -> None:
-        """Add a table's public effects to the log odds of the records in its cells."""
-        self._log_odds += effects[self._cells(attributes)]
+        """Add a table's public effects, (n, columns), to the scores of the records in its cells."""
+        self._scores += effects[self._cells(attributes)]
 
     def totals(self) -> CellCounts:
         """Return the class totals."""
         nowhere = np.zeros((len(self._labels), 1), dtype=np.int64)
-        return count_cells(nowhere, self._labels, (1,), 2)
+        return count_cells(nowhere, self._labels, (1,), self._n_classes)
 
     def table(self, step: ResidualStep, attributes: Sequence[int]) -> CellCounts:
         """Return counts of (cell, integer added), or of cells alone where each record adds one.
+
+        A column for each of the table: a record is counted once in each.
 
         Parameters
         ----------
@@ -59,30 +69,40 @@ class ResidualRecords:
             Of the table; none for a sum over all records.
         """
         cells, n_cells = self._cells(attributes), prod(self._sizes[i] for i in attributes)
-        unlabelled = np.zeros(len(cells), dtype=np.int64)
         if step.kind == "counts":
-            return count_cells(cells[:, None], unlabelled, (n_cells,), 1)
+            return count_cells(cells[:, None], np.zeros_like(cells), (n_cells,), 1)
         if step.kind == "curvature":
-            places = curvature_units(self._log_odds)
+            places = step.link.curvature_units(self._scores)[:, None]
         else:
-            places = residual_units(self._log_odds, self._labels) + RESIDUAL_CAP
-        pairs = np.column_stack([cells, places])
-        return count_cells(pairs, unlabelled, (n_cells, step.n_values), 1)
+            places = step.link.residual_units(self._scores, self._labels) + step.link.residual_cap
+        n_columns = places.shape[1]
+        pairs = np.column_stack([np.repeat(cells, n_columns), places.ravel()])
+        columns = np.tile(np.arange(n_columns), len(cells))
+        return count_cells(pairs, columns, (n_cells, step.n_values), n_columns)
 
-    def scores(self, candidates: Sequence[tuple[int, ...]], penalties: Floats) -> Longs:
+    def scores(
+        self,
+        candidates: Sequence[tuple[int, ...]],
+        penalties: Floats,
+        norm: Literal["l1", "l2"] = "l1",
+    ) -> Longs:
         """Return how much residual each candidate table shows, less a public penalty, as integers.
 
-        The L1 norm of a table of residuals changes by at most one half with one record more or
-        less, so twice the norm less the penalty, rounded down and clipped, changes by at most 1.
+        The L1 norm of a table of residuals changes by at most `Link.largest_sum` with one record
+        more or less. So the norm in this unit, less the penalty, rounded down and clipped, changes
+        by at most 1.
         """
-        units = residual_units(self._log_odds, self._labels).astype(np.float64)
+        link = Link(self._n_classes, norm)
+        units = link.residual_units(self._scores, self._labels).T.astype(np.float64)
         norms = np.array([self._norm(units, candidate) for candidate in candidates])
-        found = np.floor(norms / RESIDUAL_CAP - np.floor(2 * penalties))
+        penalised = np.floor(UNITS / link.largest_sum * penalties)
+        found = np.floor(norms / link.largest_sum - penalised)
         return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE - 1).astype(np.int64)
 
     def _norm(self, units: Floats, attributes: tuple[int, ...]) -> float:
         # sums of whole numbers far below 2**53 are exact in doubles
-        return float(np.abs(np.bincount(self._cells(attributes), units)).sum())
+        cells = self._cells(attributes)
+        return float(sum(np.abs(np.bincount(cells, column)).sum() for column in units))
 
     def _cells(self, attributes: Sequence[int]) -> Longs:
         cells = np.zeros(len(self._labels), dtype=np.int64)

@@ -12,6 +12,7 @@ import numpy as np
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.posterior import Link
 from mrf_matrix.residual.settings import (
     ASSUMED_RECORDS,
     Budget,
@@ -24,11 +25,16 @@ from mrf_matrix.residual.settings import (
 from mrf_matrix.residual.step import Kind, PairSteps, ResidualPass, ResidualStep
 from strategies.operators import check_allocation
 
-LARGEST_PAIR = 400
-"""Cells of a pair that may be chosen."""
+LARGEST_PAIR, OF_SEVERAL = 400, 64
+"""Cells of a pair that may be chosen of two classes, and of any number of them."""
 
 MOST_CODES = 2000
 """Codes of an attribute: a visit takes seconds there."""
+
+
+def largest_pair(n_classes: int) -> int:
+    """Return the cells of a pair that may be chosen: a visit takes as long for every class."""
+    return max(2 * LARGEST_PAIR // n_classes, OF_SEVERAL)
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,8 @@ class ResidualPlan:
     pairs : PairSteps or None
     delta : float
         The δ that the claim is stated for, where the budget is zCDP; 0 for none.
+    even_records : int or None
+        Records of even classes that tell as much, where an earlier release said so.
     """
 
     domain: Domain
@@ -66,6 +74,7 @@ class ResidualPlan:
     passes: tuple[ResidualPass, ...]
     pairs: PairSteps | None
     delta: float = 0.0
+    even_records: int | None = None
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
@@ -81,16 +90,18 @@ class ResidualPlan:
 
     @property
     def n_classes(self) -> int:
-        """Two."""
+        """Number of classes."""
         return self.domain.n_classes
 
     @property
     def most_measurements(self) -> int:
         """Noisy sums of all steps, at most: which tables they hold is known as they are taken."""
         sizes = sorted(self.domain.sizes, reverse=True)
-        visits = sum(sum(sizes[: len(one.visits)]) + 1 for one in self.passes)
+        columns = self.passes[0].visits[0].n_columns
+        visits = sum(sum(sizes[: len(one.visits)]) * columns + 1 for one in self.passes)
         tables = 0 if self.pairs is None else len(self.pairs.residuals)
-        return 2 + sum(sizes) + visits + tables * 2 * LARGEST_PAIR + (tables > 0)
+        pairs = tables * (1 + columns) * largest_pair(self.n_classes) + (tables > 0)
+        return self.n_classes + sum(sizes) + visits + pairs
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan's figures as plain values, ready for JSON; errors are in records."""
@@ -129,9 +140,11 @@ class _Shares:
 
     budget: Budget
     neighboring: str
+    n_classes: int
 
     def step(self, kind: Kind, measured: str, share: Fraction) -> ResidualStep:
-        return ResidualStep(kind, measured, self.budget * share, self.neighboring)
+        spent = self.budget * share
+        return ResidualStep(kind, measured, spent, self.neighboring, self.n_classes)
 
     def steps(
         self, kind: Kind, measured: Sequence[str], share: Fraction
@@ -148,13 +161,14 @@ def residual_plan(
     neighboring: str = "add_remove",
     delta: float = 0.0,
     settings: ResidualSettings | None = None,
+    even_records: int | None = None,
 ) -> ResidualPlan:
     """Return the plan of a residual forest. No data is needed.
 
     Parameters
     ----------
     domain : Domain
-        With two classes.
+        With two classes or more.
     budget : PureDP or ZCDP
         Laplace or Gaussian noise.
     structure : Generator
@@ -165,33 +179,33 @@ def residual_plan(
     delta : float, default=0
         The δ that the claim is stated for.
     settings : ResidualSettings, optional
+    even_records : int, optional
+        Records of even classes that tell as much: passes and pairs are planned for them.
 
     Raises
     ------
     ValueError
-        If the domain has not two classes, an attribute has more than `MOST_CODES` codes, or the
-        noise would not fit 64 bits.
+        If the domain names one class, an attribute has more than `MOST_CODES` codes, or the noise
+        would not fit 64 bits.
     MemoryError
         If an attribute has so many codes that their covariance would not fit the memory cap.
     """
-    if domain.target is None or domain.n_classes != 2:
-        raise ValueError(
-            f"Only binary classification is supported by a residual forest. domain has "
-            f"{domain.n_classes} classes: expected two. Take PosteriorForestClassifier for any "
-            f"number of classes."
-        )
+    if domain.required_target().size < 2:
+        raise ValueError("domain names one class: expected two or more for a residual forest.")
     largest = max(domain.sizes)
     if largest > MOST_CODES:
         raise ValueError(
             f"an attribute has {largest} codes: expected at most {MOST_CODES}, for the covariance "
             f"of their effects is factored at every visit. Group codes, or give fewer edges."
         )
-    check_allocation("covariances of the effects of one attribute", (10, largest, largest))
+    columns = Link(domain.n_classes, budget.norm).n_columns
+    check_allocation("covariances of the effects of one attribute", (9 + columns, largest, largest))
     known = settings_for(budget) if settings is None else settings
     n_attributes = domain.n_attributes
-    signal = residual_signal(n_records or ASSUMED_RECORDS, budget, n_attributes)
+    reckoned = even_records or n_records or ASSUMED_RECORDS
+    signal = residual_signal(reckoned, budget, n_attributes, domain.n_classes)
     passes, tables = n_passes(known, signal), n_pair_tables(signal, n_attributes)
-    shares = _Shares(budget, checked_neighboring(neighboring))
+    shares = _Shares(budget, checked_neighboring(neighboring), domain.n_classes)
     rest = 1 - known.totals - known.counts - known.curvature - (known.choice if tables else 0)
     each_curvature = known.curvature / (passes + (tables > 0))
     for_pairs = rest * known.pairs if tables else Fraction(0)
@@ -219,6 +233,7 @@ def residual_plan(
         ),
         pairs=_pairs(shares, known, tables, each_curvature, for_pairs) if tables else None,
         delta=delta,
+        even_records=even_records,
     )
     _check_noise(plan)
     return plan

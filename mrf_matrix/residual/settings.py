@@ -100,8 +100,10 @@ def settings_for(budget: Budget) -> ResidualSettings:
     return PURE if isinstance(budget, PureDP) else GAUSSIAN
 
 
-def residual_signal(n_records: int, budget: Budget, n_attributes: int) -> float:
+def residual_signal(n_records: int, budget: Budget, n_attributes: int, n_classes: int = 2) -> float:
     r"""Return how far records outweigh noise: ``N ε / d``, or ``N sqrt(2 ρ / d)`` under zCDP.
+
+    Of k classes it is ``2 / k`` of that: records of a class are so many fewer.
 
     Examples
     --------
@@ -110,10 +112,10 @@ def residual_signal(n_records: int, budget: Budget, n_attributes: int) -> float:
     """
     if budget.is_infinite:
         return float("inf")
-    amount = float(budget.exact)
+    amount, of_two = float(budget.exact), n_records * 2 / n_classes
     if isinstance(budget, PureDP):
-        return n_records * amount / n_attributes
-    return n_records * sqrt(2 * amount / n_attributes)
+        return of_two * amount / n_attributes
+    return of_two * sqrt(2 * amount / n_attributes)
 
 
 def suits_residual_forest(

@@ -17,21 +17,15 @@ from mrf_matrix.mechanisms import (
     calibrate,
     neighboring_factor,
 )
-from mrf_matrix.posterior import CURVATURE_CAP, RESIDUAL_CAP, UNITS
+from mrf_matrix.posterior import UNITS, Link
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 
 Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screening"]
 
-VALUES: dict[str, tuple[int, int]] = {
-    "curvature": (0, CURVATURE_CAP),
-    "residuals": (-RESIDUAL_CAP, RESIDUAL_CAP),
-}
-"""Smallest and largest integer that one record adds to a sum."""
+MOST_EXPLICIT = 256 * 1025
+"""Entries up to which the matrix is written out, at most 4 MB: its columns are found faster."""
 
-MOST_EXPLICIT = 256
-"""Cells up to which the matrix is written out, at most 4 MB: its columns are found faster."""
-
-CHOICES = ("choice", "screening")
+CHOICES: tuple[Kind, ...] = ("choice", "screening")
 """Kinds that choose by integer scores. One record more never lowers those of "screening"."""
 
 CHOICE_SENSITIVITY = 1
@@ -44,7 +38,9 @@ class ResidualStep:
 
     A record adds to one cell of a table a public integer function of its codes, its label and
     earlier releases. So a table of sums is a linear query of the counts of (cell, integer): the
-    matrix ``I ⊗ (low, ..., high)``, whose sensitivity is the largest of these integers.
+    matrix ``I ⊗ (low, ..., high)``, whose sensitivity is the largest of these integers. Of several
+    classes a record adds an integer in each column of the table, of a joint norm that is no larger
+    (`Link`), and so moves the whole table no further.
 
     Attributes
     ----------
@@ -54,28 +50,49 @@ class ResidualStep:
     budget : PureDP or ZCDP
         Its share.
     neighboring : {"add_remove", "replace_one"}
+    n_classes : int, default=2
     """
 
     kind: Kind
     measured: str
     budget: PureDP | ZCDP
     neighboring: str
+    n_classes: int = 2
+
+    @property
+    def link(self) -> Link:
+        """What records add to residuals and curvatures."""
+        return Link(self.n_classes, self.budget.norm)
+
+    @property
+    def values(self) -> tuple[int, int] | None:
+        """Smallest and largest integer that a record adds to a sum; None: it adds one."""
+        if self.kind == "residuals":
+            return -self.link.residual_cap, self.link.residual_cap
+        return (0, self.link.curvature_cap) if self.kind == "curvature" else None
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of its table; of class totals one a class."""
+        if self.kind == "totals":
+            return self.n_classes
+        return self.link.n_columns if self.kind == "residuals" else 1
 
     @property
     def units(self) -> int:
         """Integer units in one record's weight."""
-        return UNITS if self.kind in VALUES else 1
+        return 1 if self.values is None else UNITS
 
     @property
     def n_values(self) -> int:
         """Integers that a record may add."""
-        low, high = VALUES[self.kind]
+        low, high = self.values or (1, 1)
         return high - low + 1
 
     def mechanism(self, n_cells: int) -> Mechanism:
         """Return the mechanism over a table of so many cells; its noise is that of any other."""
         return calibrate(
-            sums_of_values(self.kind, n_cells), self.budget, neighboring=self.neighboring
+            sums_of_values(self.values, n_cells), self.budget, neighboring=self.neighboring
         )
 
     @cached_property
@@ -132,18 +149,17 @@ class ResidualStep:
 
 
 @lru_cache(maxsize=64)
-def sums_of_values(kind: str, n_cells: int) -> Operator:
+def sums_of_values(values: tuple[int, int] | None, n_cells: int) -> Operator:
     """Return the matrix that sums what the records of each cell add: (n, n * values).
 
     It is kept, with its exact sensitivity, for the next step over as many cells.
     """
-    if kind not in VALUES:
+    if values is None:
         return Identity(n_cells)
-    low, high = VALUES[kind]
-    values = np.arange(low, high + 1)[None, :]
-    if n_cells > MOST_EXPLICIT:
-        return Kronecker([Identity(n_cells), Dense(values)])
-    return as_operator(sparse.kron(sparse.eye_array(n_cells, dtype=np.int64), values, "csr"))
+    row = np.arange(values[0], values[1] + 1)[None, :]
+    if n_cells * row.size > MOST_EXPLICIT:
+        return Kronecker([Identity(n_cells), Dense(row)])
+    return as_operator(sparse.kron(sparse.eye_array(n_cells, dtype=np.int64), row, "csr"))
 
 
 @dataclass(frozen=True)

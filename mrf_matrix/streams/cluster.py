@@ -9,6 +9,7 @@ from mrf_matrix.mechanisms import CellCounts, CellTally
 from mrf_matrix.mechanisms.counts.tally import Table, merged_tables
 from mrf_matrix.streams.blocks import code_blocks
 from mrf_matrix.streams.counting import checked_domain
+from mrf_matrix.streams.no_spilling import spilling_off
 
 if TYPE_CHECKING:
     from dask.array import Array
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
     from distributed import Client
 
-SPLIT = 4
-"""Partial tables that are summed at a time."""
+SPLIT = 4  # partial tables that are summed at a time
 
 
 def count_dask(
@@ -163,8 +163,6 @@ def _computed(total: "Delayed", client: "Client | None") -> PartialTable:
     if known is None:
         found: PartialTable = total.compute()
         return found
-    from mrf_matrix.streams.no_spilling import spilling_off
-
     with spilling_off(known):
         future = known.compute(total)
         try:

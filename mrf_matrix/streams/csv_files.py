@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.datasets.files import (
-    check_header,
-    csv_chunks,
-    csv_errors,
-    delimiter_of,
-    opened,
-)
+from mrf_matrix.datasets.files import check_header, csv_chunks, csv_errors, delimiter_of, opened
 from mrf_matrix.datasets.text import MISSING_MARKS, typed_column, typed_value
 from mrf_matrix.domain import Attribute, DomainError
 from mrf_matrix.domain.columns import Column, as_any_column, as_array_column
@@ -29,11 +23,9 @@ if TYPE_CHECKING:
     from polars import LazyFrame, Series
     from pyarrow import DictionaryArray, StringArray
 
-PART_BYTES = 2**23
-"""Bytes of text in memory at a time."""
+PART_BYTES = 2**23  # bytes of text in memory at a time
 
-PART_RECORDS = 2**16
-"""Records in memory at a time, where a reader counts records."""
+PART_RECORDS = 2**16  # records in memory at a time, where a reader counts records
 
 Attributes = Sequence[Attribute]
 

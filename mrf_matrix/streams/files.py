@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 ReadColumns = list[Column]
 
-PART = 2**18
-"""Records of a Parquet file in memory at a time."""
+PART = 2**18  # records of a Parquet file in memory at a time
 
 
 def data_files(path: "str | PathLike[str]") -> list[Path]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mrf_matrix.study.private_evaluation import PrivateEvaluation as PrivateEvaluation
     from mrf_matrix.study.private_evaluation import evaluate as evaluate
     from mrf_matrix.study.ranks import PairedRanks as PairedRanks
-    from mrf_matrix.study.ranks import compared_ranks as compared_ranks
     from mrf_matrix.study.ranks import paired_ranks as paired_ranks
     from mrf_matrix.study.study import compare as compare
     from mrf_matrix.study.tuned import TunedScores as TunedScores

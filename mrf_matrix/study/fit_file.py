@@ -10,8 +10,7 @@ from typing import Any
 from mrf_matrix.base import whole_file
 from mrf_matrix.study.comparison import Score
 
-EVERY = 2.0
-"""Seconds between two writings."""
+EVERY = 2.0  # seconds between two writings
 
 Key = tuple[str, float | None, int, int]
 
@@ -26,10 +25,7 @@ class FitFile:
     request : mapping
         What was asked, as plain values: a file of another study is refused.
 
-    Raises
-    ------
-    ValueError
-        If the file is not of this study.
+    Raises ValueError if the file is not of this study.
     """
 
     def __init__(self, path: str | PathLike[str] | None, request: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,64 +25,34 @@ from strategies import Strategy
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What one fit of a study is given: the public forest and strategy, the budget, the seeds.
+    """What one fit of a study is given: the public forest and strategy, the budget, the seeds."""
 
-    Attributes
-    ----------
-    domain : Domain
-        Domain of integer codes.
-    forest : Forest
-        The split's public forest.
-    strategies : mapping of str to Strategy
-        Chosen once for the split, by method: for the leaves ("matrix" and the levels'), and for
-        the test records' votes ("batch_prediction", "subsample").
-    epsilon : float
-        Budget of the fit.
-    voting, neighboring, noise : str
-        See `MatrixForestClassifier`.
-    noise_state : int or None
-        Seed of research noise, None for exact noise.
-    seed : int
-        Seed of everything public.
-    ordered : tuple of bool
-        Of each attribute, whether its codes are in order of value.
-    n_records : int
-        Number of training records: public in a study.
-    delta : float
-        Of its (ε, δ) claim, or 0.
-    """
-
-    domain: Domain
-    forest: Forest
+    domain: Domain  # domain of integer codes
+    forest: Forest  # the split's public forest
+    # chosen once for the split, by method: for the leaves ("matrix" and the levels'), and for the
+    # test records' votes ("batch_prediction", "subsample")
     strategies: Mapping[str, Strategy]
-    epsilon: float
+    epsilon: float  # budget of the fit
+    # voting, neighboring, noise: see `MatrixForestClassifier`
     voting: str
     neighboring: str
     noise: str
-    noise_state: int | None
-    seed: int
-    ordered: tuple[bool, ...]
-    n_records: int
-    delta: float = 0.0
+    noise_state: int | None  # seed of research noise, None for exact noise
+    seed: int  # seed of everything public
+    ordered: tuple[bool, ...]  # of each attribute, whether its codes are in order of value
+    n_records: int  # number of training records: public in a study
+    delta: float = 0.0  # of its (ε, δ) claim, or 0
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train a classifier on the same records.
+    """A way to train a classifier on the same records."""
 
-    Attributes
-    ----------
-    key, label : str
-        Its name for programs and for people.
-    spends : bool
-        Whether it spends privacy budget; the others are not private.
-    build : callable
-        Makes the unfitted classifier from a `Setting`: it fits and predicts codes of records.
-    """
-
+    # key, label: its name for programs and for people
     key: str
     label: str
-    spends: bool
+    spends: bool  # whether it spends privacy budget; the others are not private
+    # makes the unfitted classifier from a `Setting`: it fits and predicts codes of records
     build: Callable[[Setting], ClassifierMixin]
 
     def privacy(self, noise: str) -> str:
@@ -141,18 +112,6 @@ def _subsample_optimised(setting: Setting) -> SubsampleAggregateClassifier:
     return _subsample(setting, strategy=setting.strategies.get("subsample", "auto"))
 
 
-def _subsample_existing(setting: Setting) -> SubsampleAggregateClassifier:
-    return _subsample(setting, allocation="per_query")
-
-
-def _per_tree(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, allocation="per_tree")
-
-
-def _disjoint(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, allocation="disjoint")
-
-
 def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     names = ("epsilon", "delta", "neighboring", "noise", "noise_state")
     return PrivateNaiveBayesClassifier(
@@ -160,17 +119,12 @@ def _naive_bayes(setting: Setting) -> PrivateNaiveBayesClassifier:
     )
 
 
-def _private(setting: Setting) -> PrivateForestClassifier:
-    return PrivateForestClassifier(_domain_of_codes(setting), **_public(setting))
-
-
-def _posterior(setting: Setting) -> PosteriorForestClassifier:
-    return PosteriorForestClassifier(_domain_of_codes(setting), **_public(setting))
-
-
-def _public(setting: Setting) -> dict[str, Any]:
+def _over_codes(
+    kind: type[PrivateForestClassifier | PosteriorForestClassifier], setting: Setting
+) -> PrivateForestClassifier | PosteriorForestClassifier:
     names = ("epsilon", "delta", "n_records", "neighboring", "noise", "noise_state")
-    return {name: getattr(setting, name) for name in names} | {"random_state": setting.seed}
+    public = {name: getattr(setting, name) for name in names}
+    return kind(_domain_of_codes(setting), **public, random_state=setting.seed)
 
 
 def _domain_of_codes(setting: Setting) -> Domain:
@@ -182,10 +136,6 @@ def _domain_of_codes(setting: Setting) -> Domain:
         )
     ]
     return Domain(attributes, setting.domain.target)
-
-
-def _without_noise(setting: Setting) -> MatrixForestClassifier:
-    return _forest(setting, epsilon=float("inf"), delta=0, allocation="per_tree", noise_state=None)
 
 
 def _extra_trees(setting: Setting) -> ClassifierMixin:
@@ -200,17 +150,26 @@ def _levels(key: str) -> Callable[[Setting], MatrixForestClassifier]:
     return lambda setting: _forest(setting, strategy=setting.strategies[key])
 
 
+WITHOUT_NOISE: dict[str, Any] = {
+    "epsilon": float("inf"), "delta": 0, "allocation": "per_tree", "noise_state": None
+}  # fmt: skip
+
 METHODS = (
-    Method("private", "private forest", True, _private),
+    Method("private", "private forest", True, partial(_over_codes, PrivateForestClassifier)),
     Method("matrix", "matrix mechanism", True, _matrix),
     Method("batch_prediction", "batch prediction", True, _batch_prediction),
     Method("subsample", "subsample-and-aggregate", True, _subsample_optimised),
-    Method("per_tree", "Laplace on every tree", True, _per_tree),
+    Method("per_tree", "Laplace on every tree", True, partial(_forest, allocation="per_tree")),
     Method("naive_bayes", "private naive Bayes", True, _naive_bayes),
-    Method("posterior", "posterior forest", True, _posterior),
-    Method("disjoint", "disjoint data per tree", True, _disjoint),
-    Method("subsample_existing", "subsample, per query", True, _subsample_existing),
-    Method("no_noise", "same forest, no privacy", False, _without_noise),
+    Method("posterior", "posterior forest", True, partial(_over_codes, PosteriorForestClassifier)),
+    Method("disjoint", "disjoint data per tree", True, partial(_forest, allocation="disjoint")),
+    Method(
+        "subsample_existing",
+        "subsample, per query",
+        True,
+        partial(_subsample, allocation="per_query"),
+    ),
+    Method("no_noise", "same forest, no privacy", False, partial(_forest, **WITHOUT_NOISE)),
     Method("extra_trees", "scikit-learn ExtraTrees", False, _extra_trees),
     Method("majority", "majority class", False, _majority),
 )
@@ -225,10 +184,7 @@ LEVEL_METHODS = tuple(
 def checked_methods(methods: Sequence[str | Method] | None) -> tuple[Method, ...]:
     """Return the methods that were asked for, by key or as one's own; `METHODS` by default.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there is none, one is unknown, or two have the same key.
+    Raises TypeError, ValueError if there is none, one is unknown, or two have the same key.
     """
     if methods is None:
         return METHODS
@@ -252,16 +208,9 @@ def strategy_of_queries(
 ) -> Strategy:
     """Return the strategy for the votes of test records, selected once for every fit.
 
-    Parameters
-    ----------
-    key : {"batch_prediction", "subsample"}
-        The method.
-    setting : Setting
-        The split's; no strategy for the method is in it yet.
-    queries : ndarray of shape (b, d)
-        Codes of the test records.
-    strategy, time_limit
-        See `BatchPredictionClassifier`.
+    `key`: "batch_prediction" or "subsample"; `setting`: the split's; no strategy for
+    the method is in it yet; `queries`: (b, d), codes of the test records; `strategy`, `time_limit`:
+    see `BatchPredictionClassifier`.
     """
     model = QUERYING[key](setting).set_params(strategy=strategy, time_limit=time_limit)
     chosen: Strategy = model.plan(queries).parts[0].strategy

@@ -16,8 +16,7 @@ METRICS = {
 }
 """Names for programs and for people; the last four are of probabilities."""
 
-PERCENT = ("accuracy", "balanced_accuracy")
-"""Those that tables give in percent."""
+PERCENT = ("accuracy", "balanced_accuracy")  # those that tables give in percent
 
 
 def all_metrics(
@@ -30,15 +29,9 @@ def all_metrics(
     Brier score is the mean squared distance of the probabilities from what happened, halved for
     two classes.
 
-    Parameters
-    ----------
-    labels, predicted : ndarray of int, shape (b,)
-        Codes of the classes, and of the predicted ones.
-    shares : ndarray of shape (b, k) or None
-        Probability of each class; None for a method that gives none.
+    `labels`, `predicted`: (b,), codes of the classes, and of the predicted ones; `shares`: (b, k),
+    probability of each class; None for a method that gives none.
 
-    Examples
-    --------
     >>> truth = np.array([0, 0, 0, 1])
     >>> found = all_metrics(truth, np.zeros(4, int), np.tile([0.75, 0.25], (4, 1)))
     >>> found["accuracy"], found["balanced_accuracy"], found["auc"], found["brier"]

@@ -24,6 +24,7 @@ from mrf_matrix.mechanisms import (
     measure,
 )
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
+from mrf_matrix.mechanisms.ledger.default import default_ledger
 from mrf_matrix.reports.privacy_report import statement_of
 from mrf_matrix.study.metrics import METRICS
 from mrf_matrix.study.probability_grid import ProbabilityGrid
@@ -173,6 +174,7 @@ def evaluate(
         "exact", or "research" with a seed, for studies.
     ledger : PrivacyLedger, optional
         Of the test records. Charged once, after all checks and before the counts are measured.
+        None: that of `privacy_ledger`, if there is one.
     n_bins : int, default=20
         Bins of the probability; more of them round less, and add noise.
     threshold : float, optional
@@ -205,7 +207,8 @@ def evaluate(
     asked = checked_level(level)
     budget = evaluation_budget(epsilon, delta, rho, neighboring)
     what = f"evaluation of {type(model).__name__}"
-    bill = Bill(ledger, budget, what, neighboring, noise, noise_state)
+    payer = default_ledger() if ledger is None else ledger
+    bill = Bill(payer, budget, what, neighboring, noise, noise_state)
     mechanism = calibrate(Identity(grid.n_rows), budget, neighboring=neighboring)
     mechanism.check_memory(grid.n_classes)
     bill.check()
@@ -213,6 +216,8 @@ def evaluate(
     shares = model.predict_proba(X)
     if len(shares) != len(labels):
         raise ValueError("X and y have different lengths: expected a class for each record.")
+    if not len(labels):
+        raise ValueError("X has no records: expected at least one to evaluate on.")
     rows = grid.rows(shares, labels)
     counts = count_cells(rows[:, None], labels, (grid.n_rows,), grid.n_classes)
     stream = noise_stream(noise, noise_state)
@@ -223,20 +228,12 @@ def evaluate(
 
 
 def evaluation_budget(
-    epsilon: object = None,
-    delta: object = 0,
-    rho: object = None,
-    neighboring: str = "add_remove",
+    epsilon: object = None, delta: object = 0, rho: object = None, neighboring: str = "add_remove"
 ) -> PureDP | ZCDP:
     """Return the budget of least noise that makes the claim; there is no default.
 
-    Raises
-    ------
-    BudgetError, TypeError
-        If there is not exactly one of ε and ρ, or δ does not go with it.
+    Raises BudgetError, TypeError if there is not exactly one of ε and ρ, or δ does not go with it.
 
-    Examples
-    --------
     >>> evaluation_budget(1, 1e-6)
     PureDP(epsilon=1)
     >>> type(evaluation_budget(0.01, 0.01, neighboring="replace_one")).__name__

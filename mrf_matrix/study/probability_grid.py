@@ -8,8 +8,7 @@ from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.shown import shown
 
-SAME = 1e-12
-"""Distance below which a threshold is an edge."""
+SAME = 1e-12  # distance below which a threshold is an edge
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,20 +19,11 @@ class ProbabilityGrid:
     probability p of the second, right where ``p > threshold`` says so. Of more, it is a bin of the
     largest probability, once for wrong labels and once for right ones. Either way one record is
     counted in one cell.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (m + 1,)
-        Rising, from 0 or 1/k to 1; a bin holds its right edge.
-    n_classes : int
-        Classes k.
-    threshold : float or None
-        An inner edge for two classes, else None.
     """
 
-    edges: Array
-    n_classes: int
-    threshold: float | None
+    edges: Array  # (m + 1,): rising, from 0 or 1/k to 1; a bin holds its right edge
+    n_classes: int  # classes k
+    threshold: float | None  # an inner edge for two classes, else None
 
     @classmethod
     def of(cls, n_classes: int, n_bins: object, threshold: object) -> "ProbabilityGrid":
@@ -42,10 +32,8 @@ class ProbabilityGrid:
         Edges are :math:`\sin^2(\pi b / 2m)`, rounded to four digits: a share of records seen in a
         bin has about the same error in each of them, and bins are narrow where outcomes are rare.
 
-        Raises
-        ------
-        ValueError
-            If a number is out of range, or there is a threshold for more than two classes.
+        Raises ValueError if a number is out of range, or there is a threshold for more than two
+        classes.
         """
         bins = whole_number("n_bins", n_bins, least=2)
         if n_classes < 2:

@@ -1,8 +1,7 @@
 """Which of several methods is best over data sets: average ranks and signed-rank tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +9,6 @@ from scipy.stats import rankdata, wilcoxon
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.base.checks import one_word
-from mrf_matrix.study.comparison import Comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,59 +109,6 @@ def paired_ranks(
         tested[..., 0],
         tested[..., 1],
     )
-
-
-def compared_ranks(
-    comparisons: Sequence[Comparison],
-    epsilon: float,
-    *,
-    metric: Literal["accuracy", "balanced_accuracy", "auc"] = "accuracy",
-    reference: str | None = None,
-    level: float = 0.05,
-) -> PairedRanks:
-    """Return ranks and tests of the methods that every comparison has, at one ε.
-
-    Methods that spend nothing take part as they are. A pair is a split, its noise draws averaged;
-    comparisons of few splits can show no difference (six are the least for a level of .05).
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        Of `compare`, each of another data set.
-    epsilon : float
-    metric : {"accuracy", "balanced_accuracy", "auc"}
-    reference, level
-        See :func:`paired_ranks`.
-
-    Raises
-    ------
-    ValueError
-        If a comparison was not run at this ε, or no method has the metric everywhere.
-    """
-    chosen = one_word("metric", metric, ("accuracy", "balanced_accuracy", "auc"))
-    missing = [one.dataset for one in comparisons if epsilon not in one.epsilons]
-    if missing:
-        raise ValueError(f"epsilon={epsilon} was not compared on {missing}.")
-    found = {one.dataset: _scores_of_splits(one, epsilon, chosen) for one in comparisons}
-    everywhere = set.intersection(*(set(rows) for rows in found.values())) if found else set()
-    shared = {
-        name: {key: row for key, row in rows.items() if key in everywhere}
-        for name, rows in found.items()
-    }
-    return paired_ranks(shared, reference, level=level)
-
-
-def _scores_of_splits(study: Comparison, epsilon: float, metric: str) -> dict[str, Array]:
-    """Return the mean score of each split, of the methods that have it in all of them."""
-    splits = range(study.settings["n_splits"])
-    found = {}
-    for method in study.methods:
-        at = epsilon if method.spends else None
-        mine = [one for one in study.scores if (one.method, one.epsilon) == (method.key, at)]
-        drawn = [[getattr(one, metric) for one in mine if one.split == split] for split in splits]
-        if all(row and None not in row for row in drawn):
-            found[method.key] = np.array([np.mean(row) for row in drawn])
-    return found
 
 
 def signed_ranks(first: Array, second: Array) -> tuple[float, float]:

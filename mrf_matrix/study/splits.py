@@ -17,13 +17,7 @@ from mrf_matrix.mechanisms.budgets.budget import Norm
 from mrf_matrix.planning.kinds.levels import level_strategy
 from mrf_matrix.study.comparison import Score
 from mrf_matrix.study.fit_file import FitFile
-from mrf_matrix.study.methods import (
-    LEVEL_METHODS,
-    QUERYING,
-    Method,
-    Setting,
-    strategy_of_queries,
-)
+from mrf_matrix.study.methods import LEVEL_METHODS, QUERYING, Method, Setting, strategy_of_queries
 from mrf_matrix.study.metrics import all_metrics
 from strategies import Family, Strategy, evaluate, select
 from strategies.operators import RowKronecker
@@ -37,8 +31,7 @@ Progress = Callable[[str, int, int], None]
 Found = tuple[Forest, Strategy, list[Score]]
 """Of a split: its forest, the strategy, and every score."""
 
-QUERYING_SHARE = 0.15
-"""Part of the time limit that each selection for the test records may take."""
+QUERYING_SHARE = 0.15  # part of the time limit that each selection for the test records may take
 
 
 @dataclass(frozen=True, eq=False)

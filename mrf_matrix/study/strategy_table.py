@@ -13,36 +13,21 @@ from mrf_matrix.planning.kinds.levels import RULES, level_strategy
 from strategies import Strategy, select
 from strategies.operators import MemoryCapError, RowSpaceError
 
-FAMILIES = {
-    "each tree, least squares": "workload_itself",
-    "identity: each cell": "identity",
-}
+FAMILIES = {"each tree, least squares": "workload_itself", "identity: each cell": "identity"}
 
 
 @dataclass(frozen=True)
 class StrategyRow:
-    """One strategy for the training workload ``W = T``.
+    """One strategy for the training workload ``W = T``."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called on screen.
-    sensitivity, loss : float
-        ``‖A‖₁`` and ``‖A‖₁² ‖W A⁺‖²_F``.
-    lower_bound : float
-        Certified lower bound on the loss of every strategy for the workload.
-    rms_per_leaf : dict of float to float
-        Expected root-mean-square error of one leaf value at each ε, in records per class.
-    note : str or None
-        Why the family cannot serve the workload; its figures are NaN then.
-    """
-
-    name: str
+    name: str  # what it is called on screen
+    # sensitivity, loss: ``‖A‖₁`` and ``‖A‖₁² ‖W A⁺‖²_F``
     sensitivity: float
     loss: float
-    lower_bound: float
+    lower_bound: float  # certified lower bound on the loss of every strategy for the workload
+    # expected root-mean-square error of one leaf value at each ε, in records per class
     rms_per_leaf: dict[float, float]
-    note: str | None = None
+    note: str | None = None  # why the family cannot serve the workload; its figures are NaN then
 
     @property
     def certified_ratio(self) -> float:
@@ -78,18 +63,9 @@ def strategy_rows(
 ) -> tuple[StrategyRow, ...]:
     """Return the baselines and the selected strategy for a forest's leaves, without data.
 
-    Parameters
-    ----------
-    forest : Forest
-        Its decision-path matrix T is the workload.
-    selected : Strategy
-        What was selected for it.
-    epsilons : sequence of float
-        Budgets to give errors at.
-    neighboring : str
-        The neighbouring relation.
-    delta : float
-        Of an (ε, δ) claim by Gaussian noise, or 0.
+    `forest`: its decision-path matrix T is the workload; `selected`: what was selected for it;
+    `epsilons`: budgets to give errors at; `neighboring`: the neighbouring relation; `delta`: of an
+    (ε, δ) claim by Gaussian noise, or 0.
     """
     workload, norm = path_matrix(forest), selected.norm
     baselines: dict[str, Callable[[], Strategy]] = {

@@ -19,10 +19,7 @@ from mrf_matrix.mechanisms import as_budget
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.study.comparison import Comparison
 from mrf_matrix.study.fit_file import FitFile
-from mrf_matrix.study.methods import (
-    Method,
-    checked_methods,
-)
+from mrf_matrix.study.methods import Method, checked_methods
 from mrf_matrix.study.splits import Found, Progress, Splits
 from mrf_matrix.study.strategy_table import strategy_rows
 from mrf_matrix.voting.voting import VOTINGS

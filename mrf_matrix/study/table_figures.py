@@ -18,11 +18,9 @@ from mrf_matrix.mechanisms import NoiseLaw
 from mrf_matrix.study.probability_grid import ProbabilityGrid
 from strategies.operators import check_allocation
 
-DRAWS = 2000
-"""Draws of the noise behind an interval."""
+DRAWS = 2000  # draws of the noise behind an interval
 
-CLEAR = 8.0
-"""Standard deviations of noise above which a number of records may be divided by."""
+CLEAR = 8.0  # standard deviations of noise above which a number of records may be divided by
 
 Terms = list[tuple[Array, Array]]
 """Numerators and denominators over the cells; a figure is the mean of their ratios."""

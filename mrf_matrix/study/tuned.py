@@ -20,6 +20,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
+from mrf_matrix.base import whole_file
 from mrf_matrix.base.arrays import AnyInts, Array, Values
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.base.workers import computed
@@ -171,22 +172,27 @@ def _searched(
 def _kept_rows(file: Path | None, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the folds that a file holds; begin it where there is none.
 
-    A last line that was not written to its end is dropped.
+    A last line that was not written to its end is dropped; a file of something else stays as it is.
     """
     if file is None:
         return []
-    if not file.is_file():
+    if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(settings) + "\n")
+        with whole_file(file) as begun:
+            begun.write(json.dumps(settings).encode() + b"\n")
         return []
-    text = file.read_text()
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        file.write_text(whole)
-    head, *rows = [json.loads(line) for line in whole.splitlines()] or [None]
+    text = file.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    try:
+        head, *rows = [json.loads(line) for line in whole.splitlines()] or [None]
+    except ValueError:
+        head = None
     if head != settings:
         raise ValueError(
-            f"kept_in={str(file)!r} holds folds of other settings: expected those of this "
-            f"call. Name another file."
+            f"kept_in={str(file)!r} holds no folds, or those of other settings: expected those of "
+            f"this call. Name another file."
         )
+    if whole != text:
+        with whole_file(file) as mended:
+            mended.write(whole)
     return rows

@@ -43,10 +43,8 @@ class VotingRule:
     """One row of the table above."""
 
     leaf_table: LeafTable
-    in_logs: bool = False
-    """Whether sums are logs of odds, to which the classes' prior is added."""
-    always_shrunk: bool = False
-    """Whether leaves are shrunk where no shrinkage is asked for."""
+    in_logs: bool = False  # whether sums are logs of odds, to which the classes' prior is added
+    always_shrunk: bool = False  # whether leaves are shrunk where no shrinkage is asked for
 
 
 def _hard(forest: Forest, values: Array, shares: Array, totals: Array) -> Array:

@@ -17,8 +17,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests import Forest, leaf_masks
 
-SMOOTHING = 1.0
-"""Records added to every leaf in every class (Laplace)."""
+SMOOTHING = 1.0  # records added to every leaf in every class (Laplace)
 
 LEAST_TOTAL = 0.5
 """Records that a class has at least, where counts are noisy: below any class that has some."""
@@ -57,8 +56,6 @@ def evidence_scale(parts: Sequence[tuple[tuple[int, ...], Forest]]) -> float:
     `parts`: forests and the positions of their attributes in the whole domain. Attributes that a
     path splits twice count once.
 
-    Examples
-    --------
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests import RandomTrees
     >>> domain = Domain.from_sizes([2, 3, 2, 2])

@@ -50,8 +50,7 @@ class NoisyLeaves:
     """Noisy class counts of a forest's leaves, with their noise."""
 
     forest: Forest
-    values: Array
-    """Shape (o, k)."""
+    values: Array  # shape (o, k)
     origin: LeafNoise | Release | float
     """The noise, or what it follows from when it is first asked for: the release that answered the
     leaves by least squares, or the variance of leaves that were measured themselves."""

@@ -31,17 +31,13 @@ from mrf_matrix.base.arrays import Array, Codes
 from mrf_matrix.error.noise_sums import NoiseSum, NoiseTerm, combined
 from mrf_matrix.mechanisms import Release
 
-FINE = 20.0
-"""Deviation of a margin, in heaviest coefficients, from which a step more is cheap."""
+FINE = 20.0  # deviation of a margin, in heaviest coefficients, from which a step more is cheap
 
-LAWS = 512
-"""Most distinct laws that are made for exact widths."""
+LAWS = 512  # most distinct laws that are made for exact widths
 
-STEPS = 4
-"""Heaviest coefficients beyond the continuous width that are searched."""
+STEPS = 4  # heaviest coefficients beyond the continuous width that are searched
 
-POINTS = 16
-"""Widths that are tried at a time."""
+POINTS = 16  # widths that are tried at a time
 
 
 class VotingEnsemble(Protocol):
@@ -153,8 +149,6 @@ def margin_quantile(level: float, n_classes: int, *, gaussian: bool) -> float:
     `level`: coverage, between 0 and 1, of all pairs of classes together; `gaussian`: whether the
     noise is Gaussian.
 
-    Examples
-    --------
     >>> round(margin_quantile(0.95, 2, gaussian=True), 3)
     1.96
     >>> round(margin_quantile(0.95, 2, gaussian=False), 3)

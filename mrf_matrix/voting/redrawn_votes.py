@@ -26,8 +26,7 @@ from mrf_matrix.voting.ensemble_votes import ensemble_votes
 from mrf_matrix.voting.leaf_noise import NoisyLeaves
 from mrf_matrix.voting.voting import NoiseAwareVoting, Shrinkage
 
-ENTRIES = 2**22
-"""Noise draws that are held at a time."""
+ENTRIES = 2**22  # noise draws that are held at a time
 
 
 class RedrawableEnsemble(Protocol):

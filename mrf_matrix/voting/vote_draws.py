@@ -10,11 +10,9 @@ from mrf_matrix.error.noise_sums import NoiseTerm
 from mrf_matrix.mechanisms import Release
 from strategies.operators import Grouping, Identity, Operator, Scaled, over_groups
 
-ENTRIES = 2**25
-"""Most coefficients that are sought."""
+ENTRIES = 2**25  # most coefficients that are sought
 
-AT_ONCE = 2**23
-"""Coefficients that are held at a time."""
+AT_ONCE = 2**23  # coefficients that are held at a time
 
 
 def vote_terms(
@@ -23,11 +21,7 @@ def vote_terms(
     """Return the weighted noise draws of answers by least squares, if they can be afforded.
 
     `asked`: from records to the workload of their votes, a row for each; `codes` (b, d).
-
-    Returns
-    -------
-    list of b NoiseTerm, or None
-        None where the coefficients are too many, or memory or structure do not allow them.
+    None where the coefficients are too many, or memory or structure do not allow them.
     """
     rounded, law = release.mechanism.rounded, release.law
     measured = rounded.matrix.shape[0]

@@ -26,14 +26,12 @@ NOISE_AWARE_VOTINGS: tuple[NoiseAwareVoting, ...] = get_args(NoiseAwareVoting)
 Shrinkage = Literal["none", "votes", "leaves"]
 SHRINKAGES: tuple[Shrinkage, ...] = get_args(Shrinkage)
 
-ROUTED_AT_ONCE = 2**22
-"""Leaf numbers held at once while predicting (16 MiB of int32)."""
+ROUTED_AT_ONCE = 2**22  # leaf numbers held at once while predicting (16 MiB of int32)
 
 MANY_TREES = 8
 """Trees from which routing a record takes longer than sorting its cell's number (measured)."""
 
-FEW_RECORDS = 2**12
-"""Records that are voted on one by one: there is nothing to save."""
+FEW_RECORDS = 2**12  # records that are voted on one by one: there is nothing to save
 
 
 def leaf_votes(leaf_values: Array, voting: Voting) -> Array:

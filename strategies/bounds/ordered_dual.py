@@ -42,7 +42,13 @@ def assess_ordered(gram: OrderedGram, weights: Array) -> Dual:
 
 
 def root_diagonal(diagonal: Array, side: Array) -> Array:
-    """Return the diagonal of ``K^(-1/2)`` for a positive definite K of three diagonals.
+    """Return the diagonal of ``K^(-1/2)`` for a positive definite K of three diagonals."""
+    shifts, shares = root_nodes(diagonal, side)
+    return np.asarray(shifted_inverses(diagonal, side, shifts)[0] @ shares)
+
+
+def root_nodes(diagonal: Array, side: Array) -> tuple[Array, Array]:
+    """Return shifts and shares with ``K^(-1/2) = sum_m share_m (K + shift_m)⁻¹``.
 
     ``K^(-1/2) = (2/π) ∫ (K + s²)⁻¹ ds``, at nodes in elliptic functions that suit K's spectrum.
     """
@@ -55,15 +61,16 @@ def root_diagonal(diagonal: Array, side: Array) -> Array:
     period = float(scipy.special.ellipkm1(ratio))
     places = (np.arange(NODES) + 0.5) * period / NODES
     sine, cosine, delta, _ = scipy.special.ellipj(places, 1.0 - ratio)
-    shifts = smallest * (sine / cosine) ** 2
     shares = (2.0 * period * np.sqrt(smallest) / (np.pi * NODES)) * delta / cosine**2
-    return np.asarray(inverse_diagonals(diagonal, side, np.asarray(shifts, np.float64)) @ shares)
+    return np.asarray(smallest * (sine / cosine) ** 2, np.float64), np.asarray(shares, np.float64)
 
 
-def inverse_diagonals(diagonal: Array, side: Array, shifts: Array) -> Array:
-    """Return the diagonals of ``(K + s)⁻¹`` for every shift s, shape (n, shifts).
+def shifted_inverses(diagonal: Array, side: Array, shifts: Array) -> tuple[Array, Array]:
+    """Return the diagonals of ``(K + s)⁻¹`` for every shift s, and what leads off them.
 
-    ``1 / (a⁺ + a⁻ - k)`` with the pivots of elimination from above and from below.
+    Shapes (n, shifts) and (n - 1, shifts): an entry of the inverse below the diagonal is the one
+    above it times ``-k_side / a⁻``, and the diagonal is ``1 / (a⁺ + a⁻ - k)``, with a⁺ and a⁻ the
+    pivots of elimination from above and from below.
     """
     n = len(diagonal)
     squares = side**2
@@ -77,8 +84,8 @@ def inverse_diagonals(diagonal: Array, side: Array, shifts: Array) -> Array:
         np.divide(beside[j - 1], current, out=following)
         np.subtract(both[j], following, out=following)
         current = following
-    joint = pivots[:, 0] + pivots[::-1, 1] - both[:, 0]
-    return np.asarray(1.0 / joint)
+    below = pivots[::-1, 1]
+    return 1.0 / (pivots[:, 0] + below - both[:, 0]), -side[:, None] / below[1:]
 
 
 def climb_ordered(gram: OrderedGram, tolerance: float, steps: int) -> Dual:

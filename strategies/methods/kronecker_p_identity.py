@@ -26,7 +26,8 @@ from scipy import linalg, sparse
 
 from strategies.bounds.path_patterns import PatternRows, distinct_paths
 from strategies.methods.family import Family, Search
-from strategies.operators import Array, Dense, Identity, Kronecker, Operator
+from strategies.operators import Array, Dense, Identity, Kronecker, Operator, RowKronecker
+from strategies.operators.kronecker import kronecker_blocks
 from strategies.operators.masks.components import mask_rows
 from strategies.problem.problem import Problem
 
@@ -206,8 +207,11 @@ def applies(problem: Problem) -> bool:
     sizes = problem.workload.sizes
     if sizes is None or len(sizes) < 2 or max(sizes) > LARGEST_FACTOR:
         return False
+    by_products = isinstance(problem.workload, RowKronecker)
+    if problem.merging is None and not by_products and kronecker_blocks(problem.workload) is None:
+        return False  # a product has more rows than cells: its errors could not be evaluated
     rows = mask_rows(problem.workload)
-    if rows is None or problem.norm != "l1":
+    if rows is None:
         return False
     if rows.mix is None:
         return True

@@ -9,7 +9,7 @@ from strategies.operators.base.arrays import Array, Real
 from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.explicit_forms import as_shape
 from strategies.operators.base.memory import check_allocation
-from strategies.operators.base.operator import Operator, explicit
+from strategies.operators.base.operator import Norm, Operator, explicit
 from strategies.operators.base.validation import checked_sizes, real_array
 from strategies.operators.masks.energies import line_energies, structure_energies
 
@@ -42,6 +42,13 @@ class Dense(Operator):
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return as_shape(*self.array.shape)
+
+    def column_norms(self, norm: Norm) -> Array:
+        """Return the L1 or L2 norm of every column, shape (n,)."""
+        array = self.to_dense()
+        if norm == "l1":
+            return np.asarray(np.abs(array).sum(axis=0))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", array, array)))
 
     def _matmat(self, right: Array) -> Array:
         return self.array @ right

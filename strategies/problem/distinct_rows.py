@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from strategies.operators import Operator, fits
+from strategies.operators import Dense, Operator, Sparse, as_operator, fits
 from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
@@ -86,6 +86,15 @@ def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:
         return DistinctRows(rows, np.arange(len(rows)), origin)
     labels = np.unique(groups[first], return_inverse=True)[1].astype(np.int64)
     return DistinctRows(rows * np.sqrt(counts)[:, None], labels, origin)
+
+
+def rows_in_order(merged: Operator) -> Operator:
+    """Return an explicit matrix with its rows sorted by what is in them, others as they are."""
+    if not isinstance(merged, Dense | Sparse):
+        return merged
+    form = merged.compact()
+    order = np.argsort(form @ np.random.default_rng(0).normal(size=form.shape[1]), kind="stable")
+    return as_operator(form[order])
 
 
 def agrees(form: Any, picked: Any, inverse: Longs) -> bool:

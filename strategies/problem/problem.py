@@ -6,7 +6,7 @@ from functools import cached_property
 from strategies.operators import Array, Norm, Operator, as_operator, fits
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
-from strategies.problem.distinct_rows import DistinctRows, distinct_rows
+from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
 from strategies.problem.merging import Merging, can_merge, merge_columns
 from strategies.problem.objective import Aim, Objective, weighted
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_explicit
@@ -86,8 +86,12 @@ class Problem:
 
     @cached_property
     def merged_workload(self) -> Operator | None:
-        """The workload over the merged cells (q x g), None when too large."""
-        return None if self.merging is None else self.merging.apply(self.workload)
+        """The workload over the merged cells (q x g), None when too large.
+
+        For the total its rows are in an order of their own, so that theirs changes no result.
+        """
+        merged = None if self.merging is None else self.merging.apply(self.workload)
+        return rows_in_order(merged) if merged is not None and self.is_total else merged
 
     @cached_property
     def gram(self) -> Array | None:

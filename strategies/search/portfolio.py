@@ -83,9 +83,11 @@ class Portfolio:
     found: list[Strategy] = field(default_factory=list, init=False)
     tried: list[Candidate] = field(default_factory=list, init=False)
     first_generator: np.random.Generator = field(init=False)
+    seed: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "first_generator", deepcopy(self.generator))
+        object.__setattr__(self, "seed", int(self.generator.integers(2**63)))
 
     def run(self) -> Strategy:
         """Search with every family in turn, polish, and return the best strategy."""
@@ -217,7 +219,8 @@ class Portfolio:
             ordered = sorted(self.found, key=lambda strategy: strategy.loss)
             matrices = tuple(strategy.matrix for strategy in ordered)
             starts = matrices if family.space == "domain" else self.averaged(matrices)
-            search = Search(starts, self.generator, work, self.select_part, self.limit)
+            drawn = np.random.default_rng(self.seed)  # whatever ran before, and how long
+            search = Search(starts, drawn, work, self.select_part, self.limit)
             matrix = as_operator(family.search(self.problem_of(family), search), family.name)
             strategy, note = self.best_form(family, matrix)
         except (MemoryCapError, RowSpaceError, LinAlgError) as error:

@@ -1,10 +1,12 @@
-"""The residual forest beside the posterior forest on sets of two classes, and its ablations.
+"""The residual forest beside the posterior forest, and its ablations.
 
 Run with ``python tests/benchmarks/test_residual.py [--splits N] [DATASET ...]``: prints the tables
 of docs/residual.md in Markdown: accuracy, AUC and log-loss on test records at every ε, pure and
 at (ε, 1e-6), research noise, number of records public. ``--ablations`` prints what each constant
 is worth: differences of accuracy and log-loss, in points, on average over the sets. Sets are
 binned without labels (`binary_sets`); ``--records N`` takes a part of the larger ones.
+``--several`` takes the tasks of more than two classes (`several_sets`), and AUC of each class
+against the rest.
 """
 
 import argparse
@@ -18,9 +20,15 @@ import numpy as np
 import pytest
 from binary_sets import LARGE, SMALL, binary
 from rival_data import FOLDER, RivalData, split
+from several_sets import NAMES as SEVERAL
+from several_sets import several
 from sklearn.metrics import log_loss, roc_auc_score
 
-from mrf_matrix import PosteriorForestClassifier, ResidualForestClassifier
+from mrf_matrix import (
+    PosteriorForestClassifier,
+    PrivateForestClassifier,
+    ResidualForestClassifier,
+)
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness
 from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
@@ -48,7 +56,7 @@ Method = Callable[[Task], np.ndarray]
 
 
 def residual(task: Task, delta: float = 0) -> np.ndarray:
-    """Return the residual forest's probabilities of class 1."""
+    """Return the residual forest's class probabilities."""
     return _fitted(
         ResidualForestClassifier(task.data.domain, epsilon=task.epsilon, delta=delta), task
     )
@@ -70,6 +78,13 @@ def posterior_delta(task: Task) -> np.ndarray:
     return _fitted(PosteriorForestClassifier(task.data.domain, epsilon=None, rho=rho), task)
 
 
+def private_delta(task: Task) -> np.ndarray:
+    """Return those of the forest that is expected to be the best at (ε, `DELTA`)."""
+    return _fitted(
+        PrivateForestClassifier(task.data.domain, epsilon=task.epsilon, delta=DELTA), task
+    )
+
+
 def gated(task: Task) -> np.ndarray:
     """Return those of the one that the public gate names."""
     domain, budget = task.data.domain, PureDP(task.epsilon)
@@ -82,7 +97,7 @@ def _fitted(model: Any, task: Task) -> np.ndarray:
         n_records=len(task.train), noise="research", noise_state=task.seed, random_state=task.seed
     )
     model.fit(task.data.codes[task.train], task.data.labels[task.train])
-    return model.predict_proba(task.data.codes[task.test])[:, 1]
+    return model.predict_proba(task.data.codes[task.test])
 
 
 METHODS: dict[str, Method] = {
@@ -92,6 +107,10 @@ METHODS: dict[str, Method] = {
     "posterior forest, δ": posterior_delta,
     "residual forest, δ": residual_delta,
 }
+
+
+OF_SEVERAL = {name: method for name, method in METHODS.items() if method is not gated}
+OF_SEVERAL["private forest, δ"] = private_delta
 
 
 def with_settings(settings: ResidualSettings, law: str) -> Method:
@@ -107,9 +126,10 @@ def with_settings(settings: ResidualSettings, law: str) -> Method:
             settings=settings,
         )
         codes, labels = task.data.codes[task.train], task.data.labels[task.train]
-        records = ResidualRecords(codes, labels, task.data.domain.sizes)
+        domain = task.data.domain
+        records = ResidualRecords(codes, labels, domain.sizes, domain.n_classes)
         releases = ResidualReleases(records, "research", np.random.default_rng(task.seed))
-        return learned(plan, releases).posterior.probabilities(task.data.codes[task.test])[:, 1]
+        return learned(plan, releases).probabilities(task.data.codes[task.test])
 
     return method
 
@@ -133,19 +153,21 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def figures_of(shares: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return accuracy, AUC and log-loss of probabilities of class 1."""
+    """Return accuracy, AUC and log-loss of class probabilities."""
+    k = shares.shape[1]
+    seen = [c for c in range(k) if 0 < np.mean(truth == c) < 1][-1 if k == 2 else 0 :]
     return np.array(
         [
-            np.mean((shares > 0.5) == truth),
-            roc_auc_score(truth, shares),
-            log_loss(truth, np.clip(shares, 1e-9, 1 - 1e-9)),
+            np.mean(shares.argmax(axis=1) == truth),
+            np.mean([roc_auc_score(truth == c, shares[:, c]) for c in seen]),
+            log_loss(truth, np.clip(shares, 1e-9, 1), labels=range(k)),
         ]
     )
 
 
 def measured(name: str, method: Method, splits: int, most: int | None = None) -> np.ndarray:
     """Return mean figures, shape (epsilons, figures)."""
-    data, found = binary(name), []
+    data, found = several(name) if name in SEVERAL else binary(name), []
     if most is not None and most < len(data.labels):
         part = np.random.default_rng(1).permutation(len(data.labels))[:most]
         data = data._replace(codes=data.codes[part], labels=data.labels[part])
@@ -169,9 +191,10 @@ def shown(figures: np.ndarray) -> list[str]:
 def study(names: list[str], splits: int, most: int | None) -> None:
     """Print every method on every set, and means over the sets."""
     print(line(["set", "method", *FIGURES]), line(["---"] * 5), sep="\n")
-    kept: dict[str, list[np.ndarray]] = {method: [] for method in METHODS}
+    methods = OF_SEVERAL if set(names) <= set(SEVERAL) else METHODS
+    kept: dict[str, list[np.ndarray]] = {method: [] for method in methods}
     for name in names:
-        for title, method in METHODS.items():
+        for title, method in methods.items():
             kept[title].append(measured(name, method, splits, most))
             print(line([name, title, *shown(kept[title][-1])]), flush=True)
     for title, found in kept.items():
@@ -215,12 +238,14 @@ def test_residual_forest_leads_where_its_gate_opens(benchmark, name):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", default=[*LARGE, *SMALL])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--several", action="store_true")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--records", type=int)
     parser.add_argument("--ablations", action="store_true")
     asked = parser.parse_args()
-    (ablations if asked.ablations else study)(asked.names, asked.splits, asked.records)
+    names = asked.names or (SEVERAL if asked.several else [*LARGE, *SMALL])
+    (ablations if asked.ablations else study)(list(names), asked.splits, asked.records)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ CLEAR = 0.02
 def suits(method: str, data: RivalData) -> bool:
     """Tell whether a method is measured on the data.
 
-    Explainable boosting and residual forests take two classes; one-hot codes must differ; the
-    paper's forests have settings for `NAMES`; synthetic data cost minutes, and are made of some.
+    Explainable boosting takes two classes; one-hot codes must differ; the paper's forests have
+    settings for `NAMES`; synthetic data cost minutes, and are made of some.
     """
     if method.endswith("one-hot") and max(data.domain.sizes) == 2:
         return False
@@ -45,7 +45,7 @@ def suits(method: str, data: RivalData) -> bool:
         return data.name in NAMES
     if method.startswith("MST"):
         return data.name in MST_SETS
-    return not method.startswith(("DP-EBM", "residual")) or data.domain.n_classes == 2
+    return not method.startswith("DP-EBM") or data.domain.n_classes == 2
 
 
 def study(

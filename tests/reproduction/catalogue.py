@@ -1,7 +1,7 @@
 """All items: a module of a paper's folder lists its own."""
 
 from federated_004 import table as federated_table
-from forests_003 import figure_1, figure_2, figures_3_4, optimiser, table_1
+from forests_003 import disjoint, figure_1, figure_2, figures_3_4, optimiser, table_1
 from item import Item
 from multinomial_000_001 import (
     complexity,
@@ -20,6 +20,7 @@ from rates_002 import lemmas, rates, theorems, ties
 ITEMS: tuple[Item, ...] = (
     *figure_1.ITEMS,
     *figure_2.ITEMS,
+    *disjoint.ITEMS,
     *figures_3_4.ITEMS,
     *table_1.ITEMS,
     *optimiser.ITEMS,

@@ -1,6 +1,6 @@
 """One system, table or figure of a paper: what it measures, and the paper's numbers beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,24 @@ def mean_of(row: str, column: str, values: Sequence[float]) -> Figure:
     return Figure(row, column, float(found.mean()), error, len(found))
 
 
+def row_of_means(row: str, found: Mapping[str, Sequence[float]]) -> list[Figure]:
+    """Return the mean of every column's repeats."""
+    return [mean_of(row, column, values) for column, values in found.items()]
+
+
+def by_cell(
+    printed: Mapping[str, Sequence[float | None]], columns: Iterable[str]
+) -> dict[Key, float]:
+    """Return a paper's rows of numbers by row and column; None is not printed."""
+    names = list(columns)
+    return {
+        (row, column): value
+        for row, values in printed.items()
+        for column, value in zip(names, values, strict=True)
+        if value is not None
+    }
+
+
 @dataclass(frozen=True)
 class Table:
     """Figures by row and column."""
@@ -77,6 +95,11 @@ class Table:
     def rows(self) -> list[str]:
         """Rows in the order of measurement."""
         return list(dict.fromkeys(one.row for one in self.figures))
+
+    @property
+    def sets(self) -> list[str]:
+        """What stands before the comma in the rows' names, in the order of measurement."""
+        return list(dict.fromkeys(row.split(",")[0] for row in self.rows))
 
     @property
     def columns(self) -> list[str]:

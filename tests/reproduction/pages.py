@@ -223,7 +223,6 @@ def state_of(row: Row, items: list[Record]) -> str:
     if not items and not row.tests:
         return "no record yet"
     reasons = [f"not so: {text}" for r in items for text, ok in r.words["claims"].items() if not ok]
-    reasons += [row.reason] if row.reason else []
     few = any(part.repeats < r.words["repeats"] for r in items for part in r.parts.values())
     lack = [r for r in items if set(r.words["parts"]) - set(r.parts)]
     if not row.tests:

@@ -1,21 +1,19 @@
 """`mrf-matrix domain`: write a public domain, check it with its records, show it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mrf_matrix.cli.errors import spoken, user_errors
+from mrf_matrix.cli.options import FILE, NEW, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import advise, console, note_ignored, table
 
 if TYPE_CHECKING:
     from mrf_matrix.domain import Domain
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW = click.Path(dir_okay=False, path_type=Path)
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 
 
 @click.group(name="domain")
@@ -38,7 +36,7 @@ def command() -> None:
     metavar="NAME=WORDS",
     help="An attribute, as it is typed at the prompt: --set 'age=0..120 by 10'. Repeat it.",
 )
-@OVERWRITE
+@overwrite_option("a file")
 @user_errors
 def new(
     file: Path, header: Path | None, target: str | None, told: tuple[str, ...], overwrite: bool
@@ -54,6 +52,12 @@ def new(
     check_output(file, overwrite=overwrite, reads=(header,), option="FILE")
     answers = dict(_pair(one) for one in told)
     names = header_of(header) if header is not None else list(answers)
+    if header is not None and is_a_record(names):
+        raise click.ClickException(
+            f"{header}: its first line has numbers where names are expected, as a record has, and "
+            "a domain is public. Give the file a line of column names, or describe columns by "
+            "--set without --header."
+        )
     unknown = [name for name in answers if name not in names]
     if unknown:
         raise click.ClickException(f"--set {unknown[0]}: {header} has no such column.")
@@ -82,7 +86,7 @@ def new(
 @click.argument("schema", type=FILE)
 @click.argument("file", type=NEW)
 @click.option("--target", required=True, help="Column of the classes.")
-@OVERWRITE
+@overwrite_option("a file")
 @user_errors
 def from_schema(schema: Path, file: Path, target: str, overwrite: bool) -> None:
     """Write the domain FILE of a SCHEMA of Frictionless or pandera, in JSON or YAML."""
@@ -159,6 +163,20 @@ def schema() -> None:
     from mrf_matrix.domain.writing.json_schema import domain_schema
 
     click.echo(json.dumps(domain_schema(), indent=2))
+
+
+def is_a_record(names: Sequence[str]) -> bool:
+    """Tell whether column names look like a record: numbers, other than the columns' places."""
+    places = {str(place) for place in range(len(names) + 1)}
+    return any(_is_number(name) for name in names if name not in places)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _pair(text: str) -> tuple[str, str]:

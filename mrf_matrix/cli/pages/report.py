@@ -9,6 +9,7 @@ import click
 from mrf_matrix.base import whole_file
 from mrf_matrix.base.fields import object_of, parsed
 from mrf_matrix.cli.errors import user_errors
+from mrf_matrix.cli.options import FILE, NEW, ledger_option, overwrite_option
 from mrf_matrix.cli.paid_release import check_output
 from mrf_matrix.cli.screen import console
 
@@ -18,30 +19,24 @@ if TYPE_CHECKING:
 LONGEST = 10 * 1024**2
 EVALUATION = {
     "schema_version", "statement", "is_private", "budget", "delta", "neighboring", "noise",
-    "noise_scale",
-    "level", "threshold", "edges", "classes", "noisy_counts", "figures",
+    "noise_scale", "level", "threshold", "edges", "classes", "noisy_counts", "figures",
 }  # fmt: skip
 
 
 @click.command(name="report")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=FILE)
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW,
     help="Page to write: one file that loads nothing, and prints. [default: text on the screen]",
 )
-@click.option(
-    "--ledger",
-    "ledger_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Ledger that the model was charged to.",
-)
+@ledger_option("Ledger that the model was charged to.")
 @click.option(
     "--evaluation",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="What `mrf-matrix evaluate --output` wrote: accuracy and calibration that were paid for.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a page that is there already.")
+@overwrite_option("a page")
 @user_errors
 def command(
     model: Path,

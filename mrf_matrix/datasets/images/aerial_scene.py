@@ -18,35 +18,22 @@ ROAD, SOIL, GRASS, TREE = (128, 126, 122), (152, 128, 98), (96, 126, 72), (52, 8
 SHADOW = 0.55
 """Share of the light that reaches the shadow of a roof."""
 
-SUN = (7, 5)
-"""Rows and columns by which a shadow is away from its roof."""
+SUN = (7, 5)  # rows and columns by which a shadow is away from its roof
 
 
 @dataclass(frozen=True, eq=False)
 class AerialScene:
-    """A photograph from above, and which of its pixels are buildings.
+    """A photograph from above, and which of its pixels are buildings."""
 
-    Attributes
-    ----------
-    image : ndarray of uint8, shape (n, n, 3)
-    is_building : ndarray of bool, shape (n, n)
-    """
-
-    image: NDArray[np.uint8]
-    is_building: Bools
+    image: NDArray[np.uint8]  # (n, n, 3)
+    is_building: Bools  # (n, n)
 
 
 def aerial_scene(size: int = 512, random_state: int | None = None) -> AerialScene:
     """Draw a scene.
 
-    Parameters
-    ----------
-    size : int, default=512
-        Rows and columns; some ten buildings for each 200 x 200 pixels.
-    random_state : int, optional
+    `size`: rows and columns; some ten buildings for each 200 x 200 pixels.
 
-    Examples
-    --------
     >>> scene = aerial_scene(64, random_state=0)
     >>> scene.image.shape, scene.is_building.shape
     ((64, 64, 3), (64, 64))

@@ -25,22 +25,9 @@ FEATURES = (
 def pixel_features(image: NDArray[np.uint8]) -> Array:
     """Return `FEATURES` of every pixel, row by row.
 
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (n, m, 3)
-        Red, green and blue.
+    `image`: (n, m, 3), red, green and blue; the features are (n m, 12).
+    Raises ValueError if it is no such image.
 
-    Returns
-    -------
-    ndarray of shape (n m, 12)
-
-    Raises
-    ------
-    ValueError
-        If it is no such image.
-
-    Examples
-    --------
     >>> pixel_features(np.zeros((4, 5, 3), dtype=np.uint8)).shape
     (20, 12)
     """

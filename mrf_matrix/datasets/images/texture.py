@@ -6,14 +6,11 @@ from scipy import ndimage
 
 from mrf_matrix.base.arrays import Array, Longs
 
-LEVELS = 32
-"""Grey levels of co-occurrences."""
+LEVELS = 32  # grey levels of co-occurrences
 
-WINDOW = 11
-"""Rows and columns of the window around a pixel."""
+WINDOW = 11  # rows and columns of the window around a pixel
 
-DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1))
-"""From the first pixel of a pair to the second."""
+DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1))  # from the first pixel of a pair to the second
 
 RADIUS, POINTS = 24, 192
 CHUNK = 1 << 22
@@ -28,13 +25,9 @@ def co_occurrence_features(grey: NDArray[np.uint8]) -> Array:
     entropy :math:`-\sum p \ln p`, homogeneity :math:`\sum p / (1 + (i-j)^2)`, and the mean,
     variance and standard deviation of i; averaged over four directions.
 
-    Parameters
-    ----------
-    grey : ndarray of uint8, shape (n, m)
+    `grey`: (n, m).
 
-    Returns
-    -------
-    ndarray of shape (n, m, 8)
+    The features are (n, m, 8).
     """
     reach = WINDOW // 2
     levels = np.pad(grey.astype(np.int64) * LEVELS // 256, reach, mode="symmetric")
@@ -116,13 +109,9 @@ def local_binary_patterns(grey: NDArray[np.uint8]) -> Array:
     Of 192 places on a circle around the pixel, how many are at least as bright; 193 where bright
     and dark change more than twice along the circle.
 
-    Parameters
-    ----------
-    grey : ndarray of uint8, shape (n, m)
+    `grey`: (n, m).
 
-    Returns
-    -------
-    ndarray of shape (n, m)
+    The patterns are (n, m).
     """
     values = grey.astype(np.float32)
     angles = 2 * np.pi * np.arange(POINTS) / POINTS

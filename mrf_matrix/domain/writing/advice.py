@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.domain import Domain
 
-WIDE = 50
-"""Codes above which most get few records."""
+WIDE = 50  # codes above which most get few records
 
-FEW = 100
-"""Records of a code below which noise weighs at budgets around one."""
+FEW = 100  # records of a code below which noise weighs at budgets around one
 
 
 def wide_columns(
@@ -17,16 +15,9 @@ def wide_columns(
 ) -> list[str]:
     """Return a line of advice for every attribute with many codes.
 
-    Parameters
-    ----------
-    domain : Domain
-    n_records : int, optional
-        The *public* number of records; without it, nothing is said of records.
-    noise : float, optional
-        Root-mean-square noise on a count, in records, where a budget is known.
+    `n_records`: the *public* number of records; without it, nothing is said of records; `noise`:
+    root-mean-square noise on a count, in records, where a budget is known.
 
-    Examples
-    --------
     >>> print(*wide_columns(Domain.from_sizes([200, 3]), 1000))
     'x0': 200 codes: group them, or expect about 5 records of each. Take bins: "range", "step".
     >>> wide_columns(Domain.from_sizes([20, 3]))

@@ -7,11 +7,9 @@ from mrf_matrix.base.fields import JsonObject
 from mrf_matrix.base.shown import shown
 from mrf_matrix.domain.errors import DomainError, name_some
 
-DEFAULT_BINS = 10
-"""Bins of a range of numbers that the schema does not divide."""
+DEFAULT_BINS = 10  # bins of a range of numbers that the schema does not divide
 
-MOST_INTEGERS = 20
-"""Integers of a range that stay values of their own."""
+MOST_INTEGERS = 20  # integers of a range that stay values of their own
 
 
 def foreign_domain(schema: object, target: str) -> JsonObject:
@@ -20,22 +18,13 @@ def foreign_domain(schema: object, target: str) -> JsonObject:
     Enumerations become categories, booleans booleans, and ranges of numbers ten bins (integers up
     to twenty of them values); missing values get a code where the schema allows them.
 
-    Parameters
-    ----------
-    schema : mapping
-        A Frictionless Table Schema or resource (``fields``, ``constraints``), or pandera's
-        ``to_json`` or ``to_yaml`` (``columns``, ``checks``), as parsed.
-    target : str
-        The column of the classes.
+    `schema`: a Frictionless Table Schema or resource (``fields``, ``constraints``), or
+    pandera's ``to_json`` or ``to_yaml`` (``columns``, ``checks``), as parsed; `target`: the column
+    of the classes.
 
-    Raises
-    ------
-    DomainError
-        If it is neither, has no such column, or columns have no finite set of values: all of them
-        are named.
+    Raises DomainError if it is neither, has no such column, or columns have no finite set of
+    values: all of them are named.
 
-    Examples
-    --------
     >>> made = foreign_domain({"fields": [
     ...     {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}},
     ...     {"name": "ill", "type": "boolean", "constraints": {"required": True}},

@@ -1,12 +1,7 @@
 """The JSON Schema of a domain file, for editors that complete and check what is typed."""
 
 from mrf_matrix.base.fields import JsonObject
-from mrf_matrix.domain.serialization import (
-    FORMAT,
-    MAX_ATTRIBUTES,
-    MAX_VALUES,
-    SCHEMA_VERSION,
-)
+from mrf_matrix.domain.serialization import FORMAT, MAX_ATTRIBUTES, MAX_VALUES, SCHEMA_VERSION
 from mrf_matrix.domain.writing.shorthand import STEPS
 from mrf_matrix.domain.writing.vocabularies import VOCABULARIES
 

@@ -21,13 +21,8 @@ def written_out(data: JsonObject) -> JsonObject:
     both ends and between; ``"range"`` with ``"step"`` bins of one width, or months, quarters or
     years of dates; ``"vocabulary"`` is a public list by name.
 
-    Raises
-    ------
-    FieldError
-        If a short form is none of these, or two are given.
+    Raises FieldError if a short form is none of these, or two are given.
 
-    Examples
-    --------
     >>> written_out({"name": "age", "range": [0, 60], "step": 20})
     {'name': 'age', 'edges': [0, 20, 40, 60]}
     >>> written_out({"name": "day", "range": ["2020-01-01", "2021-01-01"], "step": "quarter"})[

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-Vocabulary = Sequence[str] | Mapping[str, Sequence[str]]
-"""Categories, or groups of codes by prefix."""
+Vocabulary = Sequence[str] | Mapping[str, Sequence[str]]  # categories, or groups of codes by prefix
 
 
 def words(text: str) -> tuple[str, ...]:

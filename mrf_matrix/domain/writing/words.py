@@ -32,13 +32,8 @@ OPTIONS: dict[str, JsonObject] = {
 def described(name: str, text: str) -> JsonObject | None:
     """Return the attribute of a line of words, as a domain file writes it; None to skip it.
 
-    Raises
-    ------
-    DomainError
-        If the words mean nothing.
+    Raises DomainError if the words mean nothing.
 
-    Examples
-    --------
     >>> described("age", "0..120 by 10 +open")
     {'name': 'age', 'range': [0, 120], 'step': 10, 'outside': 'open'}
     >>> described("smoker", "yes, no +missing=9")

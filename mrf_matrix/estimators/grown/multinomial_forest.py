@@ -107,15 +107,6 @@ class MultinomialForestClassifier(NoiseParameters, LearnedForestClassifier):
     def fit(self, X: Records, y: ArrayLike) -> Self:
         """Grow the forest and label its leaves; with ``epsilon``, spend it.
 
-        Parameters
-        ----------
-        X : frame or array of shape (N, d)
-        y : array of shape (N,)
-
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError

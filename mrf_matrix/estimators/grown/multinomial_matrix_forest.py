@@ -30,7 +30,7 @@ from mrf_matrix.estimators.shared.parameters import (
     SeedParameters,
     parameters,
 )
-from mrf_matrix.estimators.shared.spending import NoiseParameters, bill_of
+from mrf_matrix.estimators.shared.spending import Bill, NoiseParameters, bill_of
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.learned.two_stage_plan import TwoStagePlan
@@ -112,16 +112,6 @@ class MultinomialMatrixForestClassifier(
     def fit(self, X: Records, y: ArrayLike) -> Self:
         """Grow the structure privately, select a strategy for it, and measure the leaf counts.
 
-        Parameters
-        ----------
-        X : frame or array of shape (N, d)
-            Private records, in the domain's terms.
-        y : array of shape (N,)
-
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -156,7 +146,7 @@ class MultinomialMatrixForestClassifier(
         seen, measured = plan.assign(len(codes), bits)
         forest = trees.grow(domain, codes[seen], labels[seen], bits=bits).forest
         whole = Ensemble(tuple(range(domain.n_attributes)), forest)
-        with keeping(self, FITTED, self._structure_note(plan), plan_=plan, forest_=forest):
+        with keeping(self, FITTED, self._structure_note(plan, bill), plan_=plan, forest_=forest):
             leaves = PublicForests(kind, domain, (whole,), structure).plan(
                 measuring, public_queries(domain, None), n_classes=domain.n_classes
             )
@@ -180,13 +170,13 @@ class MultinomialMatrixForestClassifier(
         votes_of_leaf = leaf_votes(self.leaf_values_, one_word("voting", self.voting, VOTINGS))
         return forest_votes(self.forest_, codes, votes_of_leaf)
 
-    def _structure_note(self, plan: TwoStagePlan) -> str:
+    def _structure_note(self, plan: TwoStagePlan, bill: Bill) -> str:
         """Return how to go on from a structure whose leaves could not be measured."""
         charged = f", but the ledger was charged {plan.total} for both stages before the first"
         return (
             f"Stage 1 was run: {plan.structure} was spent on the structure, which is not lost: it "
             f"is forest_ of this estimator. Stage 2 released nothing"
-            f"{'' if self.ledger is None else charged}. "
+            f"{'' if bill.ledger is None else charged}. "
             f"Go on with MatrixForestClassifier(domain, epsilon=..., forest=forest_), whose "
             f"epsilon adds to what was spent. Fitting again would pay for another structure."
         )

@@ -12,8 +12,7 @@ from mrf_matrix.planning.plans.strategy_choice import given_matrix
 from strategies import Strategy
 from strategies.operators import Marginals, RowSpaceError, fits
 
-MOST_SETS = 1 << 12
-"""Sets of attributes up to which all of them are asked for."""
+MOST_SETS = 1 << 12  # sets of attributes up to which all of them are asked for
 
 
 def check_given_strategy(

@@ -16,20 +16,11 @@ from mrf_matrix.domain import Attribute, Domain
 
 @dataclass(frozen=True, eq=False)
 class ValueCoding:
-    """A domain read off public records, and what its codes stand for.
-
-    Attributes
-    ----------
-    domain : Domain
-    centres : tuple of ndarray or None
-        Raw value of each code of a numeric column; None for text.
-    text : tuple of int
-        Columns of text: they have no order.
-    """
+    """A domain read off public records, and what its codes stand for."""
 
     domain: Domain
-    centres: tuple[Array | None, ...]
-    text: tuple[int, ...]
+    centres: tuple[Array | None, ...]  # raw value of each code of a numeric column; None for text
+    text: tuple[int, ...]  # columns of text: they have no order
 
 
 def code_values(X: Values, y: Values, names: Sequence[str] | None) -> ValueCoding:

@@ -23,21 +23,11 @@ from strategies.operators import Operator
 
 @dataclass(frozen=True, eq=False)
 class AnsweredEnsemble:
-    """One ensemble's part of a batch, asked for the noise of its votes.
+    """One ensemble's part of a batch, asked for the noise of its votes."""
 
-    Attributes
-    ----------
-    kind : Kind
-        Whose votes are asked.
-    part : PlanPart
-        How the batch was answered.
-    release : Release
-        The noisy measurement.
-    """
-
-    kind: Kind
-    part: PlanPart
-    release: Release
+    kind: Kind  # whose votes are asked
+    part: PlanPart  # how the batch was answered
+    release: Release  # the noisy measurement
 
     def vote_variances(self, codes: Codes) -> Array:
         """Return the expected squared error of every query's votes, per class, (b,)."""

@@ -6,10 +6,8 @@ from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import (
     Measurement,
     PrivacyReport,
-    common_neighboring,
+    report_of_releases,
     root_mean,
-    statement_of,
-    worst_noise,
 )
 
 
@@ -38,21 +36,16 @@ def prediction_report(fitted: FittedPrediction, note: str) -> PrivacyReport:
     releases = [release for batch in answered for release in batch.releases]
     squares = sum(float(b.plan.multiplicity @ b.plan.row_variances) for b in answered)
     count = sum(int(b.plan.multiplicity.sum()) for b in answered)
-    report = PrivacyReport(
-        statement=statement_of(releases, spent, delta),
-        budget=budget,
-        neighboring=common_neighboring(releases),
-        noise=worst_noise(releases),
-        measurements=tuple(
-            Measurement.of(release, _measured(part))
-            for batch in answered
-            for part, release in zip(batch.plan.parts, batch.releases, strict=True)
-        ),
+    measurements = [
+        Measurement.of(release, _measured(part))
+        for batch in answered
+        for part, release in zip(batch.plan.parts, batch.releases, strict=True)
+    ]
+    return report_of_releases(
+        releases, measurements, spent, delta, budget=budget,
         expected_rms_per_vote=root_mean(squares, count),
         notes=(*notes, *structure_notes(fitted.forests.ensembles)),
-        delta=delta,
-    )
-    return report.of_releases(releases)
+    )  # fmt: skip
 
 
 def _measured(part: PlanPart) -> str:

@@ -12,12 +12,13 @@ from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.prediction.answered_intervals import answered_widths
 from mrf_matrix.estimators.prediction.prediction_report import prediction_report
-from mrf_matrix.estimators.prediction.private_tables import PrivateTables, counts_of_cells
 from mrf_matrix.estimators.prediction.vote_book import (
     FittedPrediction,
+    PrivateTables,
     VoteBatch,
     VoteBook,
     batch_bill,
+    counts_of_cells,
 )
 from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
 from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release

@@ -1,22 +1,72 @@
 """What a fitted estimator has answered so far, on which terms, and what it may still spend."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import RLock
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Codes, Longs
-from mrf_matrix.estimators.prediction.private_tables import PrivateTables
 from mrf_matrix.estimators.shared.spending import Bill, Budget
-from mrf_matrix.mechanisms import BudgetError, Release
+from mrf_matrix.mechanisms import BudgetError, CellCounts, LeafCounts, PrivateDataError, Release
 from mrf_matrix.mechanisms.budgets.budget import total_budget
 from mrf_matrix.planning.plans.measuring import Measuring
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import PublicForests
+
+
+class PrivateTables:
+    """The private tables of a fitted estimator, one for each ensemble: **raw counts**.
+
+    They hold how many records of each class lie in each cell (or leaf), not the records' order.
+    Pickling or copying them raises, unless the caller asked for it: whoever gets a copy gets the
+    records, and could spend the same budget once more.
+
+    Parameters
+    ----------
+    tables : sequence of CellCounts
+    may_be_pickled : bool, default=False
+    """
+
+    def __init__(self, tables: Sequence[CellCounts], may_be_pickled: bool = False) -> None:
+        self._tables = tuple(tables)
+        self._may_be_pickled = bool(may_be_pickled)
+
+    def __iter__(self) -> Iterator[CellCounts]:
+        return iter(self._tables)
+
+    def __repr__(self) -> str:
+        return f"PrivateTables(private, {len(self._tables)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self._may_be_pickled:
+            raise PrivateDataError(
+                "the fitted estimator holds private records, for it answers queries that come "
+                "later: it is not pickled, copied or sent to another process. Share its "
+                "predictions, or set keep_records_in_pickle=True before fit, and then treat the "
+                "file like the records themselves."
+            )
+        return _rebuilt, (tuple((t.codes, t.counts, t.sizes) for t in self._tables),)
+
+
+def counts_of_cells(counts: CellCounts | LeafCounts) -> CellCounts:
+    """Return the counts over cells; refuse those of leaves, which answer no queries.
+
+    Raises ValueError if leaves were counted.
+    """
+    if not isinstance(counts, CellCounts):
+        raise ValueError(
+            "counts are those of a forest's leaves, and cells are asked for: expected counts of "
+            "cells, from count_stream."
+        )
+    return counts
+
+
+def _rebuilt(parts: Sequence[tuple[Any, Any, tuple[int, ...]]]) -> PrivateTables:
+    return PrivateTables([CellCounts(*part) for part in parts], may_be_pickled=True)
 
 
 class CallLock:
@@ -46,21 +96,11 @@ class CallLock:
 
 @dataclass(frozen=True, eq=False)
 class VoteBatch:
-    """One batch of queries that was released.
+    """One batch of queries that was released."""
 
-    Attributes
-    ----------
-    plan : Plan
-        What was planned before the records were read.
-    releases : tuple of Release
-        The noisy measurements, one for each ensemble.
-    votes : ndarray of shape (b, k)
-        Noisy votes of the batch's distinct queries.
-    """
-
-    plan: Plan
-    releases: tuple[Release, ...]
-    votes: Array
+    plan: Plan  # what was planned before the records were read
+    releases: tuple[Release, ...]  # the noisy measurements, one for each ensemble
+    votes: Array  # (b, k): noisy votes of the batch's distinct queries
 
 
 class VoteBook:
@@ -164,25 +204,13 @@ class FittedPrediction:
     """One fit: what is public, the private tables, the terms, and what was answered so far.
 
     A thread that holds it is not disturbed by another fit of the same estimator.
-
-    Attributes
-    ----------
-    forests : PublicForests
-    measuring : Measuring
-        How each batch is measured, at its budget.
-    tables : PrivateTables
-    bill : Bill
-        Budget of all batches, ledger, neighbouring relation and noise.
-    domain_read_off : bool
-        Whether the domain was read off the records.
-    book : VoteBook
     """
 
     forests: PublicForests
-    measuring: Measuring
+    measuring: Measuring  # how each batch is measured, at its budget
     tables: PrivateTables
-    bill: Bill
-    domain_read_off: bool
+    bill: Bill  # budget of all batches, ledger, neighbouring relation and noise
+    domain_read_off: bool  # whether the domain was read off the records
     book: VoteBook
 
 

@@ -27,18 +27,10 @@ HELD = 1 << 27
 
 @dataclass(frozen=True)
 class Serving:
-    """What private data can give, known in public.
+    """What private data can give, known in public."""
 
-    Attributes
-    ----------
-    records : bool
-        Every record by itself, as residuals need.
-    tables : bool
-        Tables of any attributes that are asked for later, as screening needs.
-    """
-
-    records: bool
-    tables: bool
+    records: bool  # every record by itself, as residuals need
+    tables: bool  # tables of any attributes that are asked for later, as screening needs
 
     @classmethod
     def by(cls, data: PrivateData, n_records: int | None) -> "Serving":

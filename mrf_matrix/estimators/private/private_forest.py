@@ -11,7 +11,7 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.private.held_records import ALL, Serving, held
 from mrf_matrix.estimators.private.report import private_report
-from mrf_matrix.estimators.private.screened import screened
+from mrf_matrix.estimators.private.screened import chosen_balance, screened
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
@@ -35,20 +35,18 @@ from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.kinds.words import kind_of
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.signal import WEIGHING
-from mrf_matrix.planning.private import PrivatePlan, Screening, private_plan
+from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, private_plan
 from mrf_matrix.residual.settings import Budget
 from strategies.operators import MemoryCapError
 
-FITTED = (
-    "domain_",
-    "classes_",
-    "plan_",
-    "screened_",
-    "forest_",
-    "posterior_",
-    "privacy_report_",
-)
+FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
 """What a fit leaves."""
+
+CHOICES_BEFORE = (
+    "choices from the same records were made before what is measured here: their budget "
+    "adds to this one, and the report of the PrivateForestClassifier states the sum"
+)
+"""A note on the forest of a plan that chooses first."""
 
 Forest = PosteriorForestClassifier | ResidualForestClassifier
 
@@ -139,28 +137,34 @@ class PrivateForestClassifier(
         for name in FITTED:  # they belong to an earlier fit
             self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         self.plan_ = plan
-        residuals, screening = plan.chosen.residuals, plan.chosen.screening
-        if residuals or screening is not None:
-            data = held(data, records=residuals)
-        if screening is None:
+        residuals, chooses = plan.chosen.residuals, plan.balance or plan.chosen.screening
+        if residuals or chooses is not None:
+            later = plan.balance is not None and plan.left_out is None
+            data = held(data, records=residuals or later)
+        if chooses is None:
             self._fit_forest(None, lambda: data, self.noise_state, self.ledger)
         else:
-            self._fit_screened(screening, data)
+            self._fit_after_choices(data)
         return self
 
-    def _fit_screened(self, screening: Screening, data: PrivateData) -> None:
-        """Charge the whole, choose attributes, and fit the forest with what is left."""
+    def _fit_after_choices(self, data: PrivateData) -> None:
+        """Charge the whole, make the choices, and fit the forest with what is left."""
         self._check_all_attributes()
         bill = bill_of(self, self.plan_.budget)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         keep_if_fit_fails(self)
-        tell("Screening the attributes")
-        tables, d = data.tables([]), data.domain.n_attributes
-        chosen, enough = screened(screening, tables, d, Bits(stream))
-        self.screened_ = chosen if enough else None
+        tables, bits, kept = data.tables([]), Bits(stream), None
+        if self.plan_.balance is not None:
+            tell("Choosing how rare the rarer class is")
+            level = chosen_balance(self.plan_.balance, tables, bits)
+            self.plan_ = planned_for(self.plan_, even_records(self.plan_.n_records or 0, level))
+        if (screening := self.plan_.chosen.screening) is not None:
+            tell("Screening the attributes")
+            chosen, enough = screened(screening, tables, data.domain.n_attributes, bits)
+            kept = chosen if enough else None
         with already_paid():
-            self._fit_forest(self.screened_, lambda: data, stream, None)
+            self._fit_forest(kept, lambda: data, stream, None)
 
     def _check_all_attributes(self) -> None:
         """Refuse a forest of all attributes that could not be fitted, before anything is spent."""
@@ -202,13 +206,15 @@ class PrivateForestClassifier(
         self.domain_, self.classes_ = self.forest_.domain_, self.forest_.classes_
         self.forest_.n_features_in_ = self.n_features_in_  # for intervals, which it gives
         self.posterior_ = self.forest_.posterior_
-        screening = self.plan_.chosen.screening
-        report = self.forest_.privacy_report_
-        if chosen is not None:  # its first note says that blocks were given
+        report, blocks = self.forest_.privacy_report_, self.forest_.get_params().get("blocks")
+        if self.plan_.choices:
+            paid = replace(report, notes=(*report.notes, CHOICES_BEFORE))
+            self.forest_.privacy_report_ = paid
+        if blocks is not None:  # its first note says that they were given
             report = replace(report, notes=report.notes[1:])
         self.privacy_report_ = private_report(
             report,
-            () if screening is None else screening.steps,
+            self.plan_.choices,
             self.plan_.budget,
             self.plan_.delta,
             [self.plan_.reason, *self._what_was_screened()],
@@ -238,11 +244,14 @@ class PrivateForestClassifier(
             "ledger": ledger,
             "random_state": self.random_state,
         }
-        if chosen is not None:
-            return PosteriorForestClassifier(blocks=self._blocks(chosen, budget), **common)
-        if plan.chosen.residuals:
-            return ResidualForestClassifier(**common)
-        return PosteriorForestClassifier(**common)
+        if chosen is None and plan.chosen.residuals:
+            forest = ResidualForestClassifier(**common)
+            forest._even_records = plan.even_records
+            return forest
+        if chosen is None and plan.even_records is not None:
+            chosen = tuple(range(plan.domain.n_attributes))
+        blocks = None if chosen is None else self._blocks(chosen, budget)
+        return PosteriorForestClassifier(blocks=blocks, **common)
 
     def _blocks(self, chosen: tuple[int, ...], budget: Budget) -> list[Block]:
         """Return the blocks of the chosen attributes: decided by public numbers and the choices."""
@@ -254,7 +263,7 @@ class PrivateForestClassifier(
             [domain.sizes[i] for i in chosen],
             domain.n_classes,
             budget,
-            self.plan_.n_records,
+            self.plan_.even_records or self.plan_.n_records,
             structure_generator(self.random_state),
             squared_factor=factor,
         )

@@ -1,4 +1,4 @@
-"""Attributes chosen privately from records, by the exponential mechanism on monotone counts."""
+"""Attributes, and how unequal classes are, chosen privately from records."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,20 @@ from mrf_matrix.base.arrays import Bools
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.planning.kinds.kind import TableSource
+from mrf_matrix.planning.private.balance import balance_scores
 from mrf_matrix.planning.private.screening import Screening, right_by_codes
 from mrf_matrix.residual.learning import chosen_place
 from mrf_matrix.residual.step import ResidualStep
+
+
+def chosen_balance(step: ResidualStep, data: TableSource, bits: Bits) -> int:
+    """Return the level of `ONE_IN` that is chosen for the rarer of two classes.
+
+    `step`: the choice; `data`: **Private**; `bits`: its randomness.
+    """
+    totals = data.cells((0,)).counts.sum(axis=0)
+    scores = balance_scores(int(totals.min()), int(totals.sum())).tolist()
+    return _choice(scores, np.ones(len(scores), dtype=np.bool_), step, bits)
 
 
 def screened(
@@ -21,12 +32,8 @@ def screened(
     `screening`: what the choices cost; `data`: **Private**: gives counts of the cells of any
     attributes; `bits`: their randomness.
 
-    Returns
-    -------
-    chosen : tuple of int
-        Attributes, in the order of the choices.
-    enough : bool
-        Whether the forest keeps to them.
+    Returns `chosen`: attributes, in the order of the choices; `enough`: whether the forest keeps
+    to them.
     """
     scores = [right_by_codes(data.cells((i,)).counts) for i in range(n_attributes)]
     left = np.ones(n_attributes, dtype=np.bool_)

@@ -17,7 +17,7 @@ from mrf_matrix.forests import Forest, check_structure_is_public, concatenate
 from mrf_matrix.forests.sources.ensembles import Ensemble
 from mrf_matrix.mechanisms import Release, reconstruct
 from mrf_matrix.mechanisms.measurement.release import checked_release
-from mrf_matrix.reports.privacy_report import Measurement, PrivacyReport
+from mrf_matrix.reports.privacy_report import Measurement, report_of_releases
 from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES
 
 
@@ -84,15 +84,12 @@ def from_release(
     classes, order = sorted_classes(known)
     whole = tuple(range(known.n_attributes))
     ensemble = ReleasedEnsemble(whole, grown, reconstruct(release, workload)[:, order], release)
-    report = PrivacyReport(
-        statement=release.noise_statement,
-        budget=repr(release.budget),
-        neighboring=release.neighboring,
-        noise=release.noise,
-        measurements=(Measurement.of(release, f"the release, by strategy {release.method!r}"),),
+    measured = Measurement.of(release, f"the release, by strategy {release.method!r}")
+    report = report_of_releases(
+        [release], [measured], release.budget, 0.0,
         expected_rms_per_leaf=float(np.sqrt(ensemble.leaves.variances.mean())),
         notes=structure_notes([Ensemble(whole, grown)]),
-    ).of_releases([release])
+    )  # fmt: skip
     return ReleasedForestClassifier(
         (ensemble,), known, classes, report, voting=voting, shrinkage=shrinkage
     )

@@ -1,24 +1,40 @@
 """What classifiers read from files have in common: fitted from the start, and never again."""
 
-from typing import ClassVar, NoReturn, Self
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn, Self, dataclass_transform
 
 from mrf_matrix.base.arrays import Codes
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
-from mrf_matrix.estimators.shared.parameters import Records
+from mrf_matrix.estimators.shared.parameters import Class, Records, described
 from mrf_matrix.reports.privacy_report import DENIAL, PrivacyReport
 from mrf_matrix.streams.blocks import Progress
+
+
+@dataclass_transform(eq_default=False)
+def released(cls: type[Class]) -> type[Class]:
+    """Return the class as a value of its fields, described with those of `Released`."""
+    made = dataclass(eq=False, repr=False)(cls)
+    made.__doc__ = described(made)
+    return made
 
 
 class Released(BaseForestClassifier):
     """A classifier that was released before, by an estimator that it names.
 
+    Parameters
+    ----------
+    domain : Domain
+        The public domain, with the classes.
+    report : PrivacyReport
+        What the file claims. It is the word of whoever wrote the file.
+
     Attributes
     ----------
-    domain_ : Domain
-        The public domain.
-    privacy_report_ : PrivacyReport
-        What the file claims.
+    domain_, privacy_report_
+        As given.
+    classes_ : ndarray of shape (k,)
+        The public classes, sorted.
     n_features_in_ : int
         Number of attributes of the domain.
     """

@@ -1,15 +1,13 @@
 """A forest that was released: it predicts, and knows nothing of the records."""
 
-from dataclasses import dataclass
-
 from mrf_matrix.base.arrays import Values
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.released.released import Released
+from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.noise_aware import NoiseAwareForest, ReleasedEnsemble
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
-@dataclass(eq=False, repr=False)
+@released
 class ReleasedForestClassifier(Released, NoiseAwareForest):
     """A forest that was released before: it predicts what the fitted classifier predicted.
 
@@ -21,21 +19,17 @@ class ReleasedForestClassifier(Released, NoiseAwareForest):
     ----------
     ensembles : tuple of ReleasedEnsemble
         Forests and their leaf values.
-    domain : Domain
-        The public domain.
     classes : ndarray of shape (k,)
         The public classes, sorted.
-    report : PrivacyReport
-        What the file claims. It is the word of whoever wrote the file.
-    voting, shrinkage : str, default="hard", "none"
-        The voting rule, and what is done to the leaves before; see `MatrixForestClassifier`.
+    voting : str
+        The voting rule, see `MatrixForestClassifier`.
+    shrinkage : str
+        What is done to the leaves before they vote.
 
     Attributes
     ----------
-    ensembles_, domain_, classes_, privacy_report_
+    ensembles_, classes_
         As given.
-    n_features_in_ : int
-        Number of attributes of the domain.
     """
 
     released_by = "MatrixForestClassifier"

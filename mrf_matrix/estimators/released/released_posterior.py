@@ -1,10 +1,9 @@
 """A posterior forest that was released: it predicts, and knows nothing of the records."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.released.released import Released
+from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training.posterior_votes import PosteriorVotes
 from mrf_matrix.mechanisms import Release
@@ -13,7 +12,7 @@ from mrf_matrix.posterior import ProductPosterior, product_posterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
-@dataclass(eq=False, repr=False)
+@released
 class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
     """A posterior forest that was released before: it predicts what the fitted one predicted.
 
@@ -27,21 +26,13 @@ class ReleasedPosteriorForestClassifier(Released, PosteriorVotes):
         Blocks, trees and strategy.
     release : Release
         The noisy answers of that strategy.
-    domain : Domain
-        The public domain, with the classes as its target.
-    report : PrivacyReport
-        What the file claims. It is the word of whoever wrote the file.
 
     Attributes
     ----------
-    measurement_, release_, domain_, forest_, privacy_report_
+    measurement_, release_, forest_
         As given.
-    classes_ : ndarray of shape (k,)
-        The public classes, sorted.
     posterior_ : ProductPosterior
         What the release implies.
-    n_features_in_ : int
-        Number of attributes of the domain.
     """
 
     released_by = "PosteriorForestClassifier"

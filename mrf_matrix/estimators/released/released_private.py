@@ -1,10 +1,8 @@
 """A private forest that was released: it predicts, and knows nothing of the records."""
 
-from dataclasses import dataclass
-
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.private.votes import PrivateVotes
-from mrf_matrix.estimators.released.released import Released
+from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -14,7 +12,7 @@ from mrf_matrix.residual.step import ResidualStep
 ReleasedForest = ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
 
 
-@dataclass(eq=False, repr=False)
+@released
 class ReleasedPrivateForestClassifier(Released, PrivateVotes):
     """A private forest that was released before: it predicts what the fitted one predicted.
 
@@ -31,19 +29,11 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
         Attributes that were kept; None for all.
     delta : float
         The δ that the claim is stated for, where the budget is zCDP.
-    domain : Domain
-        The public schema, with the classes.
-    report : PrivacyReport
-        What the file claims. It is the word of whoever wrote the file.
 
     Attributes
     ----------
-    forest_, screened_, domain_, posterior_, privacy_report_
+    forest_, screened_, posterior_
         As given.
-    classes_ : ndarray of shape (k,)
-        The public classes, sorted.
-    n_features_in_ : int
-        Number of attributes of the domain.
     """
 
     released_by = "PrivateForestClassifier"

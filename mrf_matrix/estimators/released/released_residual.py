@@ -7,7 +7,7 @@ from mrf_matrix.estimators.released.released import Released
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.mechanisms import Release
-from mrf_matrix.posterior import ResidualPosterior
+from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.residual import ResidualPlan
 
@@ -27,7 +27,7 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
         What each step that measures a table released.
     choices : tuple of (tuple of int or None)
         Pairs and triples that were chosen.
-    posterior : ResidualPosterior
+    posterior : ResidualPosterior or SeveralPosterior
         What the releases imply.
     domain : Domain
         The public schema, with the classes.
@@ -39,7 +39,7 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
     plan_, releases_, choices_, posterior_, privacy_report_
         As given.
     domain_ : Domain
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (k,)
         The public classes, sorted.
     n_features_in_ : int
         Number of attributes of the domain.
@@ -51,7 +51,7 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
     plan: ResidualPlan
     releases: tuple[Release, ...]
     choices: tuple[tuple[int, ...] | None, ...]
-    posterior: ResidualPosterior
+    posterior: ResidualPosterior | SeveralPosterior
     domain: Domain
     report: PrivacyReport
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +20,7 @@ from mrf_matrix.estimators.shared.given_data import (
     needs_records,
     with_provenance,
 )
-from mrf_matrix.estimators.shared.parameters import (
-    Records,
-    SeedParameters,
-    parameters,
-)
+from mrf_matrix.estimators.shared.parameters import Records, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     Budget,
     BudgetParameters,
@@ -38,25 +35,18 @@ from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.sequence import ResidualPlan
 
-FITTED = (
-    "domain_",
-    "classes_",
-    "plan_",
-    "releases_",
-    "choices_",
-    "posterior_",
-    "privacy_report_",
-)
+FITTED = ("domain_", "classes_", "plan_", "releases_", "choices_", "posterior_", "privacy_report_")
 """What a fit leaves."""
 
 
 @parameters
 class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters, ResidualVotes):
-    r"""Forest of tables of residuals, for two classes: each table holds what is still unexplained.
+    r"""Forest of tables of residuals: each table holds what is still unexplained.
 
-    Log odds are a sum of tables. A table is measured on residuals: what the labels have beyond
-    the probabilities that earlier releases imply. Attributes that say the same are so counted
-    once. All shares of the budget are fixed before the data; see `plan`.
+    Log odds, of several classes each one's score, are a sum of tables. A table is measured on
+    residuals: what the labels have beyond the probabilities that earlier releases imply.
+    Attributes that say the same are so counted once. All shares of the budget are fixed before the
+    data; see `plan`.
 
     Parameters
     ----------
@@ -77,7 +67,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         All that was learned from the records, beside the choices, in the order of the steps.
     choices_ : tuple of (tuple of int or None)
         Pairs and triples that were chosen, None where none of them was.
-    posterior_ : ResidualPosterior
+    posterior_ : ResidualPosterior, or SeveralPosterior of several classes
         What the releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every release.
@@ -103,6 +93,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
     """
 
     n_records: int | None = None
+    _even_records = cast("int | None", None)
+    """Records of even classes that tell as much, where an earlier release said so."""
 
     def plan(self) -> ResidualPlan:
         """Return the sequence of steps that `fit` would take, without data.
@@ -112,7 +104,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         Raises
         ------
         ValueError
-            If the domain is not given or has not two classes, or a parameter is invalid.
+            If the domain is not given or names one class, or a parameter is invalid.
         """
         check_claim(self)
         return self._plan(required_domain(self.domain))
@@ -126,15 +118,16 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             neighboring=self.neighboring,
             n_records=self._public_records(),
             random_state=self.random_state,
+            even_records=self._even_records,
         )
 
     def _public_records(self) -> int | None:
         return None if self.n_records is None else whole_number("n_records", self.n_records)
 
-    def _budget_by_law(self, n_attributes: int) -> Budget:
+    def _budget_by_law(self, domain: Domain) -> Budget:
         """Return the budget of the noise law that serves the claim best."""
-        records = self._public_records()
-        return sequence_budget(self.epsilon, self.delta, self.rho, n_attributes, records)
+        records, k = self._public_records(), domain.required_target().size
+        return sequence_budget(self.epsilon, self.delta, self.rho, domain.n_attributes, records, k)
 
     def fit(self, X: Records, y: ArrayLike) -> "ResidualForestClassifier":
         """Take the steps of the plan: measure tables of residuals, one after another.
@@ -161,7 +154,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
 
     def _fit(self, bring: Callable[[], PrivateData]) -> "ResidualForestClassifier":
         if not is_read_off(self.domain):  # refused before the records are looked at
-            bill_of(self, self._budget_by_law(required_domain(self.domain).n_attributes)).check()
+            bill_of(self, self._budget_by_law(required_domain(self.domain))).check()
         data = bring()
         domain = data.domain
         plan = self._plan(domain)
@@ -172,7 +165,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         if not isinstance(encoded, EncodedRecords):
             raise needs_records("a residual forest")
         classes, order = sorted_classes(domain)
-        records = ResidualRecords(encoded.codes, np.argsort(order)[encoded.labels], domain.sizes)
+        labels = np.argsort(order)[encoded.labels]
+        records = ResidualRecords(encoded.codes, labels, domain.sizes, domain.n_classes)
         releases = ResidualReleases(records, self.noise, noise_stream(self.noise, bill.noise_state))
         for name in FITTED:  # they belong to an earlier fit
             self.__dict__.pop(name, None)  # reading one would check the claim that ends here
@@ -182,7 +176,7 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         self.plan_ = plan
         keep_if_fit_fails(self)
         try:
-            posterior = learned(plan, releases).posterior
+            posterior = learned(plan, releases)
         except BaseException as error:
             error.add_note(
                 "The budget is spent. What was released before is kept in releases_ and choices_ "

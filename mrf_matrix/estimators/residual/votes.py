@@ -1,26 +1,25 @@
-"""Labels and probabilities of two classes by the posterior of a residual forest."""
+"""Labels and probabilities by the posterior of a residual forest."""
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.utils import Tags
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.estimators.shared.base import BaseForestClassifier
 from mrf_matrix.estimators.shared.parameters import Records
-from mrf_matrix.posterior import ResidualPosterior
+from mrf_matrix.posterior import ResidualPosterior, SeveralPosterior
 from mrf_matrix.voting.intervals import Margins, VoteIntervals
 
 
 class ResidualVotes(VoteIntervals, BaseForestClassifier):
-    """A classifier that has log odds; subclasses say where they and the codes come from.
+    """A classifier that has log odds, or scores; subclasses say where they and the codes come from.
 
     Attributes
     ----------
-    posterior_ : ResidualPosterior
+    posterior_ : ResidualPosterior or SeveralPosterior
         What releases imply.
     """
 
-    posterior_: ResidualPosterior
+    posterior_: ResidualPosterior | SeveralPosterior
     _learned = "posterior_"
 
     def predict_proba(self, X: Records) -> Array:
@@ -33,14 +32,16 @@ class ResidualVotes(VoteIntervals, BaseForestClassifier):
 
         Returns
         -------
-        ndarray of shape (b, 2)
+        ndarray of shape (b, k)
             Probabilities, in the order of `classes_`.
         """
         codes = self._codes(X)  # tells first whether there is a posterior
         return self.posterior_.probabilities(codes)
 
     def decision_function(self, X: Records) -> Array:
-        """Return the log odds of the second class that `predict_proba` states, shape (b,).
+        """Return the log odds that `predict_proba` states.
+
+        Of the second of two classes, shape (b,); of several of each against all others, (b, k).
 
         Parameters
         ----------
@@ -56,18 +57,10 @@ class ResidualVotes(VoteIntervals, BaseForestClassifier):
         A label that only averaging brings forward has a margin of 0, and is withheld.
         """
         codes = self._codes(X)
-        posterior = self.posterior_
-        first = (posterior.log_odds(codes) > 0).astype(np.int64)
-        ahead = np.where(first == 1, 1.0, -1.0) * (posterior.base + posterior.effects(codes))
-        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(posterior.variances(codes))
+        first, ahead, variances = self.posterior_.leading(codes)
+        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(variances)
         return first, np.maximum(ahead, 0.0), widths + np.maximum(-ahead, 0.0)
 
     def _votes(self, X: Records) -> Array:
         odds = self.decision_function(X)
-        return np.column_stack([np.zeros_like(odds), odds])
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that there are two classes."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        return odds if odds.ndim == 2 else np.column_stack([np.zeros_like(odds), odds])

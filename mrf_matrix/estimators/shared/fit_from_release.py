@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from mrf_matrix.domain import as_domain
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.spending import BudgetParameters
 from mrf_matrix.mechanisms import Release
@@ -38,6 +39,8 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
 
         Raises
         ------
+        TypeError
+            If the plan is not made for several parties.
         ValueError
             If the plan is of another mode, domain, budget or relation than the estimator, or a
             release is none of the plan's.
@@ -47,9 +50,14 @@ class FitsFromRelease(BudgetParameters, FitsFromCounts):
         All that is learned knows the true law of the noise, by who contributed. The noise is of
         the kind that the releases say, whatever the estimator's parameter.
         """
+        if not hasattr(plan, "measured"):
+            raise TypeError(
+                f"plan is of type {type(plan).__name__}: expected that of plan(..., parties=). Of "
+                f"a release by one curator, make a classifier by from_release."
+            )
         asked = {
             "mode": self._mode,
-            "domain": self.domain,
+            "domain": as_domain(self.domain),
             "budget": self._budget,
             "delta": float(self.delta),
             "neighboring": self.neighboring,

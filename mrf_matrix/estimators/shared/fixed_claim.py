@@ -45,23 +45,16 @@ FITS = ("fit", "fit_counts", "fit_stream", "fit_release")
 COMPARED = (str, Number, Domain)
 """Values that may be replaced by equal ones; of all others the very object must stay."""
 
-SHOWN = 60
-"""Longest value that a message shows."""
+SHOWN = 60  # longest value that a message shows
 
 _commit = Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class ClaimRecord:
-    """The parameters of an estimator that its claim rests on, as `fit` read them.
+    """The parameters of an estimator that its claim rests on, as `fit` read them."""
 
-    Attributes
-    ----------
-    values : mapping of str
-        By name; sequences and arrays are copied.
-    """
-
-    values: Mapping[str, object]
+    values: Mapping[str, object]  # by name; sequences and arrays are copied
 
     @classmethod
     def of(cls, estimator: object, names: tuple[str, ...]) -> Self:
@@ -204,6 +197,11 @@ def _fixing(fit: Callable[..., object]) -> Callable[..., object]:
     def fitted(self: FixedClaim, *args: object, **keywords: object) -> object:
         if DRAFT in vars(self):  # called by the fit of a subclass
             return fit(self, *args, **keywords)
+        if "sample_weight" in keywords:
+            raise TypeError(
+                f"{type(self).__name__}.{fit.__name__} takes no sample_weight: every record counts "
+                f"once, and noise and claim are for that. Leave it out."
+            )
         start = dict(vars(self))
         draft = object.__new__(type(self))
         vars(draft).update(start, **{DRAFT: True})

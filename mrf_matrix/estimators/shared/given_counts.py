@@ -22,18 +22,11 @@ from strategies.operators import Operator
 
 @dataclass(frozen=True, eq=False)
 class CountedTables:
-    """Tables that were counted already.
+    """Tables that were counted already."""
 
-    Attributes
-    ----------
-    counted : mapping of tuple of int to CellCounts or LeafCounts
-        Under the attributes of each; those of the whole domain answer all others.
-    whole : tuple of int
-        The positions of all attributes.
-    """
-
+    # under the attributes of each; those of the whole domain answer all others
     counted: Mapping[Features, CellCounts | LeafCounts]
-    whole: Features
+    whole: Features  # the positions of all attributes
 
     @property
     def n_classes(self) -> int:
@@ -119,11 +112,7 @@ class GivenStream:
 
     @classmethod
     def of(
-        cls,
-        estimator: DomainParameters,
-        batches: object,
-        extra: str,
-        progress: Progress | None,
+        cls, estimator: DomainParameters, batches: object, extra: str, progress: Progress | None
     ) -> Self:
         """Take the estimator's domain for batches."""
         known = _domain_for_batches(estimator)

@@ -59,18 +59,11 @@ def needs_records(what: str) -> TypeError:
 
 @dataclass(frozen=True, eq=False)
 class EncodedRecords:
-    """Records in memory, as codes.
-
-    Attributes
-    ----------
-    domain : Domain
-    codes : ndarray of shape (N, d)
-    labels : ndarray of shape (N,)
-    """
+    """Records in memory, as codes."""
 
     domain: Domain
-    codes: Codes
-    labels: Codes
+    codes: Codes  # (N, d)
+    labels: Codes  # (N,)
 
     @property
     def n_classes(self) -> int:

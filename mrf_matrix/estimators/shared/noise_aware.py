@@ -20,42 +20,23 @@ from mrf_matrix.voting.intervals import WeightVoteIntervals
 from mrf_matrix.voting.leaf_noise import LeafNoise, NoisyLeaves
 from mrf_matrix.voting.redrawn_votes import fresh_leaf_noise
 from mrf_matrix.voting.vote_draws import vote_terms
-from mrf_matrix.voting.voting import (
-    NOISE_AWARE_VOTINGS,
-    SHRINKAGES,
-    NoiseAwareVoting,
-    Shrinkage,
-)
+from mrf_matrix.voting.voting import NOISE_AWARE_VOTINGS, SHRINKAGES, NoiseAwareVoting, Shrinkage
 from strategies import Strategy
 from strategies.operators import Operator
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEnsemble:
-    """What a release leaves of one ensemble; nothing in it is private.
+    """What a release leaves of one ensemble; nothing in it is private."""
 
-    Attributes
-    ----------
-    features : tuple of int
-        Positions of its attributes in the domain.
-    forest : Forest
-        Its structure, over these attributes.
-    leaf_values : ndarray of shape (o, k)
-        Noisy class counts of the leaves, in the order of the classifier's `classes_`.
-    noise : Release or LeafNoise
-        Where the leaf values' noise follows from: a file holds the noise alone.
-    strategy : Strategy or None
-        The strategy in use, where there was one, and it is at hand.
-    leaves_measured : bool, default=False
-        Whether the release holds the leaves themselves, as the baselines' do; else it answers
-        them.
-    """
-
-    features: tuple[int, ...]
-    forest: Forest
+    features: tuple[int, ...]  # positions of its attributes in the domain
+    forest: Forest  # its structure, over these attributes
+    # (o, k): noisy class counts of the leaves, in the order of the classifier's `classes_`
     leaf_values: Array
+    # where the leaf values' noise follows from: a file holds the noise alone
     noise: Release | LeafNoise
-    strategy: Strategy | None = None
+    strategy: Strategy | None = None  # the strategy in use, where there was one, and it is at hand
+    # whether the release holds the leaves themselves, as the baselines' do; else it answers them
     leaves_measured: bool = False
 
     @cached_property

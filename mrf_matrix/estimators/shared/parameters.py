@@ -23,8 +23,7 @@ from mrf_matrix.forests import Forest, PathSource
 from strategies import Strategy
 from strategies.operators import Operator
 
-Amount = float | Fraction
-"""A number that is read exactly as it is written."""
+Amount = float | Fraction  # a number that is read exactly as it is written
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 GivenForest = Forest | PathSource
@@ -46,11 +45,11 @@ def parameters(cls: type[Class]) -> type[Class]:
     """
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     composed: type[Class] = made
-    composed.__doc__ = _composed(composed)
+    composed.__doc__ = described(composed)
     return composed
 
 
-def _composed(cls: type) -> str:
+def described(cls: type) -> str:
     """Return the docstring of a class with the lists of all groups that it inherits."""
     text, sections = _split(cls)
     for title in COMPOSED:

@@ -10,10 +10,8 @@ from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.reports.privacy_report import (
     Measurement,
     PrivacyReport,
-    common_neighboring,
+    report_of_releases,
     root_mean,
-    statement_of,
-    worst_noise,
 )
 
 
@@ -29,20 +27,15 @@ def training_report(
 ) -> PrivacyReport:
     """Return the report of a training release, for a claim of δ; figures are the releases'."""
     budget = total_budget([release.budget for release in releases])
-    report = PrivacyReport(
-        statement=statement_of(releases, budget, delta),
-        budget=repr(budget),
-        neighboring=common_neighboring(releases),
-        noise=worst_noise(releases),
-        measurements=tuple(
-            Measurement.of(release, _measured(kind, part))
-            for part, release in zip(parts, releases, strict=True)
-        ),
+    measurements = [
+        Measurement.of(release, _measured(kind, part))
+        for part, release in zip(parts, releases, strict=True)
+    ]
+    return report_of_releases(
+        releases, measurements, budget, delta,
         expected_rms_per_leaf=expected_rms_per_leaf(parts),
         notes=structure_notes([part.ensemble for part in parts]),
-        delta=delta,
-    )
-    return report.of_releases(releases)
+    )  # fmt: skip
 
 
 def _measured(kind: Kind, part: PlanPart) -> str:

@@ -1,6 +1,5 @@
 """Before anything is measured: noise that may be drawn, and a ledger that pays for it."""
 
-import warnings
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
@@ -9,7 +8,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Seed
 from mrf_matrix.base.checks import check_parent_process
-from mrf_matrix.base.shown import shown
+from mrf_matrix.base.shown import shown, warn_caller
 from mrf_matrix.estimators.shared.parameters import (
     Amount,
     DomainParameters,
@@ -18,7 +17,7 @@ from mrf_matrix.estimators.shared.parameters import (
 )
 from mrf_matrix.mechanisms import ZCDP, PrivacyLedger, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
-from mrf_matrix.mechanisms.ledger.default import DEFAULTS, PAID_FOR, BudgetWarning
+from mrf_matrix.mechanisms.ledger.default import PAID_FOR, BudgetWarning, default_ledger
 
 Budget = PureDP | ZCDP
 NOISES = ("exact", "research")
@@ -102,12 +101,11 @@ class Unledgered:
             self._spent.append(budget)
             if len(self._spent) < 2:
                 return
-        warnings.warn(
+        warn_caller(
             f"This process has spent {self._sum} in two private fits without a ledger. Of the "
             "same records their sum holds, and later fits add to it, which is not said again. "
             "Give ledger=PrivacyLedger(...), or fit inside `with privacy_ledger(epsilon=...)`.",
             BudgetWarning,
-            stacklevel=4,
         )
 
     @property
@@ -144,8 +142,7 @@ class Bill:
             if not isinstance(self.ledger, PrivacyLedger):
                 raise TypeError(
                     f"ledger={shown(self.ledger)} is of type {type(self.ledger).__name__}: "
-                    f"expected a "
-                    f"PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
+                    f"expected a PrivacyLedger, such as PrivacyLedger(epsilon=1), or None."
                 )
             self.ledger.check(
                 self.budget, self.what, neighboring=self.neighboring, noise=self._kind
@@ -176,21 +173,24 @@ class Spends(Protocol):
 
 
 def bill_of(estimator: Spends, budget: Budget, what: str = "fit") -> Bill:
-    """Return what a release costs; `what` it is for is said in the ledger's words."""
+    """Return what a release costs; `what` it is for is said in the ledger's words.
+
+    Raises ValueError if a ledger would pay for a release over a domain read off the records.
+    """
     random_state: RandomState = vars(estimator).get("random_state")
+    payer = default_ledger() if estimator.ledger is None else estimator.ledger
+    if vars(estimator).get("domain") == "from_data":
+        check_no_ledger(
+            payer, "domain='from_data' is read off the records, and nothing protects it"
+        )
     return Bill(
-        ledger=_default_ledger() if estimator.ledger is None else estimator.ledger,
+        ledger=payer,
         budget=budget,
         what=f"{type(estimator).__name__}.{what}",
         neighboring=estimator.neighboring,
         noise=estimator.noise,
         noise_state=noise_seed(estimator.noise, estimator.noise_state, random_state),
     )
-
-
-def _default_ledger() -> PrivacyLedger | None:
-    """Return the ledger of the innermost `privacy_ledger`, if there is one."""
-    return DEFAULTS[-1] if DEFAULTS and not PAID_FOR.get() else None
 
 
 def check_no_ledger(ledger: object, reason: str) -> None:
@@ -200,7 +200,8 @@ def check_no_ledger(ledger: object, reason: str) -> None:
     """
     if ledger is not None:
         raise ValueError(
-            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None."
+            f"ledger was given, but {reason}: no charge would be true. Expected ledger=None, "
+            f"outside of privacy_ledger."
         )
 
 
@@ -230,8 +231,7 @@ def _check_seed(noise_state: Seed) -> None:
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"noise_state={shown(noise_state)}: expected None, a whole number that is not "
-            f"negative, or "
-            f"a Generator."
+            f"negative, or a Generator."
         ) from error
 
 

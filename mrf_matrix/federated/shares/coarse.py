@@ -11,22 +11,15 @@ from math import isqrt
 
 import numpy as np
 
-from mrf_matrix.mechanisms import (
-    Mechanism,
-    calibrate,
-    integer_form,
-)
+from mrf_matrix.mechanisms import Mechanism, calibrate, integer_form
 from strategies import evaluate
 from strategies.operators import Operator, RowSpaceError
 
-LARGEST_RATIO = 1.05
-"""Largest loss of a coarse strategy over that of the real one."""
+LARGEST_RATIO = 1.05  # largest loss of a coarse strategy over that of the real one
 
-LARGEST_SHARED_SCALE = 4096
-"""Largest noise scale that shares are drawn for."""
+LARGEST_SHARED_SCALE = 4096  # largest noise scale that shares are drawn for
 
-TRIALS = 48
-"""Factors that are tried, from the coarsest worth a try to the finest allowed."""
+TRIALS = 48  # factors that are tried, from the coarsest worth a try to the finest allowed
 
 
 class CoarseStrategyError(ValueError):
@@ -35,16 +28,10 @@ class CoarseStrategyError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class CoarseMechanism:
-    """A mechanism whose noise can be shared, and what its coarse integers cost.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-    ratio : float
-        Loss of the integers over that of the strategy asked for; 1 where nothing was rounded.
-    """
+    """A mechanism whose noise can be shared, and what its coarse integers cost."""
 
     mechanism: Mechanism
+    # loss of the integers over that of the strategy asked for; 1 where nothing was rounded
     ratio: float
 
 

@@ -234,6 +234,11 @@ def share_noise(
         raise ValueError(f"n_classes={n_classes!r}: expected a positive whole number.")
     if central.budget.is_infinite:
         return FederatedDesign(central, quorum, n_classes, (NoNoise(),), central)
+    if not central.is_proved:
+        raise ValueError(
+            f"law={type(central.law).__name__}: parties share proved noise only. Expected a "
+            f"mechanism with law=None."
+        )
     if isinstance(central.budget, PureDP):
         coarse = coarse_mechanism(central, workload)
         layers = laplace_layers(coarse.mechanism.law.scale, quorum, remove_excess)

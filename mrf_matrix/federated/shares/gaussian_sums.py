@@ -31,22 +31,15 @@ from mrf_matrix.mechanisms import DiscreteGaussian
 COMFORTABLE_VARIANCE = 4
 """From this v on τ is below 3e-17 an integer: strategies are scaled up to reach it."""
 
-SLACK = 1e-9
-"""Relative excess that covers the rounding of τ."""
+SLACK = 1e-9  # relative excess that covers the rounding of τ
 
 
 def spread_of_sums(variance: float, parties: int) -> float:
     """Return τ, or slightly more: by how much the sum's log probabilities are off, at most.
 
     `variance`: v, the variance parameter of each draw; `parties`: draws that are added.
+    Infinite where the bound says nothing.
 
-    Returns
-    -------
-    float
-        Infinite where the bound says nothing.
-
-    Examples
-    --------
     >>> spread_of_sums(2.0, 2) < 1.1e-8, spread_of_sums(4.0, 100) < 3e-15
     (True, True)
     """
@@ -62,20 +55,11 @@ def spread_of_sums(variance: float, parties: int) -> float:
 
 @dataclass(frozen=True)
 class GaussianShare:
-    """One party's draw, and by what the strategy is multiplied for it.
-
-    Attributes
-    ----------
-    law : DiscreteGaussian
-    multiple : int
-        A power of two.
-    correction : Fraction
-        The part of ρ that goes into τ d.
-    """
+    """One party's draw, and by what the strategy is multiplied for it."""
 
     law: DiscreteGaussian
-    multiple: int
-    correction: Fraction
+    multiple: int  # a power of two
+    correction: Fraction  # the part of ρ that goes into τ d
 
 
 def gaussian_share(

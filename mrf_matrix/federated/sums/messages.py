@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 ROUNDS = ("keys", "shares", "masked", "unmask")
 """The four rounds, in order. In each the server asks and the parties answer."""
 
-SERVER = -1
-"""The server's number as sender or receiver; parties are 0 to k - 1."""
+SERVER = -1  # the server's number as sender or receiver; parties are 0 to k - 1
 
 PREFIX = b"mrf_matrix.federated/1"
 PIECES = 2**20
@@ -80,12 +79,7 @@ def sign(message: Message, identity: "Ed25519PrivateKey") -> Message:
     """Return a message with its sender's signature."""
     signature = identity.sign(message.signed)
     return Message(
-        message.session,
-        message.round,
-        message.sender,
-        message.receiver,
-        message.payload,
-        signature,
+        message.session, message.round, message.sender, message.receiver, message.payload, signature
     )
 
 

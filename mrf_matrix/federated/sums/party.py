@@ -53,32 +53,18 @@ class Secrets:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartyState:
-    """What one party knows between two messages. It is private; its repr shows none of it.
-
-    Attributes
-    ----------
-    session : Session
-    number : int
-    identity : Ed25519PrivateKey
-    secrets : Secrets
-    now : str or None
-        The round that is expected next; None after the last.
-    values : ndarray of uint64, shape (session.length,), or None
-        What is added to the sum, mod 2**64. Noise is in it already. See `supplied`.
-    keys : mapping
-        Of the other parties: number to (public key of masks, key of sealed boxes).
-    received : mapping
-        Sealed shares, by who sent them.
-    """
+    """What one party knows between two messages. It is private; its repr shows none of it."""
 
     session: Session
     number: int
     identity: "Ed25519PrivateKey"
     secrets: Secrets = field(default_factory=Secrets)
-    now: str | None = ROUNDS[0]
+    now: str | None = ROUNDS[0]  # the round that is expected next; None after the last
+    # (session.length,): what is added to the sum, mod 2**64, its noise in it; see `supplied`
     values: NDArray[np.uint64] | None = None
+    # of the other parties: number to (public key of masks, key of sealed boxes)
     keys: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    received: Mapping[int, bytes] = field(default_factory=dict)
+    received: Mapping[int, bytes] = field(default_factory=dict)  # sealed shares, by who sent them
 
     def __post_init__(self) -> None:
         if self.identity.public_key().public_bytes_raw() != self.session.identity(self.number):
@@ -112,11 +98,7 @@ def party_step(state: PartyState, message: Message) -> tuple[PartyState, Message
 
     `message`: from the server, to this party.
 
-    Returns
-    -------
-    (PartyState, Message)
-
-    Raises AlteredMessageError, ReplayedMessageError, OutOfOrderError by what is wrong with the
+    Raises AlteredMessageError, ReplayedMessageError or OutOfOrderError by what is wrong with the
     message. The state stays as it was, and nothing is sent; BelowThresholdError if too few parties
     are left: no answer is given.
     """

@@ -40,36 +40,19 @@ SPENT = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ServerState:
-    """What the server knows between two messages.
-
-    Attributes
-    ----------
-    session : Session
-    identity : Ed25519PrivateKey
-    now : str or None
-        The round whose answers are counted in.
-    asked : tuple of int
-        Who was asked in it.
-    answers : mapping
-        Payloads of the round, by sender; of masked vectors only that they came.
-    keys : mapping
-        Signed messages of round "keys", by sender.
-    sharing : tuple of int
-        Who sent shares, so whose pair masks may be in others' vectors.
-    survivors : tuple of int
-        Whose masked vectors came.
-    total : ndarray of uint64
-        Sum of masked vectors so far, mod 2**64.
-    """
+    """What the server knows between two messages."""
 
     session: Session
     identity: "Ed25519PrivateKey"
-    now: str | None = None
-    asked: tuple[int, ...] = ()
+    now: str | None = None  # the round whose answers are counted in
+    asked: tuple[int, ...] = ()  # who was asked in it
+    # payloads of the round, by sender; of masked vectors only that they came
     answers: Mapping[int, bytes] = field(default_factory=dict)
+    # signed messages of round "keys", by sender
     keys: Mapping[int, Message] = field(default_factory=dict)
-    sharing: tuple[int, ...] = ()
-    survivors: tuple[int, ...] = ()
+    sharing: tuple[int, ...] = ()  # who sent shares, so whose pair masks may be in others' vectors
+    survivors: tuple[int, ...] = ()  # whose masked vectors came
+    # sum of masked vectors so far, mod 2**64
     total: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     def __repr__(self) -> str:
@@ -174,12 +157,8 @@ def opened_sum(state: ServerState) -> Longs:
     Self masks of those whose vector came are taken off, and the pair masks that those who vanished
     left behind. Nobody's two secrets are ever both recovered: a party gives a share of one.
 
-    Returns
-    -------
-    ndarray of int64, shape (session.length,)
-
-    Raises BelowThresholdError if too few gave shares; AlteredMessageError if shares do not fit what
-    was committed to.
+    Of shape (session.length,). Raises BelowThresholdError if too few gave shares;
+    AlteredMessageError if shares do not fit what was committed to.
     """
     if state.now != ROUNDS[-1]:
         raise ProtocolError(f"round {state.now!r} is on: expected the last, 'unmask'.")

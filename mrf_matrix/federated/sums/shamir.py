@@ -6,11 +6,9 @@ integers mod a prime; share i is its value at ``i + 1``.
 
 from collections.abc import Callable, Mapping, Sequence
 
-PRIME = 2**521 - 1
-"""A Mersenne prime: any secret of 64 bytes is below it."""
+PRIME = 2**521 - 1  # a Mersenne prime: any secret of 64 bytes is below it
 
-UNREDUCED = 32
-"""Steps between two reductions mod the prime."""
+UNREDUCED = 32  # steps between two reductions mod the prime
 
 SHARE_BYTES = 66
 SECRET_BYTES = 32
@@ -25,8 +23,6 @@ def split(
     the secret; `random_bytes`: returns so many random bytes; 16 more than the prime has make each
     coefficient uniform up to 2**-128.
 
-    Examples
-    --------
     >>> import os
     >>> shares = split(bytes(range(32)), range(5), 3, os.urandom)
     >>> recover({i: shares[i] for i in (0, 2, 4)}) == bytes(range(32))

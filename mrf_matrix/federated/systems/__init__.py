@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from mrf_matrix.federated.systems.chunks import most_chunks as most_chunks
     from mrf_matrix.federated.systems.growing import grow_collaboratively as grow_collaboratively
     from mrf_matrix.federated.systems.growing import grow_separately as grow_separately
-    from mrf_matrix.federated.systems.private_growing import (
-        grow_privately as grow_privately,
-    )
+    from mrf_matrix.federated.systems.private_growing import grow_privately as grow_privately
 
 __getattr__, __dir__, __all__ = front_door(__name__)

@@ -16,8 +16,7 @@ from mrf_matrix.forests.growth.grow import grow_forest
 from mrf_matrix.forests.learned.grown_trees import GrownTrees
 from mrf_matrix.forests.sources.source import RandomState
 
-Part = tuple[NDArray[Any], NDArray[Any]]
-"""One party's records: codes (n, d) and class codes (n,)."""
+Part = tuple[NDArray[Any], NDArray[Any]]  # one party's records: codes (n, d) and class codes (n,)
 
 Centres = Sequence[NDArray[Any] | None] | None
 

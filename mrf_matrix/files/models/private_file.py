@@ -8,6 +8,7 @@ from functools import reduce
 from operator import add
 
 from mrf_matrix.base.arrays import Values
+from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
@@ -37,12 +38,13 @@ from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.residual.settings import Budget
-from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.residual.step import CHOICES, ResidualStep
 
 PRIVATE_FORMAT = "mrf_matrix.private_model"
 PRIVATE_VERSION = 1
 KEYS = {"format", "schema_version", "delta", "choices", "screened", "forest", "report"}
 CHOICE_KEYS = {"measured", "budget"}
+USUAL_KIND = "screening"
 MOST_CHOICES = 1000
 
 PrivateModel = PrivateForestClassifier | ReleasedPrivateForestClassifier
@@ -62,6 +64,7 @@ def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]
         "delta": delta,
         "choices": [
             {"measured": step.measured, "budget": {step.budget.parameter: str(step.budget.amount)}}
+            | ({} if step.kind == USUAL_KIND else {"kind": step.kind})
             for step in choices
         ],
         "screened": None if model.screened_ is None else list(model.screened_),
@@ -74,8 +77,7 @@ def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]
 def _choices_made(model: PrivateModel) -> tuple[ResidualStep, ...]:
     if isinstance(model, ReleasedPrivateForestClassifier):
         return model.choices
-    screening = model.plan_.chosen.screening
-    return () if screening is None else screening.steps
+    return model.plan_.choices
 
 
 def private_of(container: Container) -> ReleasedPrivateForestClassifier:
@@ -105,12 +107,13 @@ def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:
     neighboring = forest.privacy_report_.neighboring
     found = []
     for one in list_of(data, "choices", MOST_CHOICES):
-        described = object_of(one, "choices", CHOICE_KEYS)
+        described = object_of(one, "choices", CHOICE_KEYS, ("kind",))
+        kind = one_word("choices: kind", described.get("kind", USUAL_KIND), CHOICES)
         words = line_of_text(described["measured"], "choices: measured", 200)
         budget = budget_of(described["budget"])
         if type(budget) is not type(_budget(forest)):
             raise FieldError("choices: expected budgets of the forest's kind.")
-        found.append(ResidualStep("screening", words, budget, neighboring))
+        found.append(ResidualStep(kind, words, budget, neighboring))
     return tuple(found)
 
 

@@ -28,8 +28,7 @@ from mrf_matrix.reports.privacy_report import (
 from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.voting.leaf_noise import LeafNoise
 
-PRINTED = 1e-5
-"""Relative rounding of a scale in print."""
+PRINTED = 1e-5  # relative rounding of a scale in print
 
 AGREEMENT = 1e-2
 """Relative difference of the expected error from that of the leaves: a rounded strategy's."""

@@ -68,6 +68,8 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
         "n_answers": len(answers),
         "report": model.privacy_report_.to_dict(),
     }
+    if plan.even_records is not None:
+        content["even_records"] = plan.even_records
     return content, {"answers": answers.astype(ANSWERS)}
 
 
@@ -77,7 +79,7 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
     """
-    data = object_of(container.data, "model.json", KEYS)
+    data = object_of(container.data, "model.json", KEYS, ("even_records",))
     check_version(data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
     domain = Domain.from_dict(data["domain"])
     plan = _plan(domain, data)
@@ -89,11 +91,12 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
         raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
     again = ReplayedReleases(domain.sizes, answers, _choices(data["choices"]), _noise(plan, data))
     with np.errstate(all="ignore"):  # what overflows is found below
-        posterior = learned(plan, again).posterior
+        posterior = learned(plan, again)
     if again.used != n_answers:
         raise FieldError(f"n_answers={n_answers}: its plan takes {again.used}.")
-    arrays = [one for block in posterior.blocks for one in (block.mean, block.covariance)]
-    arrays.append(np.array([posterior.base, posterior.shift]))
+    blocks = [block for column in posterior.columns for block in column.blocks]
+    arrays = [one for block in blocks for one in (block.mean, block.covariance)]
+    arrays += [np.array([column.base, column.shift]) for column in posterior.columns]
     if not all(bool(np.isfinite(one).all()) for one in arrays):
         raise FieldError("no finite posterior follows from its answers.")
     expected = residual_report(plan, again.releases)
@@ -108,12 +111,10 @@ class ReplayedReleases:
     """Takes the steps of a plan with answers that were released before; there are no records."""
 
     sizes: tuple[int, ...]
-    answers: Longs
-    """Of all releases, one after another."""
+    answers: Longs  # of all releases, one after another
     choices: tuple[Attributes | None, ...]
     noise: Noise
-    used: int = 0
-    """Answers that were taken so far."""
+    used: int = 0  # answers that were taken so far
     releases: list[Release] = field(default_factory=list)
 
     def add(self, attributes: Sequence[int], effects: Array) -> None:
@@ -121,21 +122,19 @@ class ReplayedReleases:
 
     def totals(self, step: ResidualStep) -> Array:
         """Return the class totals that were released."""
-        return np.asarray(self._taken(step, 1, 2, (1,))[0])
+        return np.asarray(self._taken(step, 1, (1,))[0])
 
     def table(self, step: ResidualStep, attributes: Sequence[int]) -> Array:
         """Return the table that was released."""
         n_cells = prod(self.sizes[i] for i in attributes)
         sizes = (n_cells,) if step.kind == "counts" else (n_cells, step.n_values)
-        return np.asarray(self._taken(step, n_cells, 1, sizes)[:, 0])
+        return self._taken(step, n_cells, sizes)
 
-    def _taken(
-        self, step: ResidualStep, n_cells: int, n_columns: int, sizes: tuple[int, ...]
-    ) -> Array:
-        end = self.used + n_cells * n_columns
+    def _taken(self, step: ResidualStep, n_cells: int, sizes: tuple[int, ...]) -> Array:
+        end = self.used + n_cells * step.n_columns
         if end > len(self.answers):
             raise FieldError(f"n_answers={len(self.answers)}: its plan takes more.")
-        answers = self.answers[self.used : end].reshape(n_cells, n_columns)
+        answers = self.answers[self.used : end].reshape(n_cells, step.n_columns)
         self.used = end
         self.releases.append(Release(step.mechanism(n_cells), answers, self.noise, sizes))
         return np.asarray(self.releases[-1].values / step.units)
@@ -158,6 +157,9 @@ def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
     n_records = data["n_records"]
     if n_records is not None:
         n_records = integer_of(n_records, "n_records", 1, MOST_RECORDS)
+    even = None
+    if "even_records" in data:
+        even = integer_of(data["even_records"], "even_records", 1, MOST_RECORDS)
     plan = residual_plan(
         domain,
         budget_of(data["budget"]),
@@ -165,9 +167,10 @@ def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
         n_records=n_records,
         neighboring=one_word("neighboring", data["neighboring"], NEIGHBORING),
         delta=number_of(data["delta"], "delta", most=LARGEST_DELTA),
+        even_records=even,
     )
     if len(sorted_classes(domain)[0]) != domain.n_classes:
-        raise FieldError("domain: two classes of the target are the same.")
+        raise FieldError("domain: two of the classes are the same.")
     orders = list_of(data["orders"], "orders", len(plan.passes), len(plan.passes))
     places = set(range(domain.n_attributes))
     passes = []

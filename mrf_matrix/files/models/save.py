@@ -28,10 +28,7 @@ TableModel = PosteriorModel | ResidualModel | PrivateModel
 
 
 def save_model(
-    model: MatrixModel | TableModel,
-    path: "str | PathLike[str]",
-    *,
-    allow_nonprivate: bool = False,
+    model: MatrixModel | TableModel, path: "str | PathLike[str]", *, allow_nonprivate: bool = False
 ) -> None:
     """Write a fitted forest to a file that `load_model` reads.
 
@@ -99,9 +96,7 @@ def save_model(
         raise ModelFileError(str(error)) from error
 
 
-def _content_of(
-    model: MatrixModel | TableModel,
-) -> tuple[JsonObject, dict[str, Values]]:
+def _content_of(model: MatrixModel | TableModel) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON and the arrays of a fitted forest of any kind."""
     if isinstance(model, PrivateModel):
         return private_content(model)

@@ -21,26 +21,20 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Array, Bools, Longs, Values
 from mrf_matrix.forests.growth.items import Items
 
-IMPOSSIBLE = -np.inf
-"""Score of what is no cut."""
+IMPOSSIBLE = -np.inf  # score of what is no cut
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Cuts of all nodes on one attribute, by node and then by code.
+    """Cuts of all nodes on one attribute, by node and then by code."""
 
-    Attributes
-    ----------
-    node, low, high : ndarray of int, shape (c,)
-        The node, the last code on the left and the first on the right that occur in it.
-    score : ndarray of float, shape (c,)
-        ``purity(left) + purity(right)``: within a node, an increasing affine function of the
-        impurity decrease.
-    """
-
+    # node, low, high: (c,): the node, the last code on the left and the first on the right that
+    # occur in it
     node: Longs
     low: Longs
     high: Longs
+    # (c,): ``purity(left) + purity(right)``: within a node, an increasing affine function of the
+    # impurity decrease
     score: Array
 
 

@@ -51,13 +51,8 @@ def grow_further(
     `forest`: no split of it changes. `codes`, `labels`, `growth`, `centres`, `nominal`,
     `random_state`: as in `grow_forest`. The depth limit counts the splits above.
 
-    Returns
-    -------
-    Forest
-        Data-dependent, without counts. **Not private.**
+    The forest is data-dependent, without counts. **Not private.**
 
-    Notes
-    -----
     Trees are grown in blocks as in `grow_forest`; a block's leaf numbers take 4 bytes a point.
     """
     domain = forest.domain

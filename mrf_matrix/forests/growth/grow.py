@@ -18,8 +18,7 @@ from mrf_matrix.forests.growth.patterns import attribute_indices, code_pool
 from mrf_matrix.forests.growth.records import Records
 from mrf_matrix.forests.sources.source import RandomState
 
-MOST_POINTS = 1 << 23
-"""Points (records x trees) that one block of trees may hold: 64 MB of them."""
+MOST_POINTS = 1 << 23  # points (records x trees) that one block of trees may hold: 64 MB of them
 
 _SMALLER = "raise min_points, lower n_trees or max_depth, or coarsen the domain"
 
@@ -62,8 +61,6 @@ def grow_forest(
     name or index: cut as "this code or not"; `random_state`: the forest does not depend on
     `n_jobs`; `n_jobs`: threads, each growing blocks of trees.
 
-    Notes
-    -----
     Trees are grown in blocks of at most `MOST_POINTS` points. A block holds 8 bytes a point,
     twice while a level is split, and about 15 MB of temporaries; see `split_nodes`.
     """

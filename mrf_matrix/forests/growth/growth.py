@@ -13,25 +13,15 @@ Rule = Literal["node", "sides"]
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a node is not split.
+    """When a node is not split."""
 
-    Parameters
-    ----------
-    min_points : int, default=5
-        Smallest number k of estimation points (of all points, where they are not separate).
-    rule : {"node", "sides"}, default="node"
-        "node": a node with at most k points is a leaf (line 3 of Algorithm 1), whatever its
-        children would hold. "sides": cuts that leave fewer than k points on a side are none.
-    max_depth : int or None, default=None
-        Splits on a path; None for no limit.
-    split_pure : bool, default=False
-        Go on splitting nodes whose structure points are of one class.
-    """
-
+    # smallest number k of estimation points (of all points, where they are not separate)
     min_points: int = 5
+    # "node": a node with at most k points is a leaf (line 3 of Algorithm 1), whatever its children
+    # would hold. "sides": cuts that leave fewer than k points on a side are none.
     rule: Rule = "node"
-    max_depth: int | None = None
-    split_pure: bool = False
+    max_depth: int | None = None  # splits on a path; None for no limit
+    split_pure: bool = False  # go on splitting nodes whose structure points are of one class
 
     def __post_init__(self) -> None:
         check_integer("min_points", self.min_points, 0)
@@ -43,31 +33,17 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Growth:
-    """The rules of one kind of forest.
+    """The rules of one kind of forest."""
 
-    Attributes
-    ----------
-    points : Points
-        Structure and estimation points of each tree.
-    attributes : AttributeRule
-        What a node looks at.
-    cut : CutRule
-        How it picks.
-    stopping : Stopping
-    impurity : Impurity
-    range_points : int or None
-        Only cuts within the range of so many structure points, drawn at each node.
-    source : str
-        The forest's name, in words.
-    """
-
+    # structure and estimation points of each tree
     points: Points = field(default_factory=Partition)
-    attributes: AttributeRule = field(default_factory=AllAttributes)
-    cut: CutRule = GREEDY
+    attributes: AttributeRule = field(default_factory=AllAttributes)  # what a node looks at
+    cut: CutRule = GREEDY  # how it picks
     stopping: Stopping = field(default_factory=Stopping)
     impurity: Impurity = field(default_factory=Impurity)
+    # only cuts within the range of so many structure points, drawn at each node
     range_points: int | None = None
-    source: str = "grown trees"
+    source: str = "grown trees"  # the forest's name, in words
 
     def __post_init__(self) -> None:
         if self.range_points is not None:

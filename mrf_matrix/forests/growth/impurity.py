@@ -30,17 +30,8 @@ CRITERIA: tuple[str, ...] = get_args(Criterion)
 class Impurity:
     """Gini index or Shannon entropy (in nats).
 
-    Parameters
-    ----------
-    criterion : {"gini", "entropy"}
+    Raises ValueError if the criterion is unknown.
 
-    Raises
-    ------
-    ValueError
-        If the criterion is unknown.
-
-    Examples
-    --------
     >>> float(Impurity("gini").of(np.array([2, 2])))
     0.5
     """

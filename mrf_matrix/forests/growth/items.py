@@ -17,22 +17,11 @@ class Items:
 
     A slot is a class; where a rule also counts estimation points on either side of a cut, they
     come as one more slot, ``n_classes``, which impurities ignore.
-
-    Attributes
-    ----------
-    record : ndarray of int, shape (i,)
-        Which record each item is; a bootstrap repeats records.
-    node : ndarray of int64, shape (i,)
-        Its node, 0..n_nodes-1, non-decreasing.
-    slot : ndarray of int64, shape (i,)
-        Its slot, non-decreasing within a node.
-    n_nodes, n_classes, n_slots : int
-    impurity : Impurity
     """
 
-    record: NDArray[Any]
-    node: Longs
-    slot: Longs
+    record: NDArray[Any]  # (i,): which record each item is; a bootstrap repeats records
+    node: Longs  # (i,): its node, 0..n_nodes-1, non-decreasing
+    slot: Longs  # (i,): its slot, non-decreasing within a node
     n_nodes: int
     n_classes: int
     n_slots: int

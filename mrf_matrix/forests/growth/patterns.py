@@ -14,8 +14,6 @@ def code_pool(sizes: Sequence[int]) -> tuple[Ints, int]:
 
     The table of code c starts at ``origin - c``: a window over ``zeros (w) | 1 | zeros (w)``.
 
-    Examples
-    --------
     >>> pool, origin = code_pool([3])
     >>> pool[origin - 1 : origin + 2]
     array([0, 1, 0], dtype=int32)

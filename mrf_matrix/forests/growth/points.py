@@ -86,8 +86,5 @@ class Everything:
 
     def draw(self, n_records: int, n_trees: int, generator: np.random.Generator) -> Drawn:
         """Return all records for every tree."""
-        points = (
-            np.repeat(np.arange(n_trees), n_records),
-            np.tile(np.arange(n_records), n_trees),
-        )
+        points = (np.repeat(np.arange(n_trees), n_records), np.tile(np.arange(n_records), n_trees))
         return points, points

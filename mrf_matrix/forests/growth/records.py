@@ -20,26 +20,16 @@ class Records:
 
     Records of one class follow each other, so that points listed by tree and record are sorted
     by (node, class) at the root, and stay so at every level.
-
-    Attributes
-    ----------
-    columns : ndarray of int32, shape (d, N)
-    labels : ndarray of int32, shape (N,)
-        Class codes, non-decreasing.
-    sizes : tuple of int
-    n_classes : int
-    centres : tuple of ndarray or None per attribute
-        The raw value of each code, where a threshold between two codes shall lie halfway
-        between their values rather than between their numbers.
-    nominal : ndarray of bool, shape (d,)
-        Attributes whose codes have no order: their cuts are "this code or not".
     """
 
-    columns: NDArray[np.int32]
-    labels: NDArray[np.int32]
+    columns: NDArray[np.int32]  # (d, N)
+    labels: NDArray[np.int32]  # (N,): class codes, non-decreasing
     sizes: tuple[int, ...]
     n_classes: int
+    # the raw value of each code, where a threshold between two codes shall lie halfway between
+    # their values rather than between their numbers
     centres: tuple[NDArray[np.float64] | None, ...]
+    # (d,): attributes whose codes have no order: their cuts are "this code or not"
     nominal: NDArray[np.bool_]
 
     @classmethod

@@ -38,14 +38,9 @@ class AllAttributes:
 
 @dataclass(frozen=True)
 class RandomAttributes:
-    """Every node looks at a fixed number of attributes, drawn without replacement.
+    """Every node looks at a fixed number of attributes, drawn without replacement."""
 
-    Parameters
-    ----------
-    count : int or "sqrt", default="sqrt"
-        How many; "sqrt" is the rounded-down square root of their number.
-    """
-
+    # how many; "sqrt" is the rounded-down square root of their number
     count: int | Literal["sqrt"] = "sqrt"
 
     def draw(self, n_nodes: int, n_attributes: int, generator: np.random.Generator) -> Longs | None:
@@ -90,14 +85,9 @@ class BernoulliAttributes:
 
 @dataclass(frozen=True)
 class Softmax:
-    """softmax(B₁ Î/2) over attributes, then softmax(B₂ Î⁽ʲ⁾/2) over cuts (Bai et al., 2021).
+    """softmax(B₁ Î/2) over attributes, then softmax(B₂ Î⁽ʲ⁾/2) over cuts (Bai et al., 2021)."""
 
-    Parameters
-    ----------
-    b1, b2 : float
-        From 0 (uniform) to infinity (the best one, ties at random).
-    """
-
+    # b1, b2: from 0 (uniform) to infinity (the best one, ties at random)
     b1: float = 10.0
     b2: float = 10.0
 
@@ -125,8 +115,7 @@ class BernoulliCut:
         return b, b
 
 
-GREEDY = Softmax(float("inf"), float("inf"))
-"""The best cut of all; ties at random."""
+GREEDY = Softmax(float("inf"), float("inf"))  # the best cut of all; ties at random
 
 
 def random_subsets(count: Longs, n_attributes: int, generator: np.random.Generator) -> Longs:

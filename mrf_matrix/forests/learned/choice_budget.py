@@ -26,15 +26,10 @@ class ChoiceBudget:
         t\,d\,\frac{B_1^2 + B_2^2}{8} \le \rho,\quad \frac{t B_3^2}{8} \le \rho.
 
     Replacing a record is two steps: half of every rate, which is a quarter of ρ.
-
-    Attributes
-    ----------
-    budget : PureDP or ZCDP
-    attribute, cut, label : Fraction or float("inf")
-        B₁, B₂ and B₃.
     """
 
     budget: PureDP | ZCDP
+    # attribute, cut, label: B₁, B₂ and B₃
     attribute: Amount
     cut: Amount
     label: Amount
@@ -47,8 +42,6 @@ class ChoiceBudget:
 
         `share`: :math:`B_1/(B_1+B_2)`.
 
-        Examples
-        --------
         >>> ChoiceBudget.of(PureDP(1), 5, 4, 0.5, "add_remove").cut
         Fraction(1, 40)
         >>> rates = ChoiceBudget.of(ZCDP(0.02), 5, 4, 0.5, "add_remove")

@@ -16,8 +16,7 @@ from mrf_matrix.base.checks import check_integer
 from mrf_matrix.forests.growth.points import Everything, Partition, Points
 from mrf_matrix.forests.sources.source import RandomState
 
-CHUNK = 1 << 20
-"""Numbers (points x attributes) compared at once: 8 MB."""
+CHUNK = 1 << 20  # numbers (points x attributes) compared at once: 8 MB
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,8 +233,6 @@ def longest_sides(low: Ints, high: Ints, sizes: Sequence[int], usable: Bools) ->
     A side's length is the share of its attribute's codes. Equal shares give equal floats, as
     division is correctly rounded.
 
-    Examples
-    --------
     >>> low, high = np.array([[0, 0, 0]]), np.array([[2, 4, 1]])
     >>> longest_sides(low, high, [4, 8, 1], np.array([True, True, True]))
     array([[ True,  True, False]])
@@ -247,8 +245,6 @@ def longest_sides(low: Ints, high: Ints, sizes: Sequence[int], usable: Bools) ->
 def first_in_each(wanted: Bools, tree: Ints, most: Longs) -> Bools:
     """Keep of every tree's wanted cells, in order, the first ``most[tree]``.
 
-    Examples
-    --------
     >>> wanted = np.array([True, True, False, True, True])
     >>> first_in_each(wanted, np.array([0, 0, 0, 0, 1]), np.array([2, 0]))
     array([ True,  True, False, False, False])

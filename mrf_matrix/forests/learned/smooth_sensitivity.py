@@ -27,13 +27,8 @@ def smooth_label_probabilities(counts: NDArray[np.integer], epsilon: float) -> A
 
     `counts` (o, k): class counts of the leaves' records; `epsilon`: budget of one tree.
 
-    Returns
-    -------
-    ndarray of shape (o, k)
-        Rows sum to one. Where classes tie for the lead, all of them have utility 1.
+    Of shape (o, k). Rows sum to one. Where classes tie for the lead, all of them have utility 1.
 
-    Examples
-    --------
     >>> smooth_label_probabilities(np.array([[3, 3]]), 1.0)
     array([[0.5, 0.5]])
     """
@@ -62,8 +57,6 @@ def worst_log_ratio(epsilon: float, lead: int) -> float:
 
     For two classes and ``lead >= 2``. It should be at most ε; it is not.
 
-    Examples
-    --------
     >>> round(worst_log_ratio(1.0, 5), 1)
     46.9
     """

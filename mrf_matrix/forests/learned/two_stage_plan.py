@@ -19,27 +19,19 @@ Parts = Literal["coins", "all"]
 class TwoStagePlan:
     """One plan for structure and leaf counts: who sees which records, and what each spends.
 
-    Attributes
-    ----------
-    total, structure, counts : PureDP or ZCDP
-        The budget, and what the two stages spend.
-    parts : {"coins", "all"}
-        "coins": each record belongs to one stage, by its own coin, so the stages compose in
-        parallel: both may spend the total. "all": both see all records, and their budgets add.
-    structure_share : float
-        Probability that a record goes to the structure ("coins"), or the structure's share of
-        the budget ("all").
-
-    Examples
-    --------
     >>> TwoStagePlan.of(PureDP(1), "all", 0.25)
     TwoStagePlan(PureDP(epsilon=1) = PureDP(epsilon=0.25) structure + PureDP(epsilon=0.75) counts)
     """
 
+    # total, structure, counts: the budget, and what the two stages spend
     total: PureDP | ZCDP
     structure: PureDP | ZCDP
     counts: PureDP | ZCDP
+    # "coins": each record belongs to one stage, by its own coin, so the stages compose in parallel:
+    # both may spend the total. "all": both see all records, and their budgets add.
     parts: Parts
+    # probability that a record goes to the structure ("coins"), or the structure's share of the
+    # budget ("all")
     structure_share: float
 
     @classmethod

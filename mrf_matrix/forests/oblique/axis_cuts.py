@@ -9,28 +9,14 @@ from mrf_matrix.base.arrays import Array, Bools, Longs
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The points of some nodes, in the order of their nodes.
+    """The points of some nodes, in the order of their nodes."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (r, m)
-        Points in the attributes that their node has drawn.
-    labels : ndarray of int, shape (r,)
-    node : ndarray of int, shape (r,)
-        Sorted; every node below `len(starts)` has points.
-    starts : ndarray of int, shape (nodes,)
-        Place of each node's first point.
-    counts : ndarray of int, shape (nodes, k)
-    min_leaf : int
-        Points that a cut must leave on either side.
-    """
-
-    values: Array
-    labels: Longs
-    node: Longs
-    starts: Longs
-    counts: Longs
-    min_leaf: int
+    values: Array  # (r, m): points in the attributes that their node has drawn
+    labels: Longs  # (r,)
+    node: Longs  # (r,): sorted; every node below `len(starts)` has points
+    starts: Longs  # (nodes,): place of each node's first point
+    counts: Longs  # (nodes, k)
+    min_leaf: int  # points that a cut must leave on either side
 
     @property
     def sizes(self) -> Longs:
@@ -63,10 +49,8 @@ def best_coordinate(level: Level, values: Array) -> tuple[Longs, Array, Array]:
 
     `values` (r, c): coordinates of the level's points: attributes, or projections.
 
-    Returns
-    -------
-    coordinate, threshold, purity : ndarray of shape (nodes,)
-        Purity is -1 where no coordinate can be cut. The largest arrays have r numbers.
+    Returns `coordinate`, `threshold`, `purity`: (nodes,). Purity is -1 where no coordinate can be
+    cut. The largest arrays have r numbers.
     """
     nodes = len(level.starts)
     coordinate = np.zeros(nodes, dtype=np.int64)

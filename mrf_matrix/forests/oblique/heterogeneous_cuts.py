@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.stats import rankdata
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 from mrf_matrix.forests.oblique.axis_cuts import Level, side_purity
@@ -10,24 +11,19 @@ from mrf_matrix.forests.oblique.hyperclasses import class_distances, hyperclasse
 from mrf_matrix.forests.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
 from mrf_matrix.forests.oblique.moments import ClassMoments
 from mrf_matrix.forests.oblique.oblique_forest import Cuts
-from mrf_matrix.forests.oblique.partitions import (
-    candidate_partitions,
-    one_against_the_rest,
-    ranked_partitions,
-)
 from mrf_matrix.forests.oblique.projections import axis_cuts
 
-FEW = 4
-"""Classes up to which every one is parted from the rest, unranked."""
+FEW = 4  # classes up to which every one is parted from the rest, unranked
 
-ALL_OF = 20
-"""Partitions up to which the two cheapest classifiers try all."""
+ALL_OF = 20  # partitions up to which the two cheapest classifiers try all
 
-USEFUL = 1e-5
-"""Change of the Gini impurity below which a cut is none."""
+USEFUL = 1e-5  # change of the Gini impurity below which a cut is none
 
 Problem = tuple[int, Bools]
 """A node, and which of its classes are in the second group."""
+
+
+ALL_BELOW = 8  # classes below which every partition is tried
 
 
 def heterogeneous_cuts(level: Level, generator: np.random.Generator) -> Cuts:
@@ -38,8 +34,6 @@ def heterogeneous_cuts(level: Level, generator: np.random.Generator) -> Cuts:
     ranked (`ranked_partitions`): the first half goes to discriminants and logistic regressions, the
     first quarter to the others; up to 20 all go to discriminants and proximal planes.
 
-    Notes
-    -----
     Their published program hands its classifiers the last partition in place of each; here it is
     each. Where it evolves partitions of eight classes and more, these are drawn.
     """
@@ -125,3 +119,55 @@ def _repeated(level: Level, owner: Longs, second: Bools) -> tuple[Level, Bools]:
         counts=level.counts[owner],
     )
     return repeated, second[problem, labels]
+
+
+def one_against_the_rest(counts: Longs) -> Bools:
+    """Return the partitions that part one class of a node from the others, shape (p, k)."""
+    return np.eye(len(counts), dtype=np.bool_)[counts > 0]
+
+
+def candidate_partitions(counts: Longs, second: Bools, generator: np.random.Generator) -> Bools:
+    """Return the partitions of a node's classes that are worth ranking, shape (p, k).
+
+    Below eight classes they are all; from there on `second`, the hyperclasses of the node, and
+    those with one class moved, one class against the rest, and 10 random ones for each class.
+
+    `counts` (k,); `second` (k,).
+    """
+    present = np.flatnonzero(counts)
+    n = len(present)
+    if n < ALL_BELOW:
+        codes = np.arange(1, 2 ** (n - 1))
+        inner = (codes[:, None] >> np.arange(n) & 1).astype(np.bool_)
+    else:
+        moved = second[present] ^ np.eye(n, dtype=np.bool_)
+        drawn = generator.random((10 * n, n)) < 0.5
+        inner = np.concatenate([second[None, present], moved, np.eye(n, dtype=np.bool_), drawn])
+        inner = np.unique(inner ^ inner[:, :1], axis=0)  # the first class is in the first group
+        inner = inner[inner.any(axis=1)]
+    found = np.zeros((len(inner), len(counts)), dtype=np.bool_)
+    found[:, present] = inner
+    return found
+
+
+def ranked_partitions(partitions: Bools, counts: Longs, distances: Array) -> Bools:
+    """Return the partitions, best first, by two tied ranks added up.
+
+    One is of the purity that the two groups would have if they were parted without error, the other
+    of Dunn's index: the least Bhattacharyya distance between the groups over the largest within.
+
+    `partitions` (p, k); `counts` (k,); `distances` (k, k).
+    """
+    present = counts > 0
+    sizes = counts.astype(np.float64)
+    purity = np.zeros(len(partitions))
+    within = np.zeros(len(partitions))
+    for group in (partitions & present, ~partitions & present):
+        purity += group @ sizes**2 / np.maximum(group @ sizes, 1)
+        both = group[:, :, None] & group[:, None, :]
+        within = np.maximum(within, np.where(both, distances, 0.0).max(axis=(1, 2)))
+    apart = (partitions & present)[:, :, None] & (~partitions & present)[:, None, :]
+    between = np.where(apart, distances, np.inf).min(axis=(1, 2))
+    dunn = np.where(within > 0, between / np.where(within > 0, within, 1.0), np.inf)
+    order = np.argsort(-(rankdata(purity) + rankdata(dunn)), kind="stable")
+    return np.asarray(partitions[order])

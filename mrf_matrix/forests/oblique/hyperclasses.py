@@ -16,12 +16,8 @@ def hyperclasses(moments: ClassMoments) -> tuple[Bools, Bools]:
 
     Every other class joins the one of them that is nearer, ties the second.
 
-    Returns
-    -------
-    second : ndarray of bool, shape (nodes, k)
-        Members of the second group.
-    is_grouped : ndarray of bool, shape (nodes,)
-        False where no two classes have a distance above 0.
+    Returns `second`: (nodes, k), members of the second group; `is_grouped`: (nodes,), False where
+    no two classes have a distance above 0.
     """
     distances = class_distances(moments)
     nodes, k, _ = distances.shape

@@ -15,27 +15,16 @@ from mrf_matrix.forests.oblique.axis_cuts import Level, best_threshold
 from mrf_matrix.forests.oblique.moments import ClassMoments
 from mrf_matrix.forests.oblique.proximal_planes import between_groups
 
-Planes = tuple[Array, Array]
-"""Weights (problems, m) and thresholds (problems,)."""
+Planes = tuple[Array, Array]  # weights (problems, m) and thresholds (problems,)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedLevel:
-    """Points of two-group problems: those of a node, once for each partition of its classes.
+    """Points of two-group problems: those of a node, once for each partition of its classes."""
 
-    Attributes
-    ----------
-    level : Level
-        Its nodes are the problems; labels are the classes.
-    is_second : ndarray of bool, shape (r,)
-        The group of each point.
-    moments : ClassMoments
-        Of the two groups of every problem.
-    """
-
-    level: Level
-    is_second: Bools
-    moments: ClassMoments
+    level: Level  # its nodes are the problems; labels are the classes
+    is_second: Bools  # (r,): the group of each point
+    moments: ClassMoments  # of the two groups of every problem
 
     @classmethod
     def of(cls, level: Level, is_second: Bools) -> "GroupedLevel":

@@ -11,20 +11,11 @@ from mrf_matrix.forests.oblique.axis_cuts import Level
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """What a node's hyperplane is made of.
+    """What a node's hyperplane is made of."""
 
-    Attributes
-    ----------
-    counts : ndarray of int, shape (nodes, k)
-    means : ndarray of shape (nodes, k, m)
-        0 for a class without points.
-    scatter : ndarray of shape (nodes, k, m, m)
-        Sums of outer products of each class, about its mean.
-    """
-
-    counts: Longs
-    means: Array
-    scatter: Array
+    counts: Longs  # (nodes, k)
+    means: Array  # (nodes, k, m): 0 for a class without points
+    scatter: Array  # (nodes, k, m, m): sums of outer products of each class, about its mean
 
     @classmethod
     def of(cls, level: Level) -> "ClassMoments":

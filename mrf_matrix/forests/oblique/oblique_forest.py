@@ -7,27 +7,16 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Bools, Longs
 
-CHUNK = 1 << 20
-"""Numbers (points x attributes of a node) multiplied at once: 8 MB."""
+CHUNK = 1 << 20  # numbers (points x attributes of a node) multiplied at once: 8 MB
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """One hyperplane for each of some nodes.
+    """One hyperplane for each of some nodes."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (nodes, m)
-        Over the attributes that a node has drawn.
-    threshold : ndarray of shape (nodes,)
-        A point goes left where its weighted sum is at most this.
-    is_cut : ndarray of bool, shape (nodes,)
-        False where no useful cut was found.
-    """
-
-    weights: Array
-    threshold: Array
-    is_cut: Bools
+    weights: Array  # (nodes, m): over the attributes that a node has drawn
+    threshold: Array  # (nodes,): a point goes left where its weighted sum is at most this
+    is_cut: Bools  # (nodes,): False where no useful cut was found
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ from mrf_matrix.forests.oblique.axis_cuts import Level, best_coordinate
 from mrf_matrix.forests.oblique.moments import ClassMoments, inverse_roots
 from mrf_matrix.forests.oblique.oblique_forest import Cuts
 
-RIDGE = 1e-9
-"""Share of the mean variance within classes that keeps discriminants defined."""
+RIDGE = 1e-9  # share of the mean variance within classes that keeps discriminants defined
 
 Axes = Literal["axis", "pca", "lda"]
 

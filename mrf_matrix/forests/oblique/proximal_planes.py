@@ -11,11 +11,9 @@ from mrf_matrix.forests.oblique.moments import ClassMoments, inverse_roots, is_s
 from mrf_matrix.forests.oblique.oblique_forest import Cuts
 from mrf_matrix.forests.oblique.projections import axis_cuts
 
-TIKHONOV = 0.01
-"""What is added to the diagonal of singular matrices."""
+TIKHONOV = 0.01  # what is added to the diagonal of singular matrices
 
-USEFUL = 1e-5
-"""Change of the Gini impurity below which a cut is none."""
+USEFUL = 1e-5  # change of the Gini impurity below which a cut is none
 
 Repair = Literal["tikhonov", "parallel", "null_space"]
 
@@ -49,10 +47,8 @@ def between_groups(
 ) -> tuple[Array, Array, Array]:
     """Return the better bisector of the planes near to two groups of every node's points.
 
-    Returns
-    -------
-    weights, threshold, purity : ndarray of shape (nodes, m), (nodes,), (nodes,)
-        nan weights where there is no plane; purity of the classes on the two sides.
+    Returns `weights`, `threshold`, `purity`: (nodes, m), nan weights where there is no plane;
+    purity of the classes on the two sides.
     """
     near, far = (_second_moments(groups, group) for group in (0, 1))
     return _better(level, _bisectors(near, far, repair, ridge))

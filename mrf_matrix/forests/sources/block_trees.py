@@ -97,8 +97,6 @@ def balanced_blocks(attributes: Iterable[int], sizes: Sequence[int], n_blocks: i
 
     Raises ValueError if ``n_blocks`` is less than 1.
 
-    Examples
-    --------
     >>> balanced_blocks([0, 1, 2], [2, 2, 4], 2)
     [(2,), (0, 1)]
     """

@@ -28,20 +28,12 @@ PURPOSE = {"plan": "a plan without data", "release": "a private release"}
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """One forest and the attributes that it sees.
+    """One forest and the attributes that it sees."""
 
-    Attributes
-    ----------
-    features : tuple of int
-        Positions of its attributes in the whole domain, in the order of the forest's domain.
-    forest : Forest
-        Over the sub-domain of these attributes.
-    depth_limit : int, optional
-        The depth that was asked for, where trees are as deep as their attributes allow.
-    """
-
+    # positions of its attributes in the whole domain, in the order of the forest's domain
     features: tuple[int, ...]
-    forest: Forest
+    forest: Forest  # over the sub-domain of these attributes
+    # the depth that was asked for, where trees are as deep as their attributes allow
     depth_limit: int | None = None
 
     @property
@@ -59,29 +51,17 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class EnsembleDesign:
-    """How many ensembles, of how many trees, over which attributes: all of it public.
+    """How many ensembles, of how many trees, over which attributes: all of it public."""
 
-    Parameters
-    ----------
-    n_ensembles : int
-        Number of ensembles q.
-    max_features : int or None
-        Attributes that each ensemble draws (d̄); None for all of them.
-    feature_subsets : sequence of sequences of str or int, or None
-        The attributes of each ensemble, by hand; then none are drawn.
-    n_trees, max_depth, splits
-        The random trees of all ensembles together, see `RandomTrees`.
-    forest : Forest, path source, sequence of either, or None
-        What to use instead of random trees: one for all ensembles, or one each.
-    """
-
-    n_ensembles: object = 1
-    max_features: object = None
+    n_ensembles: object = 1  # number of ensembles q
+    max_features: object = None  # attributes that each ensemble draws (d̄); None for all of them
+    # the attributes of each ensemble, by hand; then none are drawn
     feature_subsets: Sequence[Sequence[str | int]] | None = None
+    # n_trees, max_depth, splits: the random trees of all ensembles together, see `RandomTrees`
     n_trees: Any = 128
     max_depth: int = 4
     splits: Any = "multiway"
-    forest: Any = None
+    forest: Any = None  # what to use instead of random trees: one for all ensembles, or one each
 
     def grow(
         self, domain: Domain, structure: np.random.Generator, *, use: Use = "plan"
@@ -120,9 +100,8 @@ class EnsembleDesign:
             return count
         if isinstance(self.feature_subsets, str) or not len(self.feature_subsets):
             raise ValueError(
-                f"feature_subsets={shown(self.feature_subsets)}: expected one list of "
-                f"attributes for "
-                f"each ensemble, for example [[0, 1], ['age', 'sex']]."
+                f"feature_subsets={shown(self.feature_subsets)}: expected one list of attributes "
+                f"for each ensemble, for example [[0, 1], ['age', 'sex']]."
             )
         if count not in (1, len(self.feature_subsets)):
             raise ValueError(
@@ -186,10 +165,9 @@ def _check_asks_no_records(source: object) -> None:
     asked = signature(source.grow).parameters if hasattr(source, "grow") else {}
     if "domain" not in asked or {"codes", "labels", "X", "y"} & set(asked):
         raise LearnedStructureError(
-            f"forest={shown(source)}: expected a Forest, or a path source that grows from "
-            f"the public "
-            f"domain alone, such as RandomTrees or PureTrees. One that learns from records cannot "
-            f"be planned without data."
+            f"forest={shown(source)}: expected a Forest, or a path source that grows from the "
+            f"public domain alone, such as RandomTrees or PureTrees. One that learns from records "
+            f"cannot be planned without data."
         )
 
 
@@ -217,8 +195,7 @@ def _check_fits(forest: Forest, domain: Domain) -> None:
         )
 
 
-DRAWN_QUERIES = 128
-"""Queries that stand for those to come, where none are given."""
+DRAWN_QUERIES = 128  # queries that stand for those to come, where none are given
 
 
 def public_queries(domain: Domain, queries: ArrayLike | None) -> Codes:

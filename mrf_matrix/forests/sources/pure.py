@@ -16,8 +16,7 @@ from mrf_matrix.forests.forest import Forest
 from mrf_matrix.forests.sources.random_trees import attribute_choice, draw_available, splittable
 from mrf_matrix.forests.sources.source import RandomState
 
-BLOCK = 1 << 22
-"""Entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB."""
+BLOCK = 1 << 22  # entries (trees x leaves x attributes) of the cells' corners grown together: 32 MB
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,6 @@ class PureTrees:
 def midpoint(low: NDArray[Any], high: NDArray[Any]) -> Ints:
     """Return the first code of the right half of the codes ``low .. high - 1``.
 
-    Examples
-    --------
     >>> midpoint(np.array([0, 0, 4]), np.array([8, 5, 6]))
     array([4, 2, 5], dtype=int32)
     """

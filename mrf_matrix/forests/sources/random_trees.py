@@ -196,8 +196,6 @@ def draw_available(available: Bools, generator: np.random.Generator) -> Ints:
 
     `available` (nodes, attributes).
 
-    Examples
-    --------
     >>> draw_available(np.array([[False, True], [False, False]]), np.random.default_rng(0))
     array([ 1, -1], dtype=int32)
     """

@@ -11,8 +11,7 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, threshold_pattern
 from mrf_matrix.forests.forest import Forest
 
-EXACT_FLOAT32 = 1 << 24
-"""scikit-learn's trees read float32, which holds every integer up to here."""
+EXACT_FLOAT32 = 1 << 24  # scikit-learn's trees read float32, which holds every integer up to here
 
 Tree = tuple[Any, Longs]
 
@@ -76,12 +75,7 @@ def from_sklearn(estimator: object, domain: Domain) -> Forest:
     _check_cuts(attribute, cut, domain, name)
     attributes, patterns = _by_level(left, right, attribute, cut, roots, domain)
     return forest_from_levels(
-        domain,
-        attributes,
-        patterns,
-        branch_pool(domain.sizes),
-        data_dependent=True,
-        source=name,
+        domain, attributes, patterns, branch_pool(domain.sizes), data_dependent=True, source=name
     )
 
 

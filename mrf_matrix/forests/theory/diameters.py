@@ -100,8 +100,6 @@ def side_moment(n_leaves: int, n_attributes: int, kept: float) -> float:
     `n_leaves`, `n_attributes`: k and d; `kept`: what one cut of the side leaves of the moment, in
     (0, 1).
 
-    Examples
-    --------
     >>> round(side_moment(3, 1, 0.5), 12)  # (1 - 1/2)(1 - 1/4)
     0.375
     """

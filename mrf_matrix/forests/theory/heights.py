@@ -15,8 +15,7 @@ from scipy.special import digamma, log1p, polygamma, rgamma
 
 from mrf_matrix.base.checks import check_integer
 
-BIAU = 0.3733646177016741
-"""The solution c* of ``c ln(2e/c) = 1`` below 1."""
+BIAU = 0.3733646177016741  # the solution c* of ``c ln(2e/c) = 1`` below 1
 
 LONGEST = 512
 """Heights listed at most: the probability beyond is below 1e-150 for every k below 2**63."""

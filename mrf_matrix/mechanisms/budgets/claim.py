@@ -99,8 +99,7 @@ def epsilon_or_default(epsilon: Given, rho: object) -> Given | int:
     return 1 if epsilon is None and rho is None else epsilon
 
 
-_gaussian = lru_cache(ZCDP.for_approximate_dp)
-"""The conversion searches, a third of a second long."""
+_gaussian = lru_cache(ZCDP.for_approximate_dp)  # the conversion searches, a third of a second long
 
 
 def claiming_budgets(
@@ -115,8 +114,6 @@ def claiming_budgets(
     Raises BudgetError if δ is not between 0 and 1, stands beside ρ, or beside an infinite ε;
     TypeError if a number is none.
 
-    Examples
-    --------
     >>> claiming_budgets(), claiming_budgets(rho=0.5)
     ((PureDP(epsilon=1),), (ZCDP(rho=0.5),))
     >>> pure, gaussian = claiming_budgets(epsilon=1, delta=1e-6)

@@ -74,6 +74,20 @@ def _integers(name: str, values: object) -> AnyInts:
     return array
 
 
+def checked_counts(counts: object, rows: int, expected: str) -> Longs:
+    """Return private counts of shape (rows, k) as int64 that nobody can write to, or refuse."""
+    given = np.asarray(counts)
+    if given.ndim != 2 or len(given) != rows or not given.shape[1]:
+        raise ValueError(
+            f"counts has the wrong shape: expected {expected} and a column for each class."
+        )
+    if given.dtype.kind not in "iu" or (given.size and given.min() < 0):
+        raise ValueError(f"counts of type {given.dtype}: expected integers, none of them negative.")
+    own = given.astype(np.int64)
+    own.flags.writeable = False
+    return own
+
+
 def checked_codes(codes: object, sizes: tuple[int, ...]) -> AnyInts:
     """Return codes of shape (N, d) within the domain, or refuse."""
     array = _integers("codes", codes)

@@ -8,10 +8,11 @@ from typing import NoReturn
 import numpy as np
 from scipy import sparse
 
-from mrf_matrix.base.arrays import AnyInts, Longs, Values
+from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import whole_number
 from mrf_matrix.mechanisms.counts.cells import (
     checked_codes,
+    checked_counts,
     checked_labels,
     checked_sizes,
     distinct_cells,
@@ -62,20 +63,13 @@ class CellCounts:
     def __post_init__(self) -> None:
         sizes = checked_sizes(self.sizes)
         codes = checked_codes(self.codes, sizes)
-        counts = np.asarray(self.counts)
-        if counts.ndim != 2 or len(counts) != len(codes) or not counts.shape[1]:
-            raise ValueError(
-                "counts has the wrong shape: expected a row for each "
-                "cell and a column for each class."
-            )
-        if counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
-            raise ValueError(
-                f"counts of type {counts.dtype}: expected integers, none of them negative."
-            )
+        counts = checked_counts(self.counts, len(codes), "a row for each cell")
         _check_domain(self.domain, sizes, counts.shape[1])
         object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "codes", _read_only(codes))
-        object.__setattr__(self, "counts", _read_only(counts.astype(np.int64)))
+        view = codes.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "codes", view)
+        object.__setattr__(self, "counts", counts)
 
     @property
     def n_classes(self) -> int:
@@ -212,12 +206,6 @@ def _check_exact(columns: sparse.csr_array, records: float) -> None:
             f"strategy entries of {largest} times the number of records may exceed 63 bits: "
             f"expected smaller integers; lower the precision of the rounding."
         )
-
-
-def _read_only(array: Values) -> Values:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def count_cells(

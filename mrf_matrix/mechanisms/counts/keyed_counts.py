@@ -24,8 +24,6 @@ WORD = 2**62
 def word_groups(sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Return the positions that each word holds, as many in a row as fit.
 
-    Examples
-    --------
     >>> word_groups([2**40, 2**20, 2**30, 3])
     ((0, 1), (2, 3))
     """

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import AnyInts, Longs
+from mrf_matrix.mechanisms.counts.cells import checked_counts
 from mrf_matrix.mechanisms.counts.counts import PrivateDataError
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from strategies.operators import Marginals, Operator, RowKronecker, RowScaled, Scaled
@@ -35,19 +36,9 @@ class LeafCounts:
     domain: PublicDomain | None = None
 
     def __post_init__(self) -> None:
-        counts = np.asarray(self.counts)
-        if counts.ndim != 2 or len(counts) != self.paths.shape[0] or not counts.shape[1]:
-            raise ValueError(
-                f"counts has the wrong shape: expected ({self.paths.shape[0]}, k), a row for each "
-                f"leaf and a column for each class."
-            )
-        if counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
-            raise ValueError(
-                f"counts of type {counts.dtype}: expected integers, none of them negative."
-            )
-        view = counts.astype(np.int64).view()
-        view.flags.writeable = False
-        object.__setattr__(self, "counts", view)
+        rows = self.paths.shape[0]
+        expected = f"({rows}, k), a row for each leaf"
+        object.__setattr__(self, "counts", checked_counts(self.counts, rows, expected))
 
     @property
     def sizes(self) -> tuple[int, ...]:

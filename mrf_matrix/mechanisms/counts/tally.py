@@ -27,11 +27,9 @@ from mrf_matrix.mechanisms.counts.keyed_counts import (
 from mrf_matrix.mechanisms.counts.public_domain import PublicDomain
 from strategies.operators import check_allocation
 
-DENSE_ENTRIES = 2**24
-"""(Cell, class) pairs up to which counts are a dense table (128 MB)."""
+DENSE_ENTRIES = 2**24  # (cell, class) pairs up to which counts are a dense table (128 MB)
 
-PENDING_KEYS = 2**22
-"""Keys that wait at least before they are sorted and merged (32 MB a word)."""
+PENDING_KEYS = 2**22  # keys that wait at least before they are sorted and merged (32 MB a word)
 
 Table = Longs | Keyed
 """What has been counted: a dense table of shape (cells x k,), or counts by key."""

@@ -4,12 +4,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from mrf_matrix.base.checks import BudgetError
 from mrf_matrix.mechanisms.ledger.ledger import PrivacyLedger
 from mrf_matrix.mechanisms.ledger.listening import describing
 
-DEFAULTS: list[PrivacyLedger] = []
-"""Innermost last. Of the process, not of a thread: a search's threads must spend from it too."""
+Ledgers = tuple[PrivacyLedger, ...]
 
+_INSIDE: ContextVar[Ledgers] = ContextVar("ledgers", default=())
+"""Ledgers that this thread, or asynchronous task, is inside of: innermost last."""
+
+DEFAULTS: dict[object, Ledgers] = {}
+"""All that are open in the process, each after those around it: a search's threads, which are
+inside of none themselves, must spend from them too."""
 
 PAID_FOR: ContextVar[bool] = ContextVar("paid", default=False)
 """Whether a whole that was paid for already is being measured."""
@@ -17,6 +23,26 @@ PAID_FOR: ContextVar[bool] = ContextVar("paid", default=False)
 
 class BudgetWarning(UserWarning):
     """Private releases were made in one process that no ledger adds up."""
+
+
+def default_ledger() -> PrivacyLedger | None:
+    """Return the ledger of the innermost `privacy_ledger`, if there is one.
+
+    Raises BudgetError in a thread that is inside of none, where two others are inside of different
+    ones: which of them pays would be chance.
+    """
+    if PAID_FOR.get():
+        return None
+    open_here, anywhere = _INSIDE.get(), list(DEFAULTS.values())
+    if not open_here and anywhere:
+        open_here = anywhere[-1]
+        if any(one != open_here[: len(one)] for one in anywhere):
+            raise BudgetError(
+                "several threads are inside of privacy_ledger, and this one is not: expected "
+                "ledger=PrivacyLedger(...), or privacy_ledger in this thread too. Nothing was "
+                "read or spent."
+            )
+    return open_here[-1] if open_here else None
 
 
 @contextmanager
@@ -35,12 +61,13 @@ def privacy_ledger(
     *,
     epsilon: object = None,
     rho: object = None,
-    neighboring: str = "add_remove",
+    neighboring: str | None = None,
     **words: str,
 ) -> Iterator[PrivacyLedger]:
-    """Let one ledger pay for every private fit inside that names no ledger of its own.
+    """Let one ledger pay for every private fit and evaluation inside that names none of its own.
 
-    It holds for all threads of the process; in worker processes exact noise is refused anyway.
+    It holds for all threads of the process that are inside of no other; in worker processes exact
+    noise is refused anyway.
 
     Parameters
     ----------
@@ -60,14 +87,24 @@ def privacy_ledger(
     >>> ledger.remaining, ledger.charges[0].purpose
     (Fraction(1, 1), 'an example')
     """
-    total = {"epsilon": epsilon, "rho": rho}
+    terms = {"epsilon": epsilon, "rho": rho, "neighboring": neighboring}
+    given = {name: value for name, value in terms.items() if value is not None}
     if ledger is None:
-        ledger = PrivacyLedger(**total, neighboring=neighboring)  # type: ignore[arg-type]
-    elif any(given is not None for given in total.values()):
-        raise ValueError(f"{total} beside a ledger: expected one of them, for it has a total.")
-    DEFAULTS.append(ledger)
+        ledger = PrivacyLedger(**given)  # type: ignore[arg-type]
+    elif not isinstance(ledger, PrivacyLedger):
+        raise TypeError(
+            f"ledger is of type {type(ledger).__name__}: expected a PrivacyLedger, such as "
+            f"PrivacyLedger.open(path)."
+        )
+    elif given:
+        raise ValueError(
+            f"{', '.join(given)} beside a ledger: expected the ledger alone, which has its terms."
+        )
+    opened, key = (*_INSIDE.get(), ledger), object()
+    token, DEFAULTS[key] = _INSIDE.set(opened), opened
     try:
         with describing(**words):
             yield ledger
     finally:
-        DEFAULTS.remove(ledger)
+        del DEFAULTS[key]
+        _INSIDE.reset(token)

@@ -27,23 +27,29 @@ class Displayed(Tabular):
         return HEADER, rows_of(self._store.read())
 
     def __repr__(self) -> str:
-        return as_line(self._terms, self._store.read())
+        account, unit = self._store.read(), self._terms.unit
+        number, spent = len(account.charges), amount_text(account.spent, unit)
+        return (
+            f"PrivacyLedger({self._terms.budget!r}, spent {spent} in {number} "
+            f"charge{'' if number == 1 else 's'}, {self._terms.neighboring})"
+        )
 
     def __str__(self) -> str:
-        return as_text(self._terms, self._store.read())
+        account = self._store.read()
+        lines = aligned([HEADER, *rows_of(account)]) if account.charges else []
+        return "\n".join([statement(self._terms, account), *lines])
 
     def __rich__(self) -> "Table | Text":
         return as_table(self._terms, self._store.read())
 
     def _repr_html_(self) -> str:
-        return as_html(self._terms, self._store.read())
+        account = self._store.read()
+        return html_table(statement(self._terms, account), rows_of(account), HEADER)
 
 
 def statement(terms: Terms, account: Account) -> str:
     """Return one sentence on what everything charged claims together.
 
-    Examples
-    --------
     >>> from mrf_matrix.mechanisms.budgets.budget import PureDP
     >>> statement(Terms(PureDP(1), "add_remove"), Account())
     'Nothing is spent of epsilon=1 (add_remove neighbours); epsilon=1 remains.'
@@ -89,21 +95,6 @@ def _words(charge: Charge) -> list[str]:
     ]
 
 
-def as_line(terms: Terms, account: Account) -> str:
-    """Return the total, what is spent and the number of charges in one line."""
-    number, spent = len(account.charges), amount_text(account.spent, terms.unit)
-    return (
-        f"PrivacyLedger({terms.budget!r}, spent {spent} in {number} "
-        f"charge{'' if number == 1 else 's'}, {terms.neighboring})"
-    )
-
-
-def as_text(terms: Terms, account: Account) -> str:
-    """Return the ledger as lines of plain text."""
-    lines = aligned([HEADER, *rows_of(account)]) if account.charges else []
-    return "\n".join([statement(terms, account), *lines])
-
-
 def as_table(terms: Terms, account: Account) -> "Table | Text":
     """Return the ledger as a rich table; an empty one as its statement."""
     from rich.box import SIMPLE_HEAD
@@ -128,8 +119,3 @@ def as_table(terms: Terms, account: Account) -> "Table | Text":
     for row in rows_of(account):
         table.add_row(*map(Text, row))  # Text: a description is no markup
     return table
-
-
-def as_html(terms: Terms, account: Account) -> str:
-    """Return the ledger as an HTML table, for notebooks."""
-    return html_table(statement(terms, account), rows_of(account), HEADER)

@@ -156,8 +156,6 @@ def epsilon_of(account: Account, delta: float) -> float:
     The charges' ρ add up (ε²/2 of a pure charge), and the sum is converted as `ZCDP.epsilon`
     does it. Charges that are all pure also add up as they are; the smaller figure is returned.
 
-    Examples
-    --------
     >>> epsilon_of(Account(), 1e-6)
     0.0
     """

@@ -39,9 +39,7 @@ def estimated_cells(matrix: Operator, answers: Array) -> Array | None:
     Explicit matrices go by their factors and one step of refinement (the corrected seminormal
     equations of Björck, 1987), which is as accurate as an orthogonal factorisation here.
 
-    Returns
-    -------
-    ndarray of shape (n, k), or None where neither structure nor memory allows
+    Of shape (n, k).
     """
     if matrix.has_cheap_inverse:
         return matrix.least_squares(answers)
@@ -128,8 +126,6 @@ def check_determined(workload: Operator, matrix: Operator) -> None:
 
     Raises RowSpaceError if ``w_r A⁺ A`` is not ``w_r`` for some row r.
 
-    Notes
-    -----
     A structure that decides it by a rule of its own (marginals: by attribute sets) estimates
     nothing, so its price does not depend on the cells.
     """
@@ -185,10 +181,9 @@ def _check_rows(workload: Operator, differences: Array) -> None:
     outside = np.flatnonzero(distance > TOLERANCE * np.sqrt(_row_squares(workload)))
     if len(outside):
         raise RowSpaceError(
-            f"the strategy does not determine {len(outside)} of the workload's "
-            f"{workload.shape[0]} rows ({numbered(outside)}): expected combinations of the "
-            f"strategy's rows only. Measure a strategy selected for this workload, or drop those "
-            f"rows."
+            f"the strategy does not determine {len(outside)} of the workload's {workload.shape[0]} "
+            f"rows ({numbered(outside)}): expected combinations of the strategy's rows only. "
+            f"Measure a strategy selected for this workload, or drop those rows."
         )
 
 

@@ -6,11 +6,7 @@ from math import sqrt
 from typing import Literal
 
 from mrf_matrix.mechanisms.budgets.budget import ZCDP, PureDP
-from mrf_matrix.mechanisms.budgets.claim import (
-    Neighboring,
-    checked_neighboring,
-    squared_factor,
-)
+from mrf_matrix.mechanisms.budgets.claim import Neighboring, checked_neighboring, squared_factor
 from mrf_matrix.mechanisms.measurement.least_squares import check_determined
 from mrf_matrix.mechanisms.noise.discrete import DiscreteGaussian, DiscreteLaplace
 from mrf_matrix.mechanisms.noise.law import NoiseLaw, NoNoise

@@ -21,8 +21,7 @@ DRAWS = 1 << 16
 """Draws of one call: its integers as Python's take 2 MiB, and progress is told in between."""
 
 
-LARGEST_SCALE = Fraction(2**55)
-"""Largest noise scale: a draw 200 scales out still fits in 63 bits."""
+LARGEST_SCALE = Fraction(2**55)  # largest noise scale: a draw 200 scales out still fits in 63 bits
 
 SMALLEST_SCALE = Fraction(1, 2**12)
 """Smallest noise scale: a draw differs from 0 with a probability below exp(-4000)."""
@@ -141,11 +140,9 @@ TABLE_SCALE = 1024
 COARSE = 0.5
 """Below this σ the characteristic function is summed over integers, not over frequencies."""
 
-FINE = 3.0
-"""Above this σ the next term of the frequencies' sum is below ``exp(-2π²·9/2)`` of it."""
+FINE = 3.0  # above this σ the next term of the frequencies' sum is below ``exp(-2π²·9/2)`` of it
 
-INTEGERS = np.arange(-40, 41)
-"""Where a draw has its mass up to that σ."""
+INTEGERS = np.arange(-40, 41)  # where a draw has its mass up to that σ
 
 
 @dataclass(frozen=True)

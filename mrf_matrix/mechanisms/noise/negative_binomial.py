@@ -18,14 +18,11 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs, Words
 
-WordSource = Callable[[int], Words]
-"""Returns so many uniform 64-bit words."""
+WordSource = Callable[[int], Words]  # returns so many uniform 64-bit words
 
-LARGEST_TABLED_SCALE = 4096
-"""Largest scale t whose table, of about 45 t whole numbers, is made."""
+LARGEST_TABLED_SCALE = 4096  # largest scale t whose table, of about 45 t whole numbers, is made
 
-GUARD = 64
-"""Bits that tables are computed with beyond those that are used."""
+GUARD = 64  # bits that tables are computed with beyond those that are used
 
 WORD = 64
 BLOCK = 2**20

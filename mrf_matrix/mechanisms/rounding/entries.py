@@ -77,8 +77,7 @@ def is_nonnegative(operator: Operator) -> bool:
     return all(bool((part >= 0).all()) for part in defining_numbers(operator))
 
 
-LARGEST = 2**62
-"""Entries and partial sums of entries stay below this."""
+LARGEST = 2**62  # entries and partial sums of entries stay below this
 
 
 def entry_bound(operator: Operator) -> int:

@@ -38,10 +38,8 @@ from strategies.operators.base.recovery import is_explicit
 class IntegerForm:
     """An integer matrix close to ``factor * A``."""
 
-    matrix: Operator
-    """Its entries are exact integers."""
-    is_exact: bool
-    """Whether it is ``factor * A`` itself."""
+    matrix: Operator  # its entries are exact integers
+    is_exact: bool  # whether it is ``factor * A`` itself
     is_tilted: bool = False
     """Whether its row space may be slightly off that of A, because an explicit matrix without full
     column rank was rounded entry by entry."""
@@ -151,11 +149,9 @@ def has_full_column_rank(operator: Operator) -> bool:
 
 Norm = Literal["l1", "l2"]
 
-PRECISION_BITS = 30
-"""The rounded strategy's largest column sum lies near 2**30."""
+PRECISION_BITS = 30  # the rounded strategy's largest column sum lies near 2**30
 
-SQUARED_BITS = 24
-"""The same in the L2 norm, for squares must be summed exactly."""
+SQUARED_BITS = 24  # the same in the L2 norm, for squares must be summed exactly
 
 FACTORED_BITS = 40
 """The same for Kronecker products, whose factors are rounded one by one and share the bits, and

@@ -26,11 +26,9 @@ from mrf_matrix.residual.learning import ResidualReleases, learned
 from mrf_matrix.residual.records import ResidualRecords
 from mrf_matrix.residual.sequence import ResidualPlan
 
-Votes = dict[str, Array]
-"""Votes of the imagined queries by voting rule, (laws, queries, k) each."""
+Votes = dict[str, Array]  # votes of the imagined queries by voting rule, (laws, queries, k) each
 
-MOST_RECORDS = 60_000
-"""Records drawn over all laws; more are counted in multiples."""
+MOST_RECORDS = 60_000  # records drawn over all laws; more are counted in multiples
 
 
 class RecordLaw(Protocol):
@@ -42,7 +40,7 @@ class RecordLaw(Protocol):
 
 
 class DataPrior(Protocol):
-    """A public prior of laws: `TargetPrior`, `ClusterPrior`, or one of yours."""
+    """A public prior of laws: `TargetPrior`, or one of yours."""
 
     @property
     def label_noise(self) -> float:
@@ -233,15 +231,17 @@ def posterior_probabilities(
 def residual_probabilities(
     plan: ResidualPlan, imagined: ImaginedData, generator: np.random.Generator
 ) -> Array:
-    """Return class probabilities of the imagined queries, shape (laws, queries, 2).
+    """Return class probabilities of the imagined queries, shape (laws, queries, k).
 
-    `imagined`: of two classes; `generator`: draws research noise and choices.
+    `generator`: draws research noise and choices.
     """
     queries = imagined.queries.reshape(imagined.n_targets, imagined.n_queries, -1)
     found = []
     for law, asked in enumerate(queries):
         mine = np.repeat(np.flatnonzero(imagined.owner == law), imagined.weight)
-        records = ResidualRecords(imagined.codes[mine], imagined.labels[mine], plan.domain.sizes)
-        state = learned(plan, ResidualReleases(records, "research", generator))
-        found.append(state.posterior.probabilities(asked))
+        records = ResidualRecords(
+            imagined.codes[mine], imagined.labels[mine], plan.domain.sizes, plan.n_classes
+        )
+        posterior = learned(plan, ResidualReleases(records, "research", generator))
+        found.append(posterior.probabilities(asked))
     return np.stack(found)

@@ -11,8 +11,7 @@ an effect on a hidden score,
 with relevances :math:`w_i` that are powers of exponential variables (few attributes matter much),
 effects :math:`g_i` that are monotone or wander along the codes, and pair effects :math:`g_{ij}`.
 The score is cut into classes of Dirichlet-distributed sizes; a share of the labels is replaced by
-random ones. Records are spread evenly over the domain, as those of designed experiments are
-(`ClusterPrior` is for records that crowd).
+random ones. Records are spread evenly over the domain, as those of designed experiments are.
 """
 
 from dataclasses import dataclass
@@ -26,8 +25,7 @@ from mrf_matrix.domain import Domain
 
 Codes = NDArray[np.integer[Any]]
 
-REFERENCE_CELLS = 2048
-"""Cells drawn to find where the score is cut."""
+REFERENCE_CELLS = 2048  # cells drawn to find where the score is cut
 
 
 @dataclass(frozen=True)
@@ -130,24 +128,12 @@ class TargetPrior:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A function from cells to classes.
+    """A function from cells to classes."""
 
-    Attributes
-    ----------
-    mains : tuple of ndarray, shape (n_i,)
-        Effect of every code of every attribute.
-    pairs : tuple of (i, j, ndarray of shape (n_i, n_j))
-        Effects of pairs.
-    cuts : ndarray of shape (k - 1,)
-        Where the score is cut.
-    classes : ndarray of shape (k,)
-        The class of every interval.
-    """
-
-    mains: tuple[Array, ...]
-    pairs: tuple[tuple[int, int, Array], ...]
-    cuts: Array
-    classes: NDArray[np.int64]
+    mains: tuple[Array, ...]  # (n_i,): effect of every code of every attribute
+    pairs: tuple[tuple[int, int, Array], ...]  # (n_i, n_j): effects of pairs
+    cuts: Array  # (k - 1,): where the score is cut
+    classes: NDArray[np.int64]  # (k,): the class of every interval
 
     def score(self, codes: Codes) -> Array:
         """Return the hidden score of cells given by their codes, shape (N,)."""

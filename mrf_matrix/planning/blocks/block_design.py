@@ -37,8 +37,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests.sources.block_trees import Block, balanced_blocks
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
-TOTALS_SHARE = 0.05
-"""Share of the budget (of its square under zCDP) that the class totals get."""
+TOTALS_SHARE = 0.05  # share of the budget (of its square under zCDP) that the class totals get
 
 UNKNOWN_RECORDS = (300, 1000, 3000, 10000)
 """Numbers of records that a design is judged by where theirs is not public."""
@@ -65,17 +64,10 @@ STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 36, 48, 62, 80, 100, 128)
 
 @dataclass(frozen=True)
 class BlockChoice:
-    """How blocks are chosen, in the words of a user: the design of a plan of tables.
+    """How blocks are chosen, in the words of a user: the design of a plan of tables."""
 
-    Parameters
-    ----------
-    n_blocks : int or "auto", default="auto"
-        Number of blocks of all attributes; "auto" chooses.
-    blocks : sequence of sequences of int or str, optional
-        The attributes of each block by hand, by position or name; then none are chosen.
-    """
-
-    n_blocks: object = "auto"
+    n_blocks: object = "auto"  # number of blocks of all attributes; "auto" chooses
+    # the attributes of each block by hand, by position or name; then none are chosen
     blocks: object = None
 
     @property
@@ -86,20 +78,12 @@ class BlockChoice:
 
 @dataclass(frozen=True)
 class BlockDesign:
-    """What to measure, and why.
+    """What to measure, and why."""
 
-    Attributes
-    ----------
-    blocks : tuple of tuple of int
-        Positions of the attributes of every block; attributes in none are not measured.
-    value : float
-        Expected share of right labels under the prior: good for comparing designs only.
-    noise_variance : float
-        Of each cell of a block, in records squared, up to the rounding of discrete noise.
-    """
-
+    # positions of the attributes of every block; attributes in none are not measured
     blocks: tuple[Block, ...]
-    value: float
+    value: float  # expected share of right labels under the prior: good for comparing designs only
+    # of each cell of a block, in records squared, up to the rounding of discrete noise
     noise_variance: float
 
 

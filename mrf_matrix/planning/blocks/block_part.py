@@ -39,21 +39,11 @@ EQUAL = (1, 1)
 
 @dataclass(frozen=True, eq=False)
 class BlockPart(PlanPart):
-    """The only part of a plan of tables: leaves are measured themselves, and class totals.
+    """The only part of a plan of tables: leaves are measured themselves, and class totals."""
 
-    Attributes
-    ----------
-    blocks : tuple of tuple of int
-        Positions of every block's attributes, in the order of the trees.
-    weights : tuple of int
-        Of a block's leaves and of the class totals in what is measured.
-    design : BlockDesign or None
-        Why these blocks; None where nothing was chosen or judged.
-    """
-
-    blocks: tuple[Block, ...]
-    weights: tuple[int, int]
-    design: BlockDesign | None = None
+    blocks: tuple[Block, ...]  # positions of every block's attributes, in the order of the trees
+    weights: tuple[int, int]  # of a block's leaves and of the class totals in what is measured
+    design: BlockDesign | None = None  # why these blocks; None where nothing was chosen or judged
 
     def answers(self, release: Release) -> Array:
         """Return the leaf values, shape (o, k), the class totals last."""
@@ -134,20 +124,7 @@ def block_part(
 ) -> BlockPart:
     """Choose the blocks and calibrate the noise, without data.
 
-    Parameters
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-    structure : Generator
-        Shuffles attributes: public.
-    choice : BlockChoice
-    n_classes : int
-        Number of classes k.
-    n_records : int or None
-        Public number of records; None where it is not.
-    neighboring : {"add_remove", "replace_one"}
-
-    Raises ValueError if a parameter is out of range, or both blocks and their number are given.
+    `structure`: shuffles attributes: public; `n_records`: None where it is not public.
     """
     known = None if n_records is None else whole_number("n_records", n_records)
     design = design_of(choice, domain, budget, structure, n_classes, known, neighboring)
@@ -220,24 +197,10 @@ def weighted_blocks(
 ) -> BlockPart:
     """Weigh the leaves of given blocks and calibrate the noise.
 
-    Parameters
-    ----------
-    domain : Domain
-    budget : PureDP or ZCDP
-    blocks : sequence of tuple of int
-    weights : tuple of int
-        Of a block's leaves and of the class totals.
-    n_classes : int
-        Number of classes k.
-    neighboring : {"add_remove", "replace_one"}
+    `weights`: of a block's leaves and of the class totals.
 
-    Raises
-    ------
-    ValueError
-        If the blocks are none of the domain.
-    MemoryCapError
-        If the covariance of a block's effects or the components of its residual, which prediction
-        needs, would not fit.
+    Raises ValueError if the blocks are none of the domain; MemoryCapError if the covariance of a
+    block's effects or the components of its residual, which prediction needs, would not fit.
     """
     for block in blocks:
         check_block(domain, block, n_classes)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrf_matrix.domain import Domain
+from mrf_matrix.domain import Domain, as_domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.blocks.block_design import BlockChoice
@@ -23,20 +23,12 @@ def blocks_budget(
     Laplace noise is ahead where few tables are measured: its variance grows with the square of
     their number, that of Gaussian noise with the number.
 
-    Parameters
-    ----------
-    claim : tuple
-        ε, δ and ρ.
-    domain : Domain
-        With classes; of anything else nothing is known yet, and Gaussian noise is taken under δ.
-    choice : BlockChoice or None
-        The blocks of a posterior forest, judged by their expected labels; None for naive Bayes,
-        judged by its noise.
-    n_records : int or None
-        Where it is public.
-    neighboring : {"add_remove", "replace_one"}
+    `claim`: ε, δ and ρ; `domain`: Domain or path, with classes; of anything else nothing is known
+    yet, and Gaussian noise is taken under δ; `choice`: the blocks of a posterior forest, judged by
+    their expected labels; None for naive Bayes, judged by its noise; `n_records`: where public.
     """
     first, *others = claiming_budgets(*claim)
+    domain = as_domain(domain) if others else domain
     if not others or not isinstance(domain, Domain) or domain.target is None:
         return others[0] if others else first
 

@@ -81,66 +81,37 @@ class Kind:
     """What a plan measures, and what its answers are.
 
     Subclasses are values without arrays, one for each mode and allocation.
-
-    Attributes
-    ----------
-    voting : str
-        How answers become votes, one of `votings`.
-    name : str
-        The mode, in a user's words.
-    allocation : str
-        Where the noise goes, in a user's words.
-    votings : tuple of str
-        Rules that the kind knows, its default first.
-    imagined_votings : tuple of str
-        Those that the objective "accuracy" can judge without data.
-    releases_leaves : bool
-        Whether answers are leaf values, of which votes are made afterwards; else they are votes.
-    votes_add : bool
-        Whether votes are sums of answers, so that they have an expected error.
-    is_disjoint : bool
-        Whether each record is counted in one tree only.
-    voting_is_measured : bool
-        Whether the table depends on the voting.
-    grows_trees : bool
-        Whether its forests are random trees; else they are tables of blocks.
-    chooses_blocks : bool
-        Whether the blocks are a user's to choose, or the plan's.
-    answers_queries : bool
-        Whether answers are the votes of given queries, planned when they come.
-    chooses_strategies : bool
-        Whether a strategy is measured; else the answers themselves are.
-    is_sequence : bool
-        Whether tables are measured one after another, the later ones chosen by earlier releases.
-    n_trees, time_limit : int, float
-        Usual trees, and usual seconds of the search for a strategy.
-    table_rows : str
-        What the private table has a row for.
-    measured : str
-        What is measured, in the words of a report.
-    parameters : tuple of str
-        What the classifier takes of a design, beside budget, relation and seed.
     """
 
-    voting: str
+    voting: str  # how answers become votes, one of `votings`
 
-    name: ClassVar[str]
-    allocation: ClassVar[str] = "matrix"
-    votings: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]  # the mode, in a user's words
+    allocation: ClassVar[str] = "matrix"  # where the noise goes, in a user's words
+    votings: ClassVar[tuple[str, ...]]  # rules that the kind knows, its default first
+    # those that the objective "accuracy" can judge without data
     imagined_votings: ClassVar[tuple[str, ...]]
+    # whether answers are leaf values, of which votes are made afterwards; else they are votes
     releases_leaves: ClassVar[bool] = False
+    # whether votes are sums of answers, so that they have an expected error
     votes_add: ClassVar[bool] = True
-    is_disjoint: ClassVar[bool] = False
-    voting_is_measured: ClassVar[bool] = False
+    is_disjoint: ClassVar[bool] = False  # whether each record is counted in one tree only
+    voting_is_measured: ClassVar[bool] = False  # whether the table depends on the voting
+    # whether its forests are random trees; else they are tables of blocks
     grows_trees: ClassVar[bool] = True
+    # whether the blocks are a user's to choose, or the plan's
     chooses_blocks: ClassVar[bool] = False
+    # whether answers are the votes of given queries, planned when they come
     answers_queries: ClassVar[bool] = False
+    # whether a strategy is measured; else the answers themselves are
     chooses_strategies: ClassVar[bool] = True
+    # n_trees, time_limit: usual trees, and usual seconds of the search for a strategy
     n_trees: ClassVar[int] = 128
     time_limit: ClassVar[float] = 8.0
+    # whether tables are measured one after another, the later ones chosen by earlier releases
     is_sequence: ClassVar[bool] = False
-    table_rows: ClassVar[str] = "cells"
-    measured: ClassVar[str] = "cells of the domain"
+    table_rows: ClassVar[str] = "cells"  # what the private table has a row for
+    measured: ClassVar[str] = "cells of the domain"  # what is measured, in the words of a report
+    # what the classifier takes of a design, beside budget, relation and seed
     parameters: ClassVar[tuple[str, ...]] = OF_TREES
 
     @property
@@ -162,13 +133,8 @@ class Kind:
     ) -> tuple[Codes, tuple[int, ...]]:
         """Return the row of the table in which each record counts, and the table's sizes.
 
-        Parameters
-        ----------
-        ensemble : Ensemble
-        codes : ndarray of int, shape (N, d)
-            Encoded records, over the whole domain.
-        coins : Generator
-            Throws the coins that give each record its tree, where it has one.
+        `codes`: (N, d), encoded records, over the whole domain; `coins`: throws the coins that give
+        each record its tree, where it has one.
         """
         return ensemble.view(codes), ensemble.forest.domain.sizes
 
@@ -177,12 +143,7 @@ class Kind:
     ) -> CellCounts | LeafCounts:
         """Return the private table that is measured: exact counts.
 
-        Parameters
-        ----------
-        ensemble, coins
-            See `places`.
-        source : TableSource
-            The private data, over the whole domain.
+        `ensemble`, `coins`: see `places`; `source`: the private data, over the whole domain.
         """
         if self.is_disjoint:
             return source.disjoint_leaves(ensemble, coins)

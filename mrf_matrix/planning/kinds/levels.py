@@ -37,8 +37,6 @@ def level_weights(forest: Forest, norm: Norm, rule: str) -> Array:
 
     `norm` {"l1", "l2"}; `rule` {"uniform", "geometric", "optimal"}.
 
-    Examples
-    --------
     >>> from mrf_matrix.domain import Domain
     >>> from mrf_matrix.forests import RandomTrees
     >>> forest = RandomTrees(n_trees=1, max_depth=2).grow(Domain.from_sizes([8, 8]), 0)

@@ -12,8 +12,7 @@ KINDS: tuple[type[Kind], ...] = (
 )  # fmt: skip
 """Every kind of plan; the first of a name is that of its usual allocation."""
 
-UNSAID: object = object()
-"""What stands for a word that was not said."""
+UNSAID: object = object()  # what stands for a word that was not said
 
 MODES = tuple(dict.fromkeys(kind.name for kind in KINDS))
 
@@ -21,10 +20,7 @@ MODES = tuple(dict.fromkeys(kind.name for kind in KINDS))
 def kinds_named(mode: object) -> tuple[type[Kind], ...]:
     """Return the kinds of a mode, one for each allocation, or refuse by name.
 
-    Raises
-    ------
-    ValueError
-        If there is none.
+    Raises ValueError if there is none.
     """
     found = tuple(kind for kind in KINDS if isinstance(mode, str) and kind.name == mode)
     if not found:
@@ -35,13 +31,8 @@ def kinds_named(mode: object) -> tuple[type[Kind], ...]:
 def kind_of(mode: object, allocation: object = "matrix", voting: object = UNSAID) -> Kind:
     """Return the kind that a user's words name, of its usual voting where none is said.
 
-    Raises
-    ------
-    ValueError
-        If a word is unknown, or no word of this mode.
+    Raises ValueError if a word is unknown, or no word of this mode.
 
-    Examples
-    --------
     >>> kind_of("training", "per_tree")
     PerTree(voting='hard')
     """

@@ -15,8 +15,7 @@ from strategies.operators import Operator
 
 Terms = list[tuple[NoiseTerm, ...] | None]
 
-ENTRIES_AT_ONCE = 2**23
-"""Coefficients of answers that are held at a time."""
+ENTRIES_AT_ONCE = 2**23  # coefficients of answers that are held at a time
 
 SAMPLED = 64
 """Answers whose flip probability is averaged in a summary, spread over the ranks of error."""

@@ -33,25 +33,14 @@ class Words(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class RowAim:
-    """An objective over the rows of a workload.
-
-    Attributes
-    ----------
-    objective : {"total", "max"}
-    weights : ndarray of shape (q,), optional
-        Of the rows' squared errors; all 1 where None.
-    groups : ndarray of int, shape (q,), optional
-        For "max": whose errors are added up; every row its own group where None.
-    workload : Operator of shape (q, n), optional
-        Whose rows these are; the answers where None.
-    limits : ndarray of shape (q,), optional
-        Largest root mean squared error of every row: the weights are their inverse squares.
-    """
+    """An objective over the rows of a workload."""
 
     objective: Objective = "total"
-    weights: Array | None = None
+    weights: Array | None = None  # (q,): of the rows' squared errors; all 1 where None
+    # (q,): for "max": whose errors are added up; every row its own group where None
     groups: Longs | None = None
-    workload: Operator | None = None
+    workload: Operator | None = None  # (q, n): whose rows these are; the answers where None
+    # (q,): largest root mean squared error of every row: the weights are their inverse squares
     limits: Array | None = None
 
     @classmethod
@@ -76,8 +65,6 @@ class RowAim:
     def value(self, errors: Array) -> float:
         """Return the objective of the rows' squared errors, shape (q,).
 
-        Examples
-        --------
         >>> RowAim("max", weights=np.array([1.0, 3.0])).value(np.array([2.0, 1.0]))
         3.0
         """
@@ -129,55 +116,34 @@ Budget = PureDP | ZCDP
 AUTO = "auto"
 """What is left to the kind of plan."""
 
-LEAVES, VOTES = "leaves", "votes"
-"""What strategies of training are chosen for."""
+LEAVES, VOTES = "leaves", "votes"  # what strategies of training are chosen for
 
 
 @dataclass(frozen=True, eq=False)
 class Measuring:
-    """How a plan spends: what is not the forests' design.
+    """How a plan spends: what is not the forests' design."""
 
-    Attributes
-    ----------
-    budget : PureDP or ZCDP
-        Of the whole plan.
-    neighboring : {"add_remove", "replace_one"}
-    budget_shares : sequence of float, {"equal", "total", "max"} or None
-        Of the ensembles; equal where None. The rules are those of
-        `mrf_matrix.mechanisms.budgets.shares.budget_shares`.
-    strategy : str, Strategy, Operator, ndarray, scipy sparse or list, default="auto"
-        A family's name, or one strategy for each ensemble.
-    time_limit : float or "auto", default="auto"
-        Seconds of the search for each strategy; "auto" for what the kind usually takes.
-    n_jobs : int, optional
-        Processes that search.
-    objective, weights, groups
-        What is made small, see `RowAim`.
-    optimise_for : {"leaves", "votes"}, default="leaves"
-        In training: whether strategies are chosen for the leaves, ``T``, or for the weight votes
-        of all cells, ``TᵀT``.
-    target_rms : float or sequence of float, optional
-        Largest root mean squared error of every answer; then the worst of them, each over its
-        target, is made small.
-    law : subclass of NoiseLaw, optional
-        Noise of one's own, see `mrf_matrix.mechanisms.calibrate`.
-    delta : float, default=0
-        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
-    """
-
-    budget: Budget
+    budget: Budget  # of the whole plan
     neighboring: str = "add_remove"
+    # Of the ensembles; equal where None. The rules are those of
+    # `mrf_matrix.mechanisms.budgets.shares.budget_shares`.
     budget_shares: str | Sequence[float] | None = None
-    strategy: object = "auto"
+    strategy: object = "auto"  # a family's name, or one strategy for each ensemble
+    # seconds of the search for each strategy; "auto" for what the kind usually takes
     time_limit: float | str = AUTO
-    n_jobs: int | None = None
+    n_jobs: int | None = None  # processes that search
+    # objective, weights, groups: what is made small, see `RowAim`
     objective: str = "total"
     weights: object = None
     groups: object = None
+    # in training: whether strategies are chosen for the leaves, ``T``, or for the weight votes of
+    # all cells, ``TᵀT``
     optimise_for: str = LEAVES
+    # largest root mean squared error of every answer; then the worst of them, each over its target,
+    # is made small
     target_rms: ArrayLike | None = None
-    law: type[NoiseLaw] | None = None
-    delta: float = 0.0
+    law: type[NoiseLaw] | None = None  # noise of one's own, see `mrf_matrix.mechanisms.calibrate`
+    delta: float = 0.0  # the δ that the claim is stated for, where the budget is zCDP; 0 for none
 
     def check(self) -> None:
         """Refuse what no plan could spend, whatever its forests.

@@ -62,8 +62,13 @@ class FederatedPlan(Plan):
         Raises
         ------
         ValueError
-            If one is the release of another measurement.
+            If there is not one for each part, or one is the release of another measurement.
         """
+        if len(releases) != len(self.parts):
+            raise ValueError(
+                f"releases: expected one for each part of the plan, {len(self.parts)} in all; got "
+                f"{len(releases)}."
+            )
         pairs = list(zip(self.parts, releases, strict=True))
         for part, release in pairs:
             if not _same_measurement(part.mechanism, release.mechanism):
@@ -109,7 +114,8 @@ def shared_plan(plan: Plan, quorum: Quorum, remove_excess: bool = False) -> Fede
     """Return a plan with its noise shared among parties.
 
     Raises ValueError if the parties' tables do not add up to that of all records, as with hard
-    votes; CoarseStrategyError if a strategy has no small integers, under pure DP.
+    votes, or the noise is of a law of one's own; CoarseStrategyError if a strategy has no small
+    integers, under pure DP.
     """
     if plan.kind.counts_votes:
         raise ValueError(

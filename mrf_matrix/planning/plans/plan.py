@@ -197,10 +197,7 @@ class Plan(PlannedErrors):
 def at_budget(parts: Sequence[PlanPart], budget: PureDP | ZCDP) -> tuple[PlanPart, ...]:
     """Return the ensembles at another total budget, of which each keeps its share.
 
-    Raises
-    ------
-    ValueError
-        If it is of another kind than the one that the strategies were selected for.
+    Raises ValueError if it is of another kind than the one that the strategies were selected for.
     """
     spent = total_budget([part.mechanism.budget for part in parts])
     if type(budget) is not type(spent):

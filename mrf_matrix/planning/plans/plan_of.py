@@ -49,21 +49,13 @@ MOST_VOTING_CELLS = 4096
 
 @dataclass(frozen=True, eq=False)
 class PublicForests:
-    """Forests grown without data, of which batches of queries are planned.
-
-    Attributes
-    ----------
-    kind : Kind
-    domain : Domain
-    ensembles : tuple of Ensemble
-    selection : Generator or int
-        Seeds the strategies: what is left of the structure's randomness, or a number that does
-        with that of each batch.
-    """
+    """Forests grown without data, of which batches of queries are planned."""
 
     kind: Kind
     domain: Domain
     ensembles: tuple[Ensemble, ...]
+    # seeds the strategies: what is left of the structure's randomness, or a number that does with
+    # that of each batch
     selection: np.random.Generator | int
 
     @classmethod
@@ -200,9 +192,8 @@ def votes_aim(kind: Kind, ensemble: Ensemble) -> RowAim:
         )
     if domain.size > MOST_VOTING_CELLS:
         raise ValueError(
-            f"optimise_for='votes' over {domain.size} cells: expected at most "
-            f"{MOST_VOTING_CELLS}, for it asks for the votes of all. Take max_features, or "
-            f"optimise_for='leaves'."
+            f"optimise_for='votes' over {domain.size} cells: expected at most {MOST_VOTING_CELLS}, "
+            f"for it asks for the votes of all. Take max_features, or optimise_for='leaves'."
         )
     cells = np.indices(domain.sizes).reshape(domain.n_attributes, -1).T
     votes = prediction_workload(ensemble.forest, query_matrix(cells, domain))
@@ -235,25 +226,10 @@ def plan_of(
 ) -> Plan:
     """Return the plan of a design, without data.
 
-    Parameters
-    ----------
-    kind : Kind
-    domain : Domain
-    design : EnsembleDesign or BlockChoice
-        Forests of random trees, or tables of blocks.
-    measuring : Measuring
-    structure : Generator
-        Draws the public structure, and seeds the strategies.
-    queries : int or ndarray of int, shape (b, d), optional
-        See `plan`.
-    n_classes : int, optional
-        That of the domain where it is not given.
-    n_records : int, optional
-        The public number of records.
-    use : {"plan", "release", "study"}
-        Which structures may be taken, see `EnsembleDesign.grow`.
-
-    Raises ValueError, TypeError if an argument is impossible; the message says what to change.
+    `design`: forests of random trees, or tables of blocks; `structure`: draws the public structure,
+    and seeds the strategies; `queries`: int or ndarray of int (b, d), see `plan`; `n_classes`: that
+    of the domain where it is not given; `n_records`: the public number of records; `use`: which
+    structures may be taken, see `EnsembleDesign.grow`.
     """
     measuring.check()
     classes = domain.n_classes if n_classes is None else n_classes

@@ -219,13 +219,15 @@ def sequence_plan(
     neighboring: str = "add_remove",
     n_records: int | None = None,
     random_state: object = None,
+    even_records: int | None = None,
 ) -> ResidualPlan:
-    """Return the sequence of steps of a residual forest; parameters as `plan`."""
+    """Return the sequence of steps of a residual forest; parameters as `plan`, `residual_plan`."""
     records = None if n_records is None else whole_number("n_records", n_records)
-    budget = sequence_budget(epsilon, delta, rho, domain.n_attributes, records)
+    d, k = domain.n_attributes, domain.required_target().size
+    budget = sequence_budget(epsilon, delta, rho, d, records, k)
     return residual_plan(
         domain, budget, structure_generator(random_state), n_records=records,
-        neighboring=neighboring, delta=float(delta),
+        neighboring=neighboring, delta=float(delta), even_records=even_records,
     )  # fmt: skip
 
 

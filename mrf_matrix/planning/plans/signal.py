@@ -18,12 +18,7 @@ WEIGHING: ContextVar[Callable[[Any], None] | None] = ContextVar("weighing", defa
 
 
 def records_behind(
-    kind: Kind,
-    parts: Sequence[PlanPart],
-    queries: Codes,
-    n_records: int | None,
-    *,
-    leaves: bool,
+    kind: Kind, parts: Sequence[PlanPart], queries: Codes, n_records: int | None, *, leaves: bool
 ) -> Array:
     """Return the records of each leaf, or of each query's votes, if all cells are as likely.
 

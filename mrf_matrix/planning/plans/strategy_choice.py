@@ -28,17 +28,13 @@ from strategies.problem.merging import can_merge, merge_columns
 TIE = 1e-9
 """Relative difference of two expected errors that is rounding: the smaller loss is then kept."""
 
-PLAIN = RowAim()
-"""All rows count alike."""
+PLAIN = RowAim()  # all rows count alike
 
 Calibrated = Callable[[Strategy], Mechanism]
 
 
 def least_expected_error(
-    candidates: Sequence[Strategy],
-    calibrated: Calibrated,
-    workload: Operator,
-    aim: RowAim = PLAIN,
+    candidates: Sequence[Strategy], calibrated: Calibrated, workload: Operator, aim: RowAim = PLAIN
 ) -> tuple[Strategy, Mechanism]:
     """Return the strategy of least expected squared error, and its mechanism.
 

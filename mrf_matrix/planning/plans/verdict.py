@@ -20,8 +20,7 @@ HOPELESS = {"leaf": 1 / 3, "query": 1.0}
 """Records over noise below which labels are chance. Votes of many trees average their leaves'
 noise, so that a leaf may hold less than its noise and still say something."""
 
-DOUBTFUL = {"leaf": 2.0, "query": 5.0}
-"""Records over noise below which noise decides many labels."""
+DOUBTFUL = {"leaf": 2.0, "query": 5.0}  # records over noise below which noise decides many labels
 
 
 class NoiseError(ValueError):
@@ -30,20 +29,12 @@ class NoiseError(ValueError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Records and noise of a typical answer, known without data.
-
-    Attributes
-    ----------
-    unit : {"leaf", "query"}
-    noise : float
-        Root-mean-square noise in one class, in records (or votes).
-    records : float or None
-        What stands behind it, if all cells are as likely; None where the number of records is not
-        public.
-    """
+    """Records and noise of a typical answer, known without data."""
 
     unit: str
-    noise: float
+    noise: float  # root-mean-square noise in one class, in records (or votes)
+    # what stands behind it, if all cells are as likely; None where the number of records is not
+    # public
     records: float | None
 
     @property
@@ -78,16 +69,10 @@ def _round(number: float) -> str:
 def verdict_of(plan: "PlannedErrors | ResidualPlan", n_records: int | None = None) -> Verdict:
     """Return the verdict on a plan.
 
-    Parameters
-    ----------
-    plan : Plan or ResidualPlan
-        Of a residual forest a code of an attribute is its leaf, and the noise that of a sum of
-        residuals in the first pass.
-    n_records : int, optional
-        The *public* number of records, where the plan was not told.
+    `plan`: of a residual forest a code of an attribute is its leaf, and the noise that of a sum of
+    residuals in the first pass; `n_records`: the *public* number of records, where the plan was not
+    told.
 
-    Examples
-    --------
     >>> from mrf_matrix import Domain, plan
     >>> small = plan(Domain.from_sizes([4, 4], n_classes=2), n_trees=4, max_depth=2, epsilon=0.01)
     >>> print(verdict_of(small, n_records=64))
@@ -109,28 +94,16 @@ def verdict_of(plan: "PlannedErrors | ResidualPlan", n_records: int | None = Non
 
 @dataclass(frozen=True)
 class Weighing:
-    """Weighs every plan before it is paid for: tells the verdict, and refuses where it is strict.
+    """Weighs plans before they are paid for: tells the verdict, and refuses where it is strict."""
 
-    Attributes
-    ----------
-    n_records : int or None
-        The public number of records, for plans that take none.
-    strict : bool
-    verdicts : list of Verdict
-        Of the plans that were weighed.
-    """
-
-    n_records: int | None
+    n_records: int | None  # the public number of records, for plans that take none
     strict: bool
-    verdicts: list[Verdict]
+    verdicts: list[Verdict]  # of the plans that were weighed
 
     def weigh(self, plan: "PlannedErrors | ResidualPlan") -> None:
         """Weigh a plan, unless its budget is spent already.
 
-        Raises
-        ------
-        NoiseError
-            If it is hopeless, or that is not known.
+        Raises NoiseError if it is hopeless, or that is not known.
         """
         if PAID_FOR.get():
             return
@@ -147,12 +120,8 @@ class Weighing:
 def weighing(n_records: int | None = None, *, strict: bool = False) -> Iterator[list[Verdict]]:
     """Weigh signal against noise of every fit inside, before it spends; give the verdicts.
 
-    Parameters
-    ----------
-    n_records : int, optional
-        The *public* number of records, for classifiers that take none.
-    strict : bool, default=False
-        Refuse fits whose labels would be chance, and those of which that is not known.
+    `n_records`: the *public* number of records, for classifiers that take none; `strict`: refuse
+    fits whose labels would be chance, and those of which that is not known.
     """
     verdicts: list[Verdict] = []
     token = WEIGHING.set(Weighing(n_records, strict, verdicts).weigh)

@@ -13,7 +13,7 @@ attribute, so that what others have said already is not said again, with the noi
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 
@@ -79,13 +79,19 @@ def tables_explain(
 def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: float) -> Array:
     """Return what a residual forest explains in each draw, shape (draws,).
 
-    `prior`: over the plan's attributes.
+    `prior`: over the plan's attributes. Of several classes two are held against each other: their
+    records alone tell them apart, their two columns have noise each, and under Gaussian noise a
+    record's residuals weigh more, see `Link`.
     """
+    columns, noises, weight = plan.passes[0].visits[0].n_columns, 1, 1.0
+    if columns > 1:
+        n_records, noises = n_records * 2 / columns, 2
+        weight = sqrt(2) if plan.budget.norm == "l2" else 1.0
     sizes, alike = np.array(plan.domain.sizes, dtype=np.float64), alike_codes(plan.domain)
     known, noise = np.zeros_like(prior.weights), np.zeros_like(prior.weights)
     rows = np.arange(len(known))
     for number, one in enumerate(plan.passes):
-        curvatures = n_records / sizes * _curvature(prior, known, noise)
+        curvatures = weight * n_records / sizes * _curvature(prior, known, noise)
         places = np.tile(np.array(one.order), (len(rows), 1))
         if number:  # a later pass visits the largest effects
             places = np.argsort(-(known**2), axis=1)
@@ -93,7 +99,7 @@ def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: f
             at = rows, places[:, visit]
             lacking = prior.correlated(prior.weights - known)[at]
             bent = curvatures[at]
-            error = EXCESS * (step.variance + bent) / bent**2 / alike[at[1]]
+            error = EXCESS * (noises * step.variance + bent) / bent**2 / alike[at[1]]
             kept = shrunk(lacking**2, error)
             known[at] += kept * lacking
             noise[at] = (1 - kept) ** 2 * noise[at] + kept**2 * error
@@ -102,8 +108,8 @@ def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: f
     if plan.pairs is not None:
         energy = _largest_pairs(prior, len(plan.pairs.residuals))
         cells = float(np.exp(2 * np.log(sizes).mean()))
-        bent = n_records / cells * _curvature(prior, known, noise)
-        error = (plan.pairs.residuals[0].variance + bent) / bent**2
+        bent = weight * n_records / cells * _curvature(prior, known, noise)
+        error = (noises * plan.pairs.residuals[0].variance + bent) / bent**2
         kept = energy / (energy + error)
         told = told + (kept * energy).sum(axis=1)
         spent = spent + (kept**2 * (energy + error)).sum(axis=1)

@@ -80,7 +80,8 @@ class Scale:
     @property
     def signal(self) -> float:
         """How far records outweigh noise, see `residual_signal`; 0 where N is not public."""
-        return residual_signal(self.n_records or 0, self.budget, self.domain.n_attributes)
+        d, k = self.domain.n_attributes, self.domain.n_classes
+        return residual_signal(self.n_records or 0, self.budget, d, k)
 
     def posterior(self, n_records: int, budget: Budget) -> Array:
         """Return what a posterior forest of this budget explains in each draw."""

@@ -1,12 +1,14 @@
 """The plan of a `PrivateForestClassifier`: all kinds of forest on one scale, the best one taken."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.planning.private.balance import planned_balance
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.screening import (
+    GATED_FROM,
     Screening,
     epsilon_of,
     planned_screening,
@@ -14,6 +16,7 @@ from mrf_matrix.planning.private.screening import (
 )
 from mrf_matrix.residual.sequence import MOST_CODES
 from mrf_matrix.residual.settings import Budget
+from mrf_matrix.residual.step import ResidualStep
 
 RESIDUALS_LEAD = 0.002
 """Expected lead from which residuals are measured: tables serve other queries too."""
@@ -25,10 +28,18 @@ LEAST_RESIDUAL, LEAST_BESIDE_WIDE = 100, 500
 """Signal from which residuals are considered; the second where a posterior forest would have such a
 table. Below they were behind on public sets, by 1 point on average and by up to 30."""
 
+OF_SEVERAL = "l2"
+"""Norm of the noise with which residuals of several classes are considered. Under "l1" a table of
+them costs two columns; on public tasks that lost two points as often as it gained them."""
+
 SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 """Screening is taken up to so much behind; the second where one or two choices are all. It finds
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost some where not."""
+
+SCREENED_DOWN_TO = 0.25
+"""Even records of one from which attributes are screened: where one class is rare, each code says
+the other, so that no attribute has a score above the rest."""
 
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 PRIOR = "a public prior of effects that repeat each other"
@@ -74,6 +85,13 @@ class PrivatePlan:
         Of every kind, the one that is taken first.
     left_out : str or None
         What was not considered, because data that are counted as they pass cannot serve it.
+    balance : ResidualStep or None
+        The choice of how rare the rarer of two classes is, which comes first; what follows is
+        planned anew by `planned_for`.
+    announced : PrivatePlan or None
+        The plan before that choice, where it was made: it has the whole budget.
+    even_records : int or None
+        Records of even classes that tell as much, as that choice says.
     """
 
     domain: Domain
@@ -82,6 +100,9 @@ class PrivatePlan:
     delta: float
     forecasts: tuple[Forecast, ...]
     left_out: str | None = None
+    balance: ResidualStep | None = None
+    announced: "PrivatePlan | None" = None
+    even_records: int | None = None
 
     @property
     def chosen(self) -> Forecast:
@@ -91,17 +112,34 @@ class PrivatePlan:
     @property
     def budget(self) -> Budget:
         """The whole budget."""
-        return self.chosen.budget
+        return (self.announced or self).chosen.budget
+
+    @property
+    def choices(self) -> tuple[ResidualStep, ...]:
+        """Every choice before the forest that has been planned, in the order they are made."""
+        first = None if self.announced is None else self.announced.balance
+        screening = self.chosen.screening
+        return (
+            *(() if first is None else (first,)),
+            *(() if screening is None else screening.steps),
+        )
 
     @property
     def rest(self) -> Budget:
         """What is left for the forest after screening."""
-        return screening_share(self.chosen.screening, self.budget)
+        return screening_share(self.chosen.screening, self.chosen.budget)
 
     @property
     def reason(self) -> str:
         """Why, in a sentence or two."""
         told = self._compared
+        if self.even_records is not None:
+            told += (
+                f" Planned as for {self.even_records} records of even classes, after a private "
+                f"choice of how rare the rarer class is."
+            )
+        elif self.balance is not None:
+            told += " What follows a private choice of how rare the rarer class is may differ."
         if self.left_out is not None:
             told += (
                 f" Records are counted as they pass, without {self.left_out}: give n_records, "
@@ -176,7 +214,39 @@ def private_plan(
     left_out = None
     if not records:
         left_out = "residuals" if tables else "residuals and screening"
-    return PrivatePlan(domain, neighboring, n_records, delta, tuple(found), left_out)
+    balance = None
+    if tables:
+        balance = planned_balance(
+            domain, found[0].budget, n_records=n_records, neighboring=neighboring
+        )
+    return PrivatePlan(domain, neighboring, n_records, delta, tuple(found), left_out, balance)
+
+
+def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
+    """Return what follows the choice of how rare the rarer class is, with what that choice left.
+
+    `plan`: the one that announced it; `even`: records of even classes that tell as much.
+    """
+    assert plan.balance is not None
+    left = plan.budget.of(plan.budget.exact - plan.balance.budget.exact)
+    signal = even * epsilon_of(left)  # few attributes are for few records, not for a rare class
+    follows = private_plan(
+        plan.domain,
+        [left],
+        n_records=even,
+        neighboring=plan.neighboring,
+        delta=plan.delta,
+        records=plan.left_out is None,
+        tables=even > SCREENED_DOWN_TO * (plan.n_records or 0) and signal >= GATED_FROM,
+    )
+    return replace(
+        follows,
+        n_records=plan.n_records,
+        left_out=plan.left_out,
+        balance=None,
+        announced=plan,
+        even_records=even,
+    )
 
 
 def _worth(forecast: Forecast) -> float:
@@ -198,13 +268,15 @@ def _forecasts(scale: Scale, law: str, records: bool, tables: bool) -> list[Fore
     if scale.width == 1:
         return found
     suits = scale.signal >= (LEAST_BESIDE_WIDE if scale.width > WIDE else LEAST_RESIDUAL)
-    if records and suits and domain.n_classes == 2 and max(domain.sizes) <= MOST_CODES:
+    suits = suits and (domain.n_classes == 2 or budget.norm == OF_SEVERAL)
+    if records and suits and max(domain.sizes) <= MOST_CODES:
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)
     if tables and screening is not None:
         best = max(found, key=lambda one: one.accuracy)
-        right = scale.right_of_screened(screening, residuals=best.residuals)
+        residuals = best.residuals and screening.enough is not None
+        right = scale.right_of_screened(screening, residuals=residuals)
         name = f"{len(screening.choices)} screened attributes"
         name += f", else {best.name}" if screening.enough is not None else law
-        found.append(Forecast(name, budget, right, best.residuals, screening))
+        found.append(Forecast(name, budget, right, residuals, screening))
     return found

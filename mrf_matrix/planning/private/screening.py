@@ -25,7 +25,7 @@ CHOICE_SIGNAL = 100
 """N ε of one choice from which a twentieth of the records is told from none: no more is spent."""
 
 KEPT, KEPT_OF_TWO = 0.185, 0.13
-"""Attributes kept, by the root of N ε; of two classes, where tables show pairs too."""
+"""Attributes kept, by the root of N ε; the second of two classes from `GATED_FROM` on."""
 
 AMPLE, AMPLE_OF_SEVERAL = 4, 100
 """Root of N ε / k, an attribute, beyond which all of two classes are kept; and N ε / k beyond which
@@ -123,13 +123,14 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
     Examples
     --------
     >>> n_kept(2500, 0.1, 36, 2), n_kept(2500, 0.5, 36, 2), n_kept(8800, 1.0, 16, 10)
-    (2, 5, None)
+    (3, 5, None)
     """
     least = max(LEAST_SIGNAL, LEAST_OF_CLASS * n_classes)
     if n_attributes < 4 or n_records * epsilon < least:
         return None
     signal = min(n_records * epsilon, 1e18)
-    wanted = max(1, round((KEPT_OF_TWO if n_classes == 2 else KEPT) * sqrt(signal)))
+    gated = n_classes == 2 and signal >= GATED_FROM
+    wanted = max(1, round((KEPT_OF_TWO if gated else KEPT) * sqrt(signal)))
     if n_classes == 2:
         ample = 2 * (AMPLE * n_attributes) ** 2
         return min(wanted, MOST_KEPT, n_attributes // 2) if signal <= ample else None

@@ -21,7 +21,7 @@ from mrf_matrix.planning.kinds.words import kinds_named
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import Amount
 from mrf_matrix.planning.plans.strategy_choice import is_auto
-from mrf_matrix.planning.search.design_trials import DesignTrials
+from mrf_matrix.planning.search.design_trials import DesignTrials, Stopwatch
 from mrf_matrix.planning.search.objectives import Objective, as_objective, check_records_known
 from mrf_matrix.planning.search.search_space import (
     ANY,
@@ -32,7 +32,6 @@ from mrf_matrix.planning.search.search_space import (
     structures_of,
     under_laws,
 )
-from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial, TrialFile, design_key, not_tried
 from mrf_matrix.planning.search.tuning import Tuning, ranked
 from strategies.search.select import checked_time_limit

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import inf, nan
 from typing import Any, cast
 
@@ -14,10 +14,45 @@ from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.planner import plan, sequence_plan
 from mrf_matrix.planning.search.objectives import Objective
 from mrf_matrix.planning.search.search_space import mode_of
-from mrf_matrix.planning.search.stopwatch import Stopwatch
 from mrf_matrix.planning.search.trials import Trial
 from mrf_matrix.residual.sequence import ResidualPlan
 from strategies import memory_cap
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """Time since it was made, and a limit.
+
+    >>> ticks = iter([0.0, 1.0, 3.0])
+    >>> watch = Stopwatch(2.0, lambda: next(ticks))
+    >>> watch.is_over, watch.is_over
+    (False, True)
+    """
+
+    limit: float | None  # seconds; None for no limit
+    # a clock in seconds that never goes back, the same in all processes of a machine
+    # (`time.monotonic`): a copy in another process runs out at the same moment
+    now: Callable[[], float]
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "started", self.now())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return self.now() - self.started
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit has passed."""
+        return self.limit is not None and self.seconds >= self.limit
+
+    @property
+    def note(self) -> str:
+        """Why something was not begun."""
+        return f"not tried: max_seconds={self.limit} had passed"
+
 
 Design = dict[str, Any]
 

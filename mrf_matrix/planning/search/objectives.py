@@ -67,7 +67,7 @@ class ExpectedLoss:
     ----------
     priors : tuple of DataPrior
         Laws of data, taken with equal weight: smooth functions of evenly spread records
-        (`TargetPrior`, the default), classes that crowd in clusters (`ClusterPrior`), your own.
+        (`TargetPrior`, the default), your own.
     n_targets : int, default=48
         Laws drawn from each.
     n_queries : int, default=128

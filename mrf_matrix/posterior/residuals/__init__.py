@@ -9,13 +9,17 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.residuals.link import CURVATURE_CAP as CURVATURE_CAP
     from mrf_matrix.posterior.residuals.link import RESIDUAL_CAP as RESIDUAL_CAP
     from mrf_matrix.posterior.residuals.link import UNITS as UNITS
+    from mrf_matrix.posterior.residuals.link import Link as Link
     from mrf_matrix.posterior.residuals.link import curvature_units as curvature_units
     from mrf_matrix.posterior.residuals.link import residual_units as residual_units
     from mrf_matrix.posterior.residuals.posterior import ResidualPosterior as ResidualPosterior
+    from mrf_matrix.posterior.residuals.several import ClassStates as ClassStates
+    from mrf_matrix.posterior.residuals.several import SeveralPosterior as SeveralPosterior
     from mrf_matrix.posterior.residuals.state import Pooling as Pooling
     from mrf_matrix.posterior.residuals.state import ResidualState as ResidualState
     from mrf_matrix.posterior.residuals.tables import estimated_total as estimated_total
     from mrf_matrix.posterior.residuals.tables import intercept as intercept
+    from mrf_matrix.posterior.residuals.tables import intercepts as intercepts
     from mrf_matrix.posterior.residuals.tables import margin as margin
     from mrf_matrix.posterior.residuals.tables import shrunk_counts as shrunk_counts
 

@@ -18,6 +18,7 @@ from mrf_matrix.posterior.residuals.block import EffectBlock
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
+Margins = tuple[NDArray[np.int64], Floats, Floats]
 
 
 def block_cells(block: EffectBlock, codes: Codes) -> NDArray[np.int64]:
@@ -70,3 +71,18 @@ class ResidualPosterior:
         """Return the probabilities of classes 0 and 1, shape (b, 2)."""
         odds = self.log_odds(codes)
         return np.column_stack([expit(-odds), expit(odds)])
+
+    def leading(self, codes: Codes) -> Margins:
+        """Return the likelier classes, by how much they lead, and its variance, (b,) each."""
+        first = (self.log_odds(codes) > 0).astype(np.int64)
+        ahead = np.where(first == 1, 1.0, -1.0) * (self.base + self.effects(codes))
+        return first, ahead, self.variances(codes)
+
+    @property
+    def columns(self) -> tuple["ResidualPosterior", ...]:
+        """Itself: class 0 needs no score of its own."""
+        return (self,)
+
+    def between(self, one: int, other: int) -> tuple[tuple[float, "ResidualPosterior"], ...]:
+        """Return the signed columns that the log odds of one class against the other sum."""
+        return ((1.0 if one > other else -1.0, self),)

@@ -82,13 +82,17 @@ class ResidualState:
             shares = np.multiply.outer(shares, self.margins[i]).ravel()
         return np.asarray(self.n_records * shares)
 
-    def largest_effects(self, count: int) -> tuple[int, ...]:
-        """Return the attributes whose effects move the log odds most, as far as is known."""
-        moved = [
+    def with_block(self, block: EffectBlock) -> "ResidualState":
+        """Return the state with one more block."""
+        return replace(self, blocks=(*self.blocks, block))
+
+    @property
+    def moved(self) -> list[float]:
+        """Mean square of what each attribute's effects move the log odds by, as far as known."""
+        return [
             float(shares @ block.mean**2)
             for block, shares in zip(self.blocks, self.margins, strict=False)
         ]
-        return tuple(np.argsort(np.round(moved, 9), kind="stable")[::-1][:count].tolist())
 
     def visited(
         self, place: int, residuals: Floats, curvatures: Floats, variance: float

@@ -44,6 +44,15 @@ def intercept(totals: Floats, variance: float, n_records: float) -> tuple[float,
     return log(share / (1 - share)), min(unknown / slope**2, 0.5) + 1e-3
 
 
+def intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floats, Floats]:
+    """Return the scores of several classes and what is unknown of each, from noisy class totals.
+
+    `totals` (k,); `variance`: of the noise on each; `n_records`: public, or estimated.
+    """
+    shares = margin(totals, variance, n_records)
+    return np.log(shares), np.minimum(variance / (n_records * shares) ** 2, 0.5) + 1e-3
+
+
 def shrunk_counts(counts: Floats, expected: Floats, variance: float) -> Floats:
     """Return noisy counts, shrunk toward expected ones as far as noise explains the distance.
 

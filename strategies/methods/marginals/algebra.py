@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators import Array, Norm, Operator, check_allocation, fits
+from strategies.operators import Array, Norm, Operator, fits
 from strategies.operators.base.arrays import Bools
 from strategies.operators.masks.components import MAX_FIXED, components, mask_rows
+from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import (
     Energies,
     positive_energies,
@@ -176,7 +177,7 @@ class LatticeCover(Cover):
         chosen, inverse = self.candidates[index], self.inverse_cells[index]
         if len(self.components) * len(chosen) <= EXPLICIT_PAIRS:
             outside = self.components[:, None] & ~chosen
-            explicit = _explicit(outside == 0, inverse)
+            explicit = _explicit(sparse.csc_array(outside == 0), inverse)
             if explicit.work < self.work:
                 return explicit
         return LatticeCover(self.d, chosen, self.components, inverse)
@@ -200,16 +201,12 @@ def make_cover(energies: Energies, candidates: Bools) -> Cover:
         numbers = 1 << np.arange(d)
         lattice = LatticeCover(d, candidates @ numbers, energies.sets @ numbers, inverse)
         return lattice.columns_of(np.arange(len(candidates)))
-    check_allocation("containment of sets", (len(energies.values), len(candidates)), 5)
-    outside = energies.sets.astype(np.float32) @ (~candidates).T.astype(np.float32)
-    return _explicit(outside == 0, inverse)
+    return _explicit(contained(energies.sets, candidates), inverse)
 
 
-def _explicit(contained: Bools, inverse: Array) -> SparseCover:
-    candidate, component = np.nonzero(contained.T)
-    ends = np.concatenate([[0], np.cumsum(contained.sum(axis=0))])
-    matrix = sparse.csc_array((inverse[candidate], component, ends), shape=contained.shape)
-    return SparseCover(matrix)
+def _explicit(inside: sparse.csc_array, inverse: Array) -> SparseCover:
+    inside.data = np.repeat(inverse, np.diff(inside.indptr))
+    return SparseCover(inside)
 
 
 def set_cells(sets: Bools, sizes: tuple[int, ...]) -> Array:

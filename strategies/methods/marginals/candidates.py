@@ -11,6 +11,7 @@ import numpy as np
 from strategies.methods.marginals.algebra import set_cells
 from strategies.operators import Array, current_cap
 from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.containment import contained
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies
 
@@ -68,18 +69,24 @@ def distinct(sets: Bools) -> Bools:
 
 def _unions(base: Bools, energies: Energies, limit: int, rounds: int, work: float) -> Bools:
     """Return the best unions of maximal sets, joined greedily round after round."""
-    found = base
+    found, values = base, np.ones(len(base))
     for _ in range(rounds):
         count = min(MOST_SEEDS, max(1, int(TRIPLES_A_SECOND * work / len(base) ** 2)))
-        seeds = found[np.argsort(-worth(found, base, energies))][:count]
+        seeds = found[np.argsort(-values, kind="stable")[:count]]
         near = seeds.astype(np.float32) @ base.T.astype(np.float32) > 0
         pairs = np.argwhere(near)
         if not len(pairs):
             break
         joined = seeds[pairs[:, 0]] | base[pairs[:, 1]]
         joined = joined[set_cells(joined, energies.sizes) <= min(largest_table(), 2.0**20)]
-        joined = distinct(np.concatenate([found, joined]))
-        found = joined[np.argsort(-worth(joined, base, energies))][:limit]
+        joined = np.concatenate([found, joined])
+        first = unique_rows(joined)[0]
+        known = first < len(found)
+        ranked = np.empty(len(first))
+        ranked[known] = values[first[known]]
+        ranked[~known] = worth(joined[first[~known]], base, energies)
+        best = np.argsort(-ranked, kind="stable")[:limit]
+        found, values = joined[first[best]], ranked[best]
     return found
 
 
@@ -97,7 +104,7 @@ def worth(sets: Bools, base: Bools, energies: Energies) -> Array:
     result = np.empty(len(sets))
     for start in range(0, len(sets), 4096):
         part = sets[start : start + 4096]
-        inside = (~part).astype(np.float32) @ base.T.astype(np.float32) == 0
+        inside = contained(base, part).T
         separate = inside @ np.cbrt(rows * cells)
         joint = np.cbrt(set_cells(part, energies.sizes) * (inside @ rows))
         result[start : start + 4096] = np.divide(

@@ -15,6 +15,7 @@ from strategies.methods.marginals.algebra import set_cells
 from strategies.methods.marginals.candidates import largest_table
 from strategies.operators import fits
 from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import Energies
 
 MOST_SETS = 500
@@ -30,10 +31,13 @@ def group_designs(energies: Energies) -> list[Bools]:
     """
     d, order = len(energies.sizes), int(energies.sets.sum(axis=1).max(initial=0))
     found: list[tuple[float, Bools]] = []
+    most = np.log2(largest_table()) / max(1.0, float(np.log2(energies.sizes).sum()))
     for g in range(1, d + 1):
-        groups = dealt(energies.sizes, g)
-        for m in range(min(order, g), g if g > 1 else 2):
-            if m and comb(g, m) <= MOST_SETS and fits((len(energies.values), comb(g, m)), 4):
+        unions = [m for m in range(max(1, min(order, g)), max(g, 2)) if m <= most * g]
+        unions = [m for m in unions if comb(g, m) <= MOST_SETS]
+        groups = dealt(energies.sizes, g) if unions else np.zeros((0, d), dtype=bool)
+        for m in unions:
+            if fits((len(energies.values), comb(g, m)), 4):
                 sets = np.array(
                     [groups[list(chosen)].any(0) for chosen in combinations(range(g), m)]
                 )
@@ -61,8 +65,7 @@ def equal_loss(energies: Energies, sets: Bools) -> float:
     cells = set_cells(sets, energies.sizes)
     if cells.max() > largest_table():
         return float("inf")
-    outside = energies.sets.astype(np.float32) @ (~sets).T.astype(np.float32)
-    eigenvalues = (outside == 0) @ (1 / cells)
+    eigenvalues = contained(energies.sets, sets) @ (1 / cells)
     if not (eigenvalues > 0).all():
         return float("inf")
     return float(len(sets) ** 2 * np.sum(energies.values / eigenvalues))

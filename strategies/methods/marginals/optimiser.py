@@ -25,11 +25,16 @@ from strategies.methods.marginals.algebra import (
 )
 from strategies.operators import Array, Norm
 from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import Energies
 
 INFEASIBLE = 1e30
 """Value of the logarithm of the loss where a needed component has no eigenvalue."""
 
+FIRST_ROUND = 0.25
+"""Seconds of the first round of a search, each of the next takes twice as long."""
+GAIN = 1e-6
+"""Gain of the loss's logarithm below which a hop, or a round, has found nothing."""
 MOST_PAIRS = 1e6
 """Pairs of an active set and a candidate that a hop looks at for neighbours."""
 DROPPED = (0.05, 0.15, 0.3)
@@ -90,7 +95,7 @@ class Meter:
 
     def charge(self, cover: Cover, evaluations: int, count: int) -> None:
         """Count evaluations of a loss over `count` weights."""
-        self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4
+        self.used += evaluations * (7e-5 + 1.2 * cover.work + 1.2e-7 * count) + 5e-4 + 4e-6 * count
 
     @property
     def exhausted(self) -> bool:
@@ -157,17 +162,42 @@ def optimise(
     meter = Meter(work)
     if norm == "l2":
         return _convex(energies, candidates, cover, meter)
-    best = min(
-        _first_descents(energies, candidates, cover, generator, meter, starts),
-        key=lambda found: found[0],
-    )
-    idle, patience = 0, 40 + 4 * len(candidates)
-    while not meter.exhausted and idle < patience:
-        found = _hop(best, candidates, cover, energies.values, generator, meter)
-        idle = 0 if found[0] < best[0] - 1e-6 else idle + 1
-        best = found
+    best, allowance = (INFEASIBLE, np.ones(len(candidates))), FIRST_ROUND
+    while not meter.exhausted:
+        found = _round(energies, candidates, cover, generator, meter, starts, allowance)
+        settled = abs(found[0] - best[0]) < GAIN  # two rounds that end alike
+        best = min(best, found, key=lambda one: one[0])
+        if settled:
+            break
+        starts, allowance = (), 2.0 * allowance
     weights = _without_negligible(best[1], cover, energies)
     return Weighted(candidates, weights, marginals_loss(weights, cover, energies, norm))
+
+
+def _round(
+    energies: Energies,
+    candidates: Bools,
+    cover: Cover,
+    generator: np.random.Generator,
+    meter: Meter,
+    starts: tuple[Array, ...],
+    allowance: float,
+) -> tuple[float, Array]:
+    """Descend from several starts and hop on from the best, a third and the rest of an allowance.
+
+    A longer search takes the same steps first, in the same rounds.
+    """
+    end = meter.used + allowance
+    first = _first_descents(
+        energies, candidates, cover, generator, meter, starts, end - allowance / 1.5
+    )
+    best = min(first, key=lambda found: found[0])
+    idle, patience = 0, 40 + 4 * len(candidates)
+    while not meter.exhausted and meter.used < end and idle < patience:
+        found = _hop(best, candidates, cover, energies.values, generator, meter)
+        idle = 0 if found[0] < best[0] - GAIN else idle + 1
+        best = found
+    return best
 
 
 def _convex(energies: Energies, candidates: Bools, cover: Cover, meter: Meter) -> Weighted:
@@ -192,6 +222,7 @@ def _first_descents(
     generator: np.random.Generator,
     meter: Meter,
     starts: tuple[Array, ...],
+    end: float,
 ) -> Iterator[tuple[float, Array]]:
     """Descend from given weights, then from random weights on the sets of about one size."""
     for start in (*starts, _smallest(energies, candidates)):
@@ -202,7 +233,7 @@ def _first_descents(
     kinds += [sizes == k for k in range(smallest, min(smallest + 4, candidates.shape[1] + 1))]
     for turn in range(40):
         for kind in kinds:
-            if meter.used > meter.allowance / 3 and turn > 0:
+            if turn > 0 and (meter.used > end or meter.exhausted):
                 return
             start = np.where(kind, generator.uniform(size=len(candidates)), 0.0)
             yield _within(start, cover, energies, meter)
@@ -227,11 +258,11 @@ def _smallest(energies: Energies, candidates: Bools) -> Array:
     """
     cells = set_cells(candidates, energies.sizes)
     value = dict(zip(map(bytes, energies.sets), energies.values, strict=True))
-    cubes = np.zeros(len(candidates))
-    for needed in energies.maximal:
-        around = np.flatnonzero(candidates[:, needed].all(axis=1))
-        chosen = around[np.argmin(cells[around])]
-        cubes[chosen] += value[bytes(needed)] * cells[chosen]
+    row, around = contained(energies.maximal, candidates).tocoo().coords
+    order = np.lexsort((around, cells[around], row))
+    chosen = around[order][np.unique(row[order], return_index=True)[1]]
+    values = np.array([value[bytes(needed)] for needed in energies.maximal])
+    cubes = np.bincount(chosen, values * cells[chosen], minlength=len(candidates))
     return np.asarray(np.cbrt(cubes / cubes.max()))
 
 

@@ -7,7 +7,13 @@ from scipy import linalg
 
 from strategies.operators.base.arrays import Array, Integers
 from strategies.operators.base.operator import Operator
-from strategies.operators.base.qr import RANK_TOLERANCE, has_full_rank, orthogonal, triangular
+from strategies.operators.base.qr import (
+    RANK_TOLERANCE,
+    has_full_rank,
+    is_triangle,
+    orthogonal,
+    triangular,
+)
 from strategies.operators.base.singular_values import singular_values
 
 CONTAINMENT_TOLERANCE = 1e-6
@@ -118,11 +124,15 @@ class Factors:
 def factorised(matrix: Operator) -> Factors:
     """Factorise a matrix by the cheapest route that is accurate for it.
 
-    A tall matrix by the Cholesky factor or the spectrum of its Gram where they are well
-    conditioned, else by QR; a wide one by QR of its transpose; a deficient one by its singular
-    values. The largest arrays are A itself and min(m, n) x n.
+    A triangle is its own factor; a tall matrix by the Cholesky factor or the spectrum of its Gram
+    where they are well conditioned, else by QR; a wide one by QR of its transpose; a deficient one
+    by its singular values. The largest arrays are A itself and min(m, n) x n.
     """
     m, n = matrix.shape
+    if m == n and not matrix.prefers_sparse:
+        whole = matrix.to_dense()
+        if is_triangle(whole):
+            return Factors(whole)
     if m >= n:
         factors = from_gram(matrix.gram_dense())
         if factors is not None:

@@ -8,6 +8,8 @@ from strategies.operators.base.singular_values import minimum_norm
 
 RANK_TOLERANCE = 1e-12
 """Singular values below this share of the largest are rounding."""
+BAND = 64
+"""Columns that are looked at together."""
 
 
 def orthogonal(matrix: Array) -> tuple[Array, Array]:
@@ -31,9 +33,18 @@ def has_full_rank(triangle: Array) -> bool:
     return bool(info == 0 and reciprocal > RANK_TOLERANCE)
 
 
+def is_triangle(square: Array) -> bool:
+    """Tell whether a matrix of full rank has nothing below its diagonal, column by column."""
+    steps = range(0, len(square), BAND)
+    below = any(np.tril(square[s:, s : s + BAND], -1).any() for s in steps)
+    return not below and has_full_rank(square)
+
+
 def least_squares(matrix: Array, answers: Array) -> Array:
-    """Return ``A⁺ y``: by QR at full column rank, by singular values otherwise."""
+    """Return ``A⁺ y``: by a triangle or QR at full column rank, by singular values otherwise."""
     m, n = matrix.shape
+    if m == n and is_triangle(matrix):
+        return np.asarray(linalg.solve_triangular(matrix, answers))
     if m >= n:
         basis, triangle = orthogonal(matrix)
         if has_full_rank(triangle):

@@ -33,6 +33,8 @@ SPREAD = 1e12
 """Largest ratio of two numbers of u or of v: beyond, the form is left alone."""
 LEAST_STEP = 1e-9
 """Least relative rise of ``u / v``: cells nearer to each other cannot be told apart well."""
+BAND = 64
+"""Rows of a triangle that are read at once."""
 ROUNDING = 1e-11
 """Relative distance on the probes that passes as rounding, where entries are no integers."""
 
@@ -200,10 +202,12 @@ def ordered_error(factors: Factors, gram: OrderedGram) -> float:
     """
     if factors.basis is not None or factors.triangle.ndim == 1:
         return factors.gram_trace(gram.to_dense())
-    scaled: Array = factors.triangle / gram.high
-    scaled[:, 1:] -= scaled[:, :-1].copy()
-    scaled /= np.sqrt(gram.steps)
-    inverse, info = linalg.lapack.dtrtri(scaled, lower=0, overwrite_c=1)
+    roots, scaled = np.sqrt(gram.steps), np.empty(factors.triangle.shape)
+    for rows in (slice(s, s + BAND) for s in range(0, gram.n, BAND)):
+        band = factors.triangle[rows] / gram.high
+        band[:, 1:] -= band[:, :-1].copy()
+        scaled[rows] = band / roots
+    inverse, info = linalg.lapack.dtrtri(scaled.T, lower=1, overwrite_c=1)  # as it lies in memory
     if info != 0:
         raise linalg.LinAlgError("a triangle is singular: expected a strategy of full rank.")
-    return float(np.vdot(inverse, inverse))
+    return float(np.vdot(inverse.T, inverse.T))

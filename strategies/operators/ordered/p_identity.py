@@ -155,10 +155,24 @@ class PIdentity(Operator):
         return self.ordered_trace(gram)
 
     def ordered_trace(self, gram: OrderedGram) -> float:
-        """Return ``tr(G (AᵀA)⁻¹)``, a sum of squares over the n rows of a factor of G."""
-        step = max(1, BAND // gram.n)
-        bands = (gram.factor_rows(s, min(s + step, gram.n)) for s in range(0, gram.n, step))
-        return float(sum(self.errors_of(band).sum() for band in bands))
+        """Return ``tr(G (AᵀA)⁻¹)``, a sum of squares over the n rows of a factor F of G.
+
+        ``B diag(1/d) Fᵀ`` by sums of B's rows from every cell on.
+        """
+        p, n = self.rows.shape
+        roots = np.sqrt(gram.steps)[:, None]
+        scaled = gram.high / self.diagonal
+        onward = densified(self._bent @ _diagonal(scaled))
+        np.cumsum(onward[:, ::-1], axis=1, out=onward[:, ::-1])
+        beside = np.ascontiguousarray(solver_of(self)(onward * roots[:, 0]).T)
+        dense = None if self.rows.nnz <= SPARSE * p * n else densified(self._bent)
+        total, step = float(np.vdot(beside, beside)), max(1, BAND // (16 * n))
+        for rows in (slice(s, min(s + step, n)) for s in range(0, n, step)):
+            band = beside[rows] @ (self._bent if dense is None else dense)
+            cells = np.arange(rows.start, rows.stop)[:, None]
+            band -= roots[rows] * np.where(np.arange(n) >= cells, scaled, 0.0)
+            total += float(np.vdot(band, band))
+        return total
 
 
 _SOLVERS: "WeakKeyDictionary[PIdentity, Callable[[Array], Array]]" = WeakKeyDictionary()

@@ -1,6 +1,7 @@
 """Weighted marginals of a product domain, without anything of the domain's length."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +14,7 @@ from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
 from strategies.operators.masks.components import MaskRows, mask_rows
+from strategies.operators.masks.containment import contained
 from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
 from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
@@ -82,18 +84,17 @@ class Marginals(WeightedTables):
 
     def row_gram(self) -> Array:
         """Return ``A @ A.T``, from the rows' masks where the columns are out of reach."""
-        return super().row_gram() if fits(self.shape) else self.by_rows().row_gram()
+        return super().row_gram() if fits(self.shape) else self.by_rows.row_gram()
 
+    @cached_property
     def by_rows(self) -> Operator:
-        """Return the same matrix as weighted rows of masks."""
+        """The same matrix as weighted rows of masks."""
         return marginal_rows(self.domain_sizes, self.attribute_sets, self.weights)
 
     def eigenvalues(self, sets: Bools) -> Array:
         """Return ``λ_U / n = Σ_{S ⊇ U} θ_S² / Π_{i ∈ S} n_i`` for attribute sets (u, d)."""
-        check_allocation("containment of attribute sets", (len(sets), len(self.weights)), 4)
-        missing = sets.astype(np.float32) @ (~self.set_table).T.astype(np.float32)
         shares = [float(w) ** 2 / c for w, c in zip(self.weights, self.rows, strict=True)]
-        return np.asarray((missing == 0) @ np.asarray(shares), dtype=np.float64)
+        return np.asarray(contained(sets, self.set_table) @ np.asarray(shares), dtype=np.float64)
 
     def residuals(self, answers: Numbers) -> Residuals:
         """Return the components of ``A⁺ @ answers``, each as a table over its own attributes."""
@@ -121,14 +122,14 @@ def marginals_rows_product(outer: Marginals, other: Operator) -> Array | None:
     """Return ``outer @ other.T`` by the rows' masks, where they take less than the entries."""
     (m, n), sizes = outer.shape, outer.domain_sizes
     cheaper = m * sum(sizes) <= n * len(outer.weights)
-    return cross_gram(outer.by_rows(), other) if cheaper else None
+    return cross_gram(outer.by_rows, other) if cheaper else None
 
 
 @mask_rows.register
 def marginals_mask_rows(workload: Marginals) -> MaskRows | None:
     """Return the cells of all marginals as rows of masks, where those are few."""
     cheap = split_cheaply(workload.domain_sizes, workload.attribute_sets)
-    return mask_rows(workload.by_rows()) if cheap else None
+    return mask_rows(workload.by_rows) if cheap else None
 
 
 @structure_energies.register

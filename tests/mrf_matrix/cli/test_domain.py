@@ -59,6 +59,20 @@ def test_a_domain_is_written_from_a_header_without_a_record(folder):
     assert domain.classes == ("no", "yes")
 
 
+def test_a_first_line_that_is_a_record_is_not_published(folder):
+    bare = write(folder / "bare.csv", rows=(), header=("71734", "E11", "SECRET", "no"))
+    done = run("domain", "new", folder / "bare.json", "--header", bare)
+    assert done.exit_code == 1
+    assert "column names" in done.output
+    assert "71734" not in done.output
+    assert "SECRET" not in done.output
+    assert not (folder / "bare.json").exists()
+    plain = write(folder / "plain.csv", rows=(), header=("0", "1", "y"))  # as pandas writes arrays
+    told = [word for name in "01y" for word in ("--set", f"{name}=a, b")]
+    done = run("domain", "new", folder / "plain.json", "--header", plain, "--target", "y", *told)
+    assert done.exit_code == 0, done.output
+
+
 def test_questions_are_asked_again_until_they_are_answered(folder):
     answers = ["skip", "0..100 by 20", "many", "icd10_chapters", "yes, no +missing=9", "no, yes"]
     asked = run("domain", "new", folder / "e.json", "--header", folder / "records.csv",
@@ -166,6 +180,14 @@ def test_predictions_keep_columns_order_and_count(folder):
                               "id").output  # fmt: skip
     assert "Rename" in run("predict", folder / "m.mrf", folder / "records.csv", "--keep",
                            "outcome").output  # fmt: skip
+    for keep in ("", " , ", "age,age"):
+        done = run("predict", folder / "m.mrf", folder / "records.csv", "--keep", keep)
+        assert done.exit_code == 2
+        assert "--keep" in done.output
+    clash = write(folder / "clash.csv", header=("outcome=no", *HEADER[1:]))
+    asked = ("predict", folder / "m.mrf", clash, "--keep", "outcome=no")
+    assert run(*asked).exit_code == 0
+    assert "Rename" in run(*asked, "--proba").output
 
 
 def test_outputs_and_evaluations_of_another_kind_are_refused(folder):

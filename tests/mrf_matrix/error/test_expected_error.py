@@ -226,6 +226,9 @@ def test_planning_takes_no_data():
 def test_printing():
     text = repr(expected_error(np.eye(4), np.tri(4), epsilon=0.5, neighboring="replace_one"))
     assert "PureDP(epsilon=0.5) under replace_one neighbours" in text
+    uneven = np.array([[1, 0.37], [0.21, 1]])  # rounded to integers of large scale
+    assert repr(expected_error(uneven, uneven, epsilon=1)).endswith("noise of scale 1.37)")
+    assert repr(expected_error(uneven, uneven, epsilon=inf)).endswith("no noise)")
 
 
 BAD = {

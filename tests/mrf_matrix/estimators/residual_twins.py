@@ -12,8 +12,10 @@ from mrf_matrix.residual.records import ResidualRecords
 class TwinRecords:
     """Records of two data sets; public effects reach both."""
 
-    def __init__(self, first, second, sizes):
-        self.both = [ResidualRecords(codes, labels, sizes) for codes, labels in (first, second)]
+    def __init__(self, first, second, sizes, n_classes=2):
+        self.both = [
+            ResidualRecords(codes, labels, sizes, n_classes) for codes, labels in (first, second)
+        ]
 
     def add(self, attributes, effects):
         for records in self.both:
@@ -39,7 +41,7 @@ class TwinReleases(ResidualReleases):
 
     def table(self, step, attributes):
         both = [one.table(step, attributes) for one in self.records.both]
-        return self._outcome(step, both, both[0].sizes[0])[:, 0]
+        return self._outcome(step, both, both[0].sizes[0])
 
     def _outcome(self, step, counts, n_cells):
         mechanism = step.mechanism(n_cells)
@@ -60,7 +62,7 @@ class TwinReleases(ResidualReleases):
 
     def choose(self, steps, candidates, penalties):
         both = [
-            np.concatenate([one.scores(candidates, penalties), np.zeros(len(steps), int)])
+            np.append(one.scores(candidates, penalties, steps[0].budget.norm), [0] * len(steps))
             for one in self.records.both
         ]
         options, found = np.ones((len(both[0]), 1), bool), []

@@ -9,32 +9,21 @@ import pytest
 from click.testing import CliRunner
 from sklearn.base import clone
 
-import mrf_matrix.estimators as estimators
 import strategies
-from mrf_matrix import Domain, PrivacyLedger, load_model, save_model
+from mrf_matrix import Domain, PrivacyLedger, estimators, load_model, save_model
 from mrf_matrix.cli.main import main
 from mrf_matrix.error import direct_error, expected_error
-from mrf_matrix.estimators import (
-    BatchPredictionClassifier,
-    MatrixForestClassifier,
-    MultinomialForestClassifier,
-    MultinomialMatrixForestClassifier,
-    PosteriorForestClassifier,
-    PrivateForestClassifier,
-    PrivateNaiveBayesClassifier,
-    ResidualForestClassifier,
-    SmoothSensitivityForestClassifier,
-    SubsampleAggregateClassifier,
-)
 from mrf_matrix.estimators.design import from_design
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.mechanisms import ZCDP, BudgetError
+from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget
 from mrf_matrix.planning import plan, tune
 from mrf_matrix.study import compare
 
 DELTA = 1e-6
 COMPARE_LAWS = ("residual", "private", "posterior", "naive_bayes")
+LARGE = 0.1
+"""At which they take Gaussian noise here; at the small one Laplace noise."""
 CLAIM = "(epsilon=1, delta=1e-06)-DP via "
 DOMAIN = Domain.from_sizes([3, 4, 2, 2], n_classes=2)
 RNG = np.random.default_rng(0)
@@ -43,24 +32,38 @@ Y = (X[:, 0] > 1).astype(int)
 
 TREES = {"n_trees": 3, "max_depth": 2, "strategy": "identity", "random_state": 0}
 MADE = {
-    "training": (MatrixForestClassifier, TREES),
-    "shares": (MatrixForestClassifier, TREES | {"n_ensembles": 3, "budget_shares": [1, 2, 4]}),
-    "per tree": (MatrixForestClassifier, TREES | {"allocation": "per_tree"}),
-    "prediction": (BatchPredictionClassifier, TREES),
-    "subsample": (SubsampleAggregateClassifier, TREES),
-    "naive_bayes": (PrivateNaiveBayesClassifier, {}),
-    "posterior": (PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
-    "residual": (ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
-    "private": (PrivateForestClassifier, {"random_state": 0, "n_records": 300}),
+    "training": (estimators.MatrixForestClassifier, TREES),
+    "shares": (
+        estimators.MatrixForestClassifier,
+        TREES | {"n_ensembles": 3, "budget_shares": [1, 2, 4]},
+    ),
+    "per tree": (estimators.MatrixForestClassifier, TREES | {"allocation": "per_tree"}),
+    "prediction": (estimators.BatchPredictionClassifier, TREES),
+    "subsample": (estimators.SubsampleAggregateClassifier, TREES),
+    "naive_bayes": (estimators.PrivateNaiveBayesClassifier, {}),
+    "posterior": (estimators.PosteriorForestClassifier, {"random_state": 0, "n_records": 300}),
+    "residual": (estimators.ResidualForestClassifier, {"random_state": 0, "n_records": 300}),
+    "private": (estimators.PrivateForestClassifier, {"random_state": 0, "n_records": 300}),
 }
+BY_GAUSSIAN = {
+    f"{name}, Gaussian": (MADE[name][0], MADE[name][1] | {"delta": LARGE}) for name in COMPARE_LAWS
+}
+MADE |= BY_GAUSSIAN
 CHOOSING = {
-    "splits": (MultinomialForestClassifier, {"n_trees": 6, "max_depth": 3}),
-    "stages": (MultinomialMatrixForestClassifier, {"strategy": "identity", "parts": "all"}),
-    "coins": (MultinomialMatrixForestClassifier, {"strategy": "identity", "max_depth": 2}),
+    "splits": (estimators.MultinomialForestClassifier, {"n_trees": 6, "max_depth": 3}),
+    "stages": (
+        estimators.MultinomialMatrixForestClassifier,
+        {"strategy": "identity", "parts": "all"},
+    ),
+    "coins": (
+        estimators.MultinomialMatrixForestClassifier,
+        {"strategy": "identity", "max_depth": 2},
+    ),
 }
 """Their choices are drawn by exponential mechanisms, which compose under zCDP."""
 
 PLANNED = ("training", "naive_bayes", "posterior", "residual")
+PLANNED += tuple(f"{name}, Gaussian" for name in PLANNED[1:])
 
 
 def made(name, **changes):
@@ -103,11 +106,11 @@ def test_choices_claim_what_is_asked_and_charge_it(name):
 
 def test_a_delta_that_nothing_is_claimed_of_is_refused_by_name():
     for rule in ("count", "smooth"):
-        model = SmoothSensitivityForestClassifier(DOMAIN, delta=DELTA, label_rule=rule)
+        model = estimators.SmoothSensitivityForestClassifier(DOMAIN, delta=DELTA, label_rule=rule)
         with pytest.raises(BudgetError, match=r"delta=1e-06: expected 0.* one choice a record"):
             model.fit(X, Y)
     with pytest.raises(BudgetError, match="epsilon=None, which claims nothing"):
-        MultinomialForestClassifier(DOMAIN, delta=DELTA).fit(X, Y)
+        estimators.MultinomialForestClassifier(DOMAIN, delta=DELTA).fit(X, Y)
     strategy = strategies.evaluate(np.eye(48), np.eye(48), norm="l1")
     with pytest.raises(ValueError, match="stage 2 adds Gaussian noise"):
         made("coins", strategy=strategy).fit(X, Y)
@@ -116,14 +119,16 @@ def test_a_delta_that_nothing_is_claimed_of_is_refused_by_name():
 @pytest.mark.parametrize("name", MADE)
 def test_the_claim_is_as_asked_and_no_stronger(name):
     model = released(made(name))
-    report = model.privacy_report_
+    report, delta = model.privacy_report_, model.delta
     spent = report.budget.split(" of ")[0]
-    assert report.statement.startswith(f"Private release: {CLAIM}{spent} under add_remove")
-    assert report.delta == DELTA
-    if name not in COMPARE_LAWS:
-        assert spent == repr(claimed_budget(1, DELTA))
-        assert "discrete Gaussian" in report.law
-    assert json.loads(json.dumps(report.to_dict()))["delta"] == DELTA
+    claim = f"(epsilon=1, delta={delta:g})-DP via "
+    assert report.statement.startswith(f"Private release: {claim}{spent} under add_remove")
+    assert report.delta == delta
+    is_pure = name in COMPARE_LAWS
+    assert spent == ("PureDP(epsilon=1)" if is_pure else repr(claimed_budget(1, delta)))
+    laws = {one.law for one in report.measurements if not one.law.startswith("exponential")}
+    assert all(("Laplace" if is_pure else "discrete Gaussian") in law for law in laws)
+    assert json.loads(json.dumps(report.to_dict()))["delta"] == delta
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -135,10 +140,10 @@ def test_without_delta_the_claim_is_pure(name):
 def test_the_ledger_is_charged_what_the_claim_takes(name):
     ledger = PrivacyLedger(rho=10)
     model = released(made(name, ledger=ledger))
-    budget = model.plan_.budget if name in COMPARE_LAWS else claimed_budget(1, DELTA)
+    budget = PureDP(1) if name in COMPARE_LAWS else claimed_budget(1, model.delta)
     assert ledger.spent == (budget if isinstance(budget, ZCDP) else budget.to_zcdp()).amount
     if isinstance(budget, ZCDP):
-        assert 0.999 < ledger.spent_epsilon(DELTA) <= 1
+        assert 0.999 < ledger.spent_epsilon(model.delta) <= 1
         pure = PrivacyLedger(epsilon=10)
         with pytest.raises(BudgetError, match="pure DP"):
             released(made(name, ledger=pure))
@@ -157,20 +162,21 @@ def test_what_no_claim_is_made_of_is_refused_by_name(name, budget, message):
     with pytest.raises(BudgetError, match=message):
         made(name, **budget).fit(X, Y)
     if name in MADE:
-        with pytest.raises(BudgetError, match="delta=1e-06 and rho=1"):
+        with pytest.raises(BudgetError, match=r"delta=(1e-06|0\.1) and rho=1"):
             made(name, epsilon=None, rho=1).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_the_plan_promises_what_fit_claims(name):
     model = made(name)
-    settings = {} if name == "naive_bayes" else dict(MADE[name][1])
-    planned = plan(DOMAIN, name, epsilon=1, delta=DELTA, **settings)
+    settings = {"delta": DELTA} | MADE[name][1]
+    planned = plan(DOMAIN, name.partition(",")[0], epsilon=1, **settings)
     model.fit(X, Y)
     assert (planned.budget, planned.delta) == (model.plan_.budget, model.plan_.delta)
-    assert planned.to_dict()["claim"] == CLAIM + repr(planned.budget)
+    said = f"(epsilon=1, delta={model.delta:g})-DP via {planned.budget!r}"
+    assert planned.to_dict()["claim"] == said
     again = from_design(planned)
-    assert (again.epsilon, again.delta) == (1, DELTA)
+    assert (again.epsilon, again.delta) == (1, model.delta)
     assert again.fit(X, Y).privacy_report_.statement == model.privacy_report_.statement
 
 
@@ -212,7 +218,10 @@ def test_batches_claim_what_they_have_cost_so_far():
     assert Fraction(1, 2) < half < 1  # ρ adds, ε does not
 
 
-@pytest.mark.parametrize("name", ["training", "shares", "posterior", "residual", "private"])
+@pytest.mark.parametrize(
+    "name",
+    ["training", "shares"] + [one for one in MADE if one.startswith(("post", "resi", "priv"))],
+)
 def test_files_keep_the_claim(name, tmp_path):
     model = released(made(name))
     save_model(model, tmp_path / "m")
@@ -221,7 +230,9 @@ def test_files_keep_the_claim(name, tmp_path):
     assert (loaded.predict(X) == model.predict(X)).all()
 
 
-@pytest.mark.parametrize("name", ["training", "posterior"])
+@pytest.mark.parametrize(
+    "name", ["training", "posterior", "posterior, Gaussian", "private, Gaussian"]
+)
 def test_a_file_with_another_delta_is_refused(name, tmp_path, monkeypatch):
     model = released(made(name))
     honest = type(model.privacy_report_).to_dict
@@ -274,7 +285,8 @@ def test_studies_compare_under_the_claim():
         ["fit", "monks_1", "--method", "posterior"],
         ["fit", "monks_1"],
         ["compare", "monks_1", "--no-pictures", "--methods", "naive_bayes", "--epsilons", "1",
-         "--n-splits", "1", "--n-draws", "1", "--n-trees", "3", "--strategy", "identity"],
+         "--n-splits", "1", "--n-draws", "1", "--n-trees", "3", "--max-depth", "1",
+         "--strategy", "identity"],
     ],
     ids=" ".join,
 )  # fmt: skip

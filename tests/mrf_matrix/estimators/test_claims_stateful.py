@@ -26,6 +26,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
@@ -49,7 +50,6 @@ from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
-from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.residual import learning as residual_learning
 
@@ -235,11 +235,14 @@ DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
 CELLS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
 X = np.tile(CELLS, (3, 1))
 Y = np.array([0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0])
-WIDE = Domain.from_sizes([2] * 8, n_classes=2)
-WIDE_X = np.tile(np.stack(np.unravel_index(np.arange(0, 256, 21), [2] * 8), axis=1), (2, 1))
+WIDE = Domain.from_sizes([2] * 9, n_classes=2)
+WIDE_X = np.tile(np.stack(np.unravel_index(np.arange(0, 512, 42), [2] * 9), axis=1), (2, 1))
 WIDE_Y = WIDE_X[:, :2].sum(axis=1) // 2
 TREES = {"n_trees": 2, "max_depth": 1, "random_state": 0}
 IDENTITY = TREES | {"strategy": "identity"}
+SCREENED = 400
+"""A public number of records of which attributes of `WIDE` are screened at ε = 1."""
+
 KINDS = {
     BatchPredictionClassifier: IDENTITY,
     SubsampleAggregateClassifier: IDENTITY,
@@ -250,7 +253,7 @@ KINDS = {
     MultinomialMatrixForestClassifier: IDENTITY,
     SmoothSensitivityForestClassifier: TREES,
     ResidualForestClassifier: {"random_state": 0},
-    PrivateForestClassifier: {"random_state": 0, "n_records": 100},
+    PrivateForestClassifier: {"random_state": 0, "n_records": SCREENED},
 }
 OVER_WIDE = (ResidualForestClassifier, PrivateForestClassifier)
 """Those that choose among attributes, over a domain that has some."""
@@ -275,7 +278,7 @@ VALUES = {
     "parts": ["coins", "all"],
     "structure_share": [0.5, 0.25],
     "max_depth": [1, 2],
-    "n_records": [None, 100, 300],
+    "n_records": [None, 100, SCREENED],
 }
 DOMAINS = {True: [WIDE, "from_data"], False: VALUES["domain"]}
 OFTEN = [*KINDS, *OVER_WIDE, *[BatchPredictionClassifier, SubsampleAggregateClassifier] * 3]
@@ -528,12 +531,22 @@ def test_every_classifier_that_spends_is_among_them():
     assert spend == set(KINDS)
 
 
-@pytest.mark.parametrize("changes", [{}, {"delta": 1e-5}, {"rho": 0.5}], ids=str)
+TOO_DEAR = [
+    ({"n_records": SCREENED}, "PureDP", True),
+    ({"n_records": 1000, "delta": 1e-5}, "ZCDP", True),
+    ({"n_records": 100, "rho": 0.5, "epsilon": None}, "ZCDP", False),
+]
+
+
+@pytest.mark.parametrize(("changes", "noise", "screened"), TOO_DEAR, ids=str)
 @pytest.mark.parametrize("kind", OVER_WIDE, ids=lambda kind: kind.__name__)
-def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, machine):
-    put(machine, kind, **{"n_records": 100, "epsilon": None if "rho" in changes else 1} | changes)
+def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, screened, machine):
+    put(machine, kind, **{"epsilon": 1} | changes)
     machine.no_claim_is_less_than_the_loss()
     model, account = machine.at(0)
+    if kind is PrivateForestClassifier:
+        assert bool(account.choices) == screened, "the case is a screened one"
+    assert account.loss("add_remove")[0] == noise
     drawn = account.choices if account.choices else account.measured
     drawn += drawn[:1] * 40
     with pytest.raises(AssertionError, match="refutes"):

@@ -13,6 +13,7 @@ from mrf_matrix import (
     PrivateNaiveBayesClassifier,
     ResidualForestClassifier,
     count_stream,
+    plan,
     tune,
 )
 
@@ -38,6 +39,23 @@ def test_a_path_is_as_public_as_its_domain(kind, tmp_path):
         assert model.domain_ == DOMAIN
         assert model.privacy_report_.noise == "exact"
         assert model.privacy_report_.statement.startswith("Private release")
+
+
+def test_under_delta_a_path_takes_the_noise_that_its_domain_takes(tmp_path):
+    DOMAIN.save(tmp_path / "domain.json")
+    for kind, settings in KINDS.items():
+        made = [kind(one, delta=1e-6, **settings) for one in (DOMAIN, tmp_path / "domain.json")]
+        first, other = (one._budget for one in made)
+        assert first == other, kind
+
+
+def test_a_federated_plan_is_taken_by_its_domains_path(tmp_path):
+    DOMAIN.save(tmp_path / "domain.json")
+    settings = {"epsilon": 1, "n_trees": 2, "max_depth": 1, "strategy": "identity"}
+    planned = plan(DOMAIN, parties=2, random_state=0, **settings)
+    with pytest.raises(ValueError, match="release") as error:  # there is none, and no more is wrong
+        MatrixForestClassifier(tmp_path / "domain.json", **settings).fit_release(planned)
+    assert "domain of the plan" not in str(error.value)
 
 
 def test_a_domain_read_off_the_records_claims_nothing():

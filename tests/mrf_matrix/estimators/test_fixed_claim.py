@@ -40,14 +40,12 @@ from mrf_matrix.estimators import (
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureForestClassifier,
-    SimplifiedBreimanForestClassifier,
-    SmoothSensitivityForestClassifier,
-)
-from mrf_matrix.estimators.released import (
     ReleasedForestClassifier,
     ReleasedPosteriorForestClassifier,
     ReleasedPrivateForestClassifier,
     ReleasedResidualForestClassifier,
+    SimplifiedBreimanForestClassifier,
+    SmoothSensitivityForestClassifier,
 )
 from mrf_matrix.estimators.shared.fixed_claim import RESTS_ON
 from mrf_matrix.files import ReleaseFileError
@@ -230,6 +228,14 @@ def test_a_fit_from_counts_that_fails_leaves_what_stands(name):
     with pytest.raises(ValueError, match="another domain"):
         model.fit_counts(replace(model.partial_counts(X, Y), domain=RENAMED))
     assert vars(model) == before
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_weights_of_records_are_refused_by_name_and_cost_nothing(name):
+    model = MADE[name]()
+    with pytest.raises(TypeError, match=f"{type(model).__name__}.fit takes no sample_weight"):
+        model.fit(X, Y, sample_weight=np.ones(len(Y)))
+    assert not any(one.endswith("_") for one in vars(model))
 
 
 def test_the_message_names_both_values():

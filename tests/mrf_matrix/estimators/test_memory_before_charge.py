@@ -1,5 +1,7 @@
 """What would not fit in memory is refused before budget is spent, by public numbers alone."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from mrf_matrix.estimators import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.mechanisms import PrivacyLedger
+from mrf_matrix.planning.blocks.block_part import COVARIANCES
 from strategies.operators import MemoryCapError, memory_cap
 from strategies.operators.base import recovery
 
@@ -79,9 +82,24 @@ def test_covariances_of_wide_attributes_are_counted_as_often_as_they_are_held(ma
     """One array of them would fit; the fit holds several at once."""
     domain, ledger = Domain.from_sizes((40, 3, 3), 2), PrivacyLedger(epsilon=1)
     model = make(domain, epsilon=1, ledger=ledger)
-    with memory_cap(3 * 8 * 2 * 41**2), pytest.raises(MemoryCapError, match="covariances"):
+    most = (COVARIANCES - 1) * 8 * 2 * 41**2
+    with memory_cap(most), pytest.raises(MemoryCapError, match="covariances"):
         model.fit(np.zeros((4, 3), dtype=int), np.zeros(4, dtype=int))
     assert ledger.spent == 0
+
+
+def test_no_more_covariances_are_held_than_are_counted():
+    one = 8 * 2 * 121**2
+    model = PosteriorForestClassifier(
+        Domain.from_sizes((120, 3), 2), blocks=[[0], [1]], noise="research", noise_state=0
+    )
+    codes = np.stack([np.arange(120), np.arange(120) % 3], axis=1)
+    model.fit(codes, np.arange(120) % 2)  # whatever is loaded or cached once
+    tracemalloc.start()
+    model.fit(codes, np.arange(120) % 2).predict(codes)
+    held = tracemalloc.get_traced_memory()[1] / one
+    tracemalloc.stop()
+    assert COVARIANCES / 2 < held < COVARIANCES + 2  # two more hold all that is small
 
 
 def test_rows_too_many_to_factorise_are_refused_before_the_charge(monkeypatch):

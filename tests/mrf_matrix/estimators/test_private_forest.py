@@ -79,6 +79,10 @@ def test_screening_finds_the_attributes_that_tell():
     codes, labels = records(4000, 20)
     model = research(domain_of(20), 4000, epsilon=0.5).fit(codes, labels)
     assert {0, 1} <= set(model.screened_)
+    inner = model.forest_.privacy_report_  # states its own part only, and says so
+    assert inner.budget != model.privacy_report_.budget
+    assert "adds to this one" in inner.notes[-1]
+    assert inner.notes[-1] not in model.privacy_report_.notes
     nothing = np.random.default_rng(1).integers(0, 2, 4000)
     assert model.fit(codes, nothing).screened_ is None  # all attributes are kept
 
@@ -86,7 +90,7 @@ def test_screening_finds_the_attributes_that_tell():
 def test_the_plan_is_public_and_kept(fitted):
     _, model, _, _ = fitted
     again = PrivateForestClassifier(**model.get_params()).plan()
-    assert again == model.plan_
+    assert again == (model.plan_.announced or model.plan_)
     assert model.plan_.reason in model.privacy_report_.notes
     accuracies = [one.accuracy for one in again.forecasts]
     assert all(0.5 < one < 1 for one in accuracies)
@@ -138,22 +142,25 @@ def test_a_file_may_not_hide_a_choice(tmp_path):
         load_model(tmp_path / "false.mrf")
 
 
-@pytest.mark.parametrize(
-    ("kind", "twin"),
-    [
-        ("posterior forest", PosteriorForestClassifier),
-        ("residual forest", ResidualForestClassifier),
-    ],
-)
-def test_unscreened_it_is_the_forest_itself(kind, twin):
-    n, d, k, epsilon = KINDS[kind]
+def test_without_a_choice_it_is_the_forest_itself():
+    n, d, k, epsilon = KINDS["posterior forest"]
     codes, labels = records(n, d, k)
     model = research(domain_of(d, k), n, epsilon=epsilon).fit(codes, labels)
-    same = twin(
+    same = PosteriorForestClassifier(
         model.domain, epsilon=epsilon, n_records=n, noise="research", noise_state=0, random_state=0
     )
     shares = same.fit(codes, labels).predict_proba(codes)
     np.testing.assert_array_equal(model.predict_proba(codes), shares)
+
+
+def test_residuals_are_planned_for_what_the_choice_left():
+    n, d, k, epsilon = KINDS["residual forest"]
+    codes, labels = records(n, d, k)
+    found = research(domain_of(d, k), n, epsilon=epsilon).fit(codes, labels)
+    plan, steps = found.plan_, found.forest_.plan_
+    assert isinstance(found.forest_, ResidualForestClassifier)
+    assert (steps.budget, steps.n_records) == (plan.rest, n)
+    assert steps.even_records == plan.even_records <= n
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,7 +202,7 @@ def test_delta_takes_the_better_noise_and_says_what_it_implies():
     model = PrivateForestClassifier(
         domain_of(20), epsilon=1.0, delta=1e-6, n_records=4000, random_state=0
     ).fit(codes, labels)
-    names = [one.name for one in model.plan_.forecasts]
+    names = [one.name for one in model.plan_.announced.forecasts]
     assert any("Laplace" in name for name in names)
     assert any("Gaussian" in name for name in names)
     if isinstance(model.plan_.budget, ZCDP):
@@ -225,6 +232,22 @@ def test_several_classes_have_odds_against_all_others():
     np.testing.assert_allclose(1 / (1 + np.exp(-odds)), shares, rtol=1e-9)
 
 
+def test_under_delta_several_classes_may_have_residuals(tmp_path):
+    codes, labels = records(20_000, 10, 4)
+    model = PrivateForestClassifier(
+        domain_of(10, 4), epsilon=2, delta=1e-6, n_records=20_000, random_state=0
+    ).fit(codes, labels)
+    assert model.plan_.chosen.name == "residual forest with Gaussian noise"
+    assert model.privacy_report_.statement.startswith("Private release")
+    assert model.score(codes, labels) > 0.9
+    odds = model.decision_function(codes[:50])
+    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), model.predict_proba(codes[:50]), rtol=1e-9)
+    save_model(model, tmp_path / "one.mrf")
+    loaded = load_model(tmp_path / "one.mrf")
+    np.testing.assert_array_equal(loaded.predict_proba(codes), model.predict_proba(codes))
+    np.testing.assert_array_equal(loaded.vote_intervals(codes), model.vote_intervals(codes))
+
+
 @pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_domain_read_off_the_records_is_never_claimed(kind):
@@ -236,7 +259,7 @@ def test_a_domain_read_off_the_records_is_never_claimed(kind):
     assert model.predict_or_abstain(codes).shape == (n,)
 
 
-def test_residuals_need_a_public_number_and_two_classes():
+def test_residuals_need_a_public_number_and_under_pure_dp_two_classes():
     for n, k in ((None, 2), (10**6, 3)):
         plan = private_plan(domain_of(6, k), [PureDP(1)], n_records=n)
         assert not any(one.residuals for one in plan.forecasts)
@@ -306,7 +329,7 @@ def test_streams_are_held_only_where_their_public_number_fits(monkeypatch):
     monkeypatch.setattr(held_records, "HELD", 4 * 13 * 5000)
     kept = research(domain, 5000, epsilon=1).fit_stream(halves)
     assert kept.plan_.left_out is None
-    assert kept.plan_ == research(domain, 5000, epsilon=1).plan()
+    assert kept.plan_.announced == research(domain, 5000, epsilon=1).plan()
     for unheld in (research(domain, 5001, epsilon=1), research(domain, None, epsilon=1)):
         with monkeypatch.context() as patched:
             patched.setattr(held_records, "_read", None)

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -128,7 +128,7 @@ def test_plan_is_what_fit_takes():
         {"noise": "none"},
         {"noise": "exact", "noise_state": 3},
         {"domain": None},
-        {"domain": Domain.from_sizes([3] * 5, n_classes=3)},
+        {"domain": Domain.from_sizes([3] * 5, n_classes=1)},
     ],
     ids=str,
 )
@@ -185,16 +185,16 @@ def test_predictions_are_a_function_of_the_releases():
     model = research(codes).fit(codes, labels)
     answers = np.concatenate([release.answers.ravel() for release in model.releases_])
     again = ReplayedReleases((3,) * 5, answers, model.choices_, "research")
-    posterior = learned(model.plan_, again).posterior
+    posterior = learned(model.plan_, again)
     assert np.array_equal(posterior.probabilities(codes), model.predict_proba(codes))
 
 
 def test_records_are_counted_as_a_loop_would():
     codes, labels = records(150)
     table = ResidualRecords(codes, labels, [3] * 5)
-    table.add((), np.array([0.3]))
+    table.add((), np.array([[0.3]]))
     effects = np.random.default_rng(0).normal(size=9)
-    table.add((1, 3), effects)
+    table.add((1, 3), effects[:, None])
     step = ResidualStep("residuals", "", PureDP(INFINITE), "add_remove")
     counts = table.table(step, (4,))
     sums = counts.answers(step.mechanism(3).rounded.matrix)[:, 0] / step.units
@@ -235,6 +235,70 @@ def test_clones_are_unfitted_and_refuse_to_predict():
         clone(model).predict(codes)
     with pytest.raises(NotFittedError):
         clone(model).decision_function(codes)
+
+
+def several(n_records=3000, seed=0, k=3):
+    """Labels of k classes, named against their order, by softmax of effects of three attributes."""
+    codes, _ = records(n_records, seed)
+    weights = np.random.default_rng(9).normal(size=(3, 3, k))
+    scores = sum(weights[i][codes[:, i]] for i in range(3))
+    gumbel = np.random.default_rng(seed).gumbel(size=scores.shape)
+    names = np.array([f"c{k - i}" for i in range(k)])
+    return codes, names[np.argmax(scores + gumbel, axis=1)], softmax(scores, axis=1)[:, ::-1]
+
+
+def domain_of_several(k=3):
+    """Class codes run against the order of their names."""
+    target = Attribute("class", categories=[f"c{k - i}" for i in range(k)])
+    return Domain([Attribute(f"a{i}", size=3) for i in range(5)], target=target)
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 4}, {"epsilon": None, "rho": 2}])
+@pytest.mark.parametrize("k", [3, 6])
+def test_several_classes_are_told_apart(k, budget):
+    codes, labels, _ = several(20_000, k=k)
+    test, truth, shares = several(4000, seed=1, k=k)
+    model = research(codes, domain=domain_of_several(k), **budget).fit(codes, labels)
+    assert model.classes_.tolist() == sorted(set(labels))
+    found = model.predict_proba(test)
+    assert np.allclose(found.sum(axis=1), 1)
+    assert np.abs(found - shares).mean() < 0.03
+    best = np.mean(model.classes_[shares.argmax(axis=1)] == truth)
+    assert model.score(test, truth) > best - 0.02
+    odds = model.decision_function(test)
+    assert np.allclose(odds, np.log(found / (1 - found)))
+    assert np.array_equal(model.predict(test), model.classes_[odds.argmax(axis=1)])
+    margin, width = model.vote_intervals(test)
+    assert (margin >= 0).all()
+    assert 0 < np.mean(model.predict_or_abstain(test).mask == (margin <= width)) <= 1
+
+
+def test_without_noise_five_passes_are_near_the_model_that_was_drawn_from():
+    codes, labels, _ = several(20_000)
+    _, _, shares = several(4000, seed=1)
+    exact = research(codes, domain=domain_of_several(), epsilon=INFINITE, noise="exact")
+    exact.set_params(noise_state=None)
+    found = exact.fit(codes, labels).predict_proba(several(4000, seed=1)[0])
+    assert np.abs(found - shares).mean() < 0.025
+
+
+def test_residuals_of_several_classes_are_counted_as_a_loop_would():
+    codes, _ = records(150)
+    labels = np.random.default_rng(2).integers(0, 4, 150)
+    effects = np.random.default_rng(0).normal(size=(3, 4))
+    for norm, budget in (("l1", PureDP(INFINITE)), ("l2", ZCDP(INFINITE))):
+        table = ResidualRecords(codes, labels, [3] * 5, 4)
+        table.add((1,), effects)
+        step = ResidualStep("residuals", "", budget, "add_remove", 4)
+        counts = table.table(step, (4,))
+        sums = counts.answers(step.mechanism(3).rounded.matrix) / step.units
+        expected = np.zeros((3, 4))
+        for code, label in zip(codes, labels, strict=True):
+            p = softmax(effects[code[1]])
+            moved = np.eye(4) - p  # of each label
+            size = np.abs(moved).sum(axis=1) if norm == "l1" else np.linalg.norm(moved, axis=1)
+            expected[code[4]] += moved[label] / size.max()
+        assert np.allclose(sums, expected, atol=150 * 2 / 1024)
 
 
 # What it is worth ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.posterior import Link
 from mrf_matrix.residual import learning as residual_learning
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learned
@@ -19,8 +20,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from residual_twins import TwinRecords, TwinReleases, shares_of
 
 SIZES = (2, 2, 2)
-DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
-RECORDS = [(*cell, label) for cell in product(*map(range, SIZES)) for label in (0, 1)]
+RECORDS = {
+    k: [(*cell, label) for cell in product(*map(range, SIZES)) for label in range(k)]
+    for k in (2, 3)
+}
 BUDGETS = [PureDP(3), ZCDP(2)]
 CANDIDATES = [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
 
@@ -30,21 +33,23 @@ def data(records):
     return table[:, :-1], table[:, -1]
 
 
-def plan_of(budget, neighboring):
+def plan_of(budget, neighboring, k=2):
     """A plan with passes and choices, whatever the number of records."""
+    domain = Domain.from_sizes(SIZES, n_classes=k)
     found = residual_plan(
-        DOMAIN, budget, np.random.default_rng(0), n_records=3000, neighboring=neighboring
+        domain, budget, np.random.default_rng(0), n_records=3000, neighboring=neighboring
     )
     assert found.pairs is not None
     return found
 
 
-def neighbours(neighboring, generator, count):
+def neighbours(neighboring, generator, count, k=2):
     """Pairs of neighbouring data sets: every record to add or remove, beside others drawn."""
-    others = list(combinations_with_replacement(RECORDS, 2))
+    records = RECORDS[k]
+    others = list(combinations_with_replacement(records, 2))
     for _ in range(count):
         rest = list(others[generator.integers(len(others))]) * int(generator.integers(0, 3))
-        record, other = (RECORDS[i] for i in generator.permutation(len(RECORDS))[:2])
+        record, other = (records[i] for i in generator.permutation(len(records))[:2])
         if neighboring == "replace_one":
             yield [*rest, record], [*rest, other]
         else:
@@ -54,7 +59,7 @@ def neighbours(neighboring, generator, count):
 def twins(pair, plan, seed, *, worst):
     first, second = map(data, pair)
     found = TwinReleases(
-        TwinRecords(first, second, SIZES), np.random.default_rng(seed), worst=worst
+        TwinRecords(first, second, SIZES, plan.n_classes), np.random.default_rng(seed), worst=worst
     )
     learned(plan, found)
     return found
@@ -63,10 +68,11 @@ def twins(pair, plan, seed, *, worst):
 @pytest.mark.parametrize("worst", [False, True])
 @pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-def test_no_path_of_releases_loses_more_than_was_announced(budget, neighboring, worst):
-    plan = plan_of(budget, neighboring)
+@pytest.mark.parametrize("k", RECORDS)
+def test_no_path_of_releases_loses_more_than_was_announced(k, budget, neighboring, worst):
+    plan = plan_of(budget, neighboring, k)
     generator = np.random.default_rng(1)
-    for seed, pair in enumerate(neighbours(neighboring, generator, 6)):
+    for seed, pair in enumerate(neighbours(neighboring, generator, 6, k)):
         found = twins(pair, plan, seed, worst=worst)
         assert len(found.losses) == len(plan.steps)
         assert shares_of(found.losses) == budget.exact
@@ -76,9 +82,10 @@ def test_no_path_of_releases_loses_more_than_was_announced(budget, neighboring, 
             assert abs(sum(found.outcome_losses)) <= float(budget.exact) * (1 + 1e-9)
 
 
-def test_steps_spend_what_they_may():
+@pytest.mark.parametrize("k", RECORDS)
+def test_steps_spend_what_they_may(k):
     """A bound that is never reached would be noise for nothing: some pair comes close."""
-    plan = plan_of(PureDP(3), "replace_one")
+    plan = plan_of(PureDP(3), "replace_one", k)
     pair = ([(0, 0, 0, 0)], [(1, 1, 1, 1)])
     largest = max(twins(pair, plan, seed, worst=True).total for seed in range(8))
     assert largest > 0.6 * 3
@@ -92,7 +99,7 @@ def test_a_broken_bound_is_noticed(broken, monkeypatch):
     def doubled(self, step, attributes):
         codes = np.repeat(self._columns, 2, axis=1)
         twice = ResidualRecords(codes.T, np.repeat(self._labels, 2), self._sizes)
-        twice._log_odds = np.repeat(self._log_odds, 2)
+        twice._scores = np.repeat(self._scores, 2, axis=0)
         return honest(twice, step, attributes)
 
     if broken == "relation":
@@ -106,25 +113,43 @@ def test_a_broken_bound_is_noticed(broken, monkeypatch):
     assert any(one.total > 3 for one in found)
 
 
-def scored_twins(generator, n_records):
-    """Records and the same without the last, at log odds that earlier releases may have given."""
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_residuals_of_classes_that_take_the_noise_of_one_are_noticed(budget, monkeypatch):
+    """Negative control: without the weights of a joint norm, a record moves the table further.
+
+    Its numbers are then at most one in size each, and no more than that is what each column of
+    the table by itself would need.
+    """
+    monkeypatch.setattr(Link, "_weights", lambda self, shares: np.ones(len(shares)))
+    monkeypatch.setattr(Link, "_capped", lambda self, sizes: sizes)
+    plan = plan_of(budget, "add_remove", 3)
+    pairs = list(neighbours("add_remove", np.random.default_rng(1), 6, 3))
+    found = [twins(pair, plan, seed, worst=True) for seed, pair in enumerate(pairs)]
+    assert not all(one.within_shares() for one in found)
+    if budget.norm == "l1":
+        assert max(one.total for one in found) > 1.2 * budget.exact
+
+
+def scored_twins(generator, n_records, k=2):
+    """Records and the same without the last, at scores that earlier releases may have given."""
     codes = generator.integers(0, 2, size=(n_records, 3))
-    labels = generator.integers(0, 2, size=n_records)
-    effects = generator.normal(0, 2, size=8)
+    labels = generator.integers(0, k, size=n_records)
+    effects = generator.normal(0, 2, size=(8, 1 if k == 2 else k))
     found = []
     for end in (n_records, n_records - 1):
-        records = ResidualRecords(codes[:end], labels[:end], SIZES)
+        records = ResidualRecords(codes[:end], labels[:end], SIZES, k)
         records.add((0, 1, 2), effects)
         found.append(records)
     return found
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_one_record_moves_a_score_by_one_at_most(seed):
+@pytest.mark.parametrize(("k", "norm"), [(2, "l1"), (3, "l1"), (3, "l2"), (9, "l2")])
+def test_one_record_moves_a_score_by_one_at_most(seed, k, norm):
     generator = np.random.default_rng(seed)
     penalties = generator.uniform(0, 3, len(CANDIDATES))
-    both = scored_twins(generator, int(generator.integers(1, 30)))
-    scores = [records.scores(CANDIDATES, penalties) for records in both]
+    both = scored_twins(generator, int(generator.integers(1, 30)), k)
+    scores = [records.scores(CANDIDATES, penalties, norm) for records in both]
     assert np.abs(scores[0] - scores[1]).max() <= CHOICE_SENSITIVITY
 
 

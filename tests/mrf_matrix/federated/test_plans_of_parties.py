@@ -18,7 +18,7 @@ from mrf_matrix import (
 from mrf_matrix.cli.main import main
 from mrf_matrix.estimators import PrivateNaiveBayesClassifier
 from mrf_matrix.federated import CoarseStrategyError, Network, run_federation
-from mrf_matrix.mechanisms import count_cells
+from mrf_matrix.mechanisms import DiscreteLaplace, count_cells
 from mrf_matrix.planning import FederatedPlan
 
 CAR = load_dataset("car")
@@ -32,6 +32,10 @@ CLASSIFIERS = {
     "posterior": lambda **told: PosteriorForestClassifier(CAR.domain, **BLOCKS, **told),
     "naive_bayes": lambda **told: PrivateNaiveBayesClassifier(CAR.domain, **told),
 }
+
+
+class Mine(DiscreteLaplace):
+    """A law of somebody else."""
 
 
 def planned(mode, *, forest=FOREST, **told):
@@ -146,12 +150,18 @@ def test_releases_of_other_plans_are_refused(changes, told):
         ("training", {"dropouts": 1}, "without parties"),
         ("training", {"parties": 3, "dropouts": 3}, "nobody's noise"),
         ("training", {"parties": 3, "rho": 1, "remove_excess": True}, "zCDP"),
+        ("training", {"parties": 3, "law": Mine}, "law=Mine: parties share proved noise only"),
         ("subsample", {"parties": 3, "voting": "hard"}, "do not add up"),
     ],
 )
 def test_plans_that_no_parties_can_run_are_refused(mode, told, expected):
     with pytest.raises(ValueError, match=expected):
         planned(mode, **told)
+
+
+def test_plans_of_one_curator_are_not_fitted_from():
+    with pytest.raises(TypeError, match=r"expected that of plan\(\.\.\., parties=\)"):
+        PrivateNaiveBayesClassifier(CAR.domain).fit_release(planned("naive_bayes"))
 
 
 def test_shares_of_a_budget_too_small_for_them_are_refused():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mrf_matrix import ZCDP, Domain, PureDP, load_release, measure, save_release
 from mrf_matrix.base.fields import FieldError
 from mrf_matrix.files import ReleaseFileError
-from mrf_matrix.files.npy import bytes_of
+from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.release_claims import exact_sensitivity
 from mrf_matrix.mechanisms import count_cells, reconstruct
 from mrf_matrix.mechanisms.rounding.entries import entry_bound

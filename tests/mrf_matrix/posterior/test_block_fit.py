@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mrf_matrix.posterior import BlockTable, ClassTotals, class_totals, product_posterior
-from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, newton_step
+from mrf_matrix.posterior.block_fit import BlockFit, BlockModel, EffectPrior, newton_step
 from mrf_matrix.posterior.block_table import check_blocks
-from mrf_matrix.posterior.effect_prior import EffectPrior
 from mrf_matrix.posterior.main_effects import _relevances, fit_main_effects
 
 

@@ -1,10 +1,18 @@
 """What one record adds to a table of residuals."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix.posterior import CURVATURE_CAP, RESIDUAL_CAP, UNITS, curvature_units, residual_units
+from mrf_matrix.posterior import (
+    CURVATURE_CAP,
+    RESIDUAL_CAP,
+    UNITS,
+    Link,
+    curvature_units,
+    residual_units,
+)
 
 LOG_ODDS = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 700.0, -800.0, np.inf, -np.inf])
 
@@ -34,3 +42,44 @@ def test_residuals_of_records_that_follow_the_model_are_nothing_on_average():
     p = 1 / (1 + np.exp(-log_odds))
     ones, zeros = (residual_units(log_odds, np.full(len(p), y)) / UNITS for y in (1, 0))
     assert np.abs(p * ones + (1 - p) * zeros).max() <= 0.5 / UNITS
+
+
+NORMS = ("l1", "l2")
+
+
+def norm_of(units, norm):
+    return np.abs(units).sum(axis=1) if norm == "l1" else (units.astype(object) ** 2).sum(axis=1)
+
+
+@given(st.lists(LOG_ODDS, min_size=3, max_size=60), st.sampled_from(NORMS))
+def test_all_residuals_of_a_record_are_bounded_together(scores, norm):
+    """Exactly, on the integer grid, whatever the label: rounding is no excuse."""
+    k = len(scores)
+    link = Link(k, norm)
+    units = link.residual_units(np.tile(scores, (k, 1)), np.arange(k))
+    assert units.dtype == np.int64
+    cap = link.residual_cap if norm == "l1" else link.residual_cap**2
+    assert norm_of(units, norm).max() <= cap
+    assert np.abs(units).sum(axis=1).max() <= link.largest_sum
+    assert (units.sum(axis=1) == 0).all()
+    assert (units[np.arange(k), np.arange(k)] >= 0).all()
+    curvature = link.curvature_units(np.array([scores]))
+    assert 0 <= curvature[0] <= link.curvature_cap
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("k", [3, 7])
+def test_residuals_of_several_classes_are_the_weighted_ones(norm, k):
+    scores = np.random.default_rng(0).normal(0, 2, (200, k))
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    link, moved = Link(k, norm), np.eye(k) - p[:, None, :]  # record, label, class
+    sizes = np.abs(moved).sum(axis=2) if norm == "l1" else np.linalg.norm(moved, axis=2)
+    weights = 1 / sizes.max(axis=1)
+    mean = np.zeros((200, k))
+    for label in range(k):
+        units = link.residual_units(scores, np.full(200, label)) / UNITS
+        assert np.abs(units - weights[:, None] * moved[:, label]).max() <= k / UNITS
+        mean += p[:, [label]] * units
+    assert np.abs(mean).max() <= k / UNITS  # nothing where labels follow the model
+    curvature = weights * (1 - (p**2).sum(axis=1))
+    assert np.abs(link.curvature_units(scores) / UNITS - curvature).max() <= 0.5 / UNITS + 1e-12

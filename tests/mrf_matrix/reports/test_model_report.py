@@ -1,5 +1,6 @@
 """The page of a model: what it says is true, and nothing that a name holds acts in it."""
 
+import re
 from html.parser import HTMLParser
 from math import exp, sqrt
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from mrf_matrix import (
+    ZCDP,
     Attribute,
     BatchPredictionClassifier,
     Domain,
@@ -25,6 +27,7 @@ from mrf_matrix.reports.drawings import budget_bar
 from mrf_matrix.reports.guarantee import odds
 from mrf_matrix.reports.measured_section import noise_rms, shares_section
 from mrf_matrix.reports.page import NOTHING_LOADED
+from mrf_matrix.reports.stated_budget import stated_budget
 from mrf_matrix.study import evaluate
 
 RNG = np.random.default_rng(0)
@@ -63,6 +66,7 @@ MODELS = {
     "multinomial": lambda: fitted(MultinomialForestClassifier, n_trees=2, max_depth=2),
     "zCDP": lambda: PosteriorForestClassifier(DOMAIN, rho=0.1).fit(X, Y),
     "delta": lambda: fitted(PosteriorForestClassifier, delta=1e-6),
+    "Gaussian by delta": lambda: fitted(PosteriorForestClassifier, delta=0.3),
     "research": lambda: fitted(PosteriorForestClassifier, noise="research", noise_state=0),
 }
 
@@ -143,14 +147,51 @@ def test_the_odds_are_those_of_the_claim():
     pure = fitted(PosteriorForestClassifier).privacy_report_
     assert f"at most {exp(1):.3g} (e to the power ε = 1)" in odds(pure)
     assert "73.11 %" in odds(pure)
-    approximate = MODELS["delta"]().privacy_report_
-    assert "1e-06" in odds(approximate)
-    assert "ε = 1)" in odds(approximate)  # the claim, not the ρ behind it
+    approximate = MODELS["Gaussian by delta"]().privacy_report_
+    assert isinstance(stated_budget(approximate.budget), ZCDP)
+    assert "(ε = 1 at δ = 0.3)" in odds(approximate)  # the claim, not the ρ behind it
+
+
+def chances_said(report):
+    return [float(one) / 100 for one in re.findall(r"at most ([0-9.]+) %", odds(report))]
+
+
+def chance_of_a_right_guess(law, one, other):
+    """Of the likelier of two sums, from the law of the noise itself."""
+    support = np.arange(-400, 401)
+    return float(np.maximum(law(support - one), law(support - other)).sum() / 2)
+
+
+@pytest.mark.parametrize("key", ["posterior", "zCDP", "delta", "Gaussian by delta"])
+def test_nobody_guesses_better_than_the_page_says(key):
+    """One count of 1 more or less, and two counts, of which a record is in the one or the other."""
+    report = MODELS[key]().privacy_report_
+    budget = stated_budget(report.budget)
+    amount, power = float(budget.exact), 2 if isinstance(budget, ZCDP) else 1
+    whole = np.exp(-amount * np.abs(np.arange(-400.0, 401)) ** power).sum()
+
+    def law(z):
+        return np.exp(-amount * np.abs(z.astype(float)) ** power) / whole
+
+    there, said = chances_said(report)
+    assert chance_of_a_right_guess(law, 0, 1) <= there
+    first, second = law(np.arange(-60, 61)), law(np.arange(-60, 61) - 1)
+    in_one, in_other = np.outer(second, first), np.outer(first, second)
+    between = float(np.maximum(in_one, in_other).sum() / 2)
+    assert between <= said
+    if key == "posterior":  # the odds between two things do reach twice ε
+        assert np.max(in_one / in_other) == pytest.approx(exp(2))
+
+
+def test_odds_between_things_said_are_one_step_apart_where_records_are_replaced():
+    model = fitted(PosteriorForestClassifier, neighboring="replace_one")
+    assert chances_said(model.privacy_report_) == [pytest.approx(1 / (1 + exp(-1)), rel=1e-3)]
 
 
 def test_no_claim_is_put_into_words_where_there_is_none():
     page = MODELS["research"]().report_
-    assert "factor" not in str(page.sections[0])
+    assert "odds" not in str(page.sections[0])
+    assert "chance" not in str(page.sections[0])
     assert "claim denied" in page.to_html()
 
 
@@ -161,6 +202,20 @@ def test_shares_of_the_budget_add_up():
     parts = [width for width in widths if width not in (12, whole - 2)]
     assert 1 < len(parts) <= 6 < len(report.measurements)
     assert sum(parts) == pytest.approx(whole - 2, abs=0.05)
+
+
+def test_a_report_of_many_steps_fits_on_a_screen_and_leaves_none_out():
+    wide = Domain.from_sizes([3] * 16, n_classes=2)
+    model = ResidualForestClassifier(
+        wide, epsilon=2, n_records=20_000, noise="research", noise_state=0
+    )
+    report = model.fit(np.tile(X, 4), Y).privacy_report_
+    lines = [line for line in str(report).splitlines() if line.startswith("  measured")]
+    assert len(str(report).splitlines()) <= 24 < len(report.measurements) / 2
+    several = [int(one) for one in re.findall(r", in (\d+) measurements", "\n".join(lines))]
+    assert sum(several) + len(lines) - len(several) == len(report.measurements)
+    answers = [int(re.search(r": (\d+) noisy integers", one)[1]) for one in lines]
+    assert sum(answers) == report.n_answers
 
 
 def test_many_parts_of_a_bar_become_six():

@@ -71,8 +71,8 @@ def test_sensitivities_and_noise(kind, budget, neighboring, column_sum, squared_
 @pytest.mark.parametrize("kind", ["residuals", "curvature"])
 @pytest.mark.parametrize("n_cells", [1, 3, 300])
 def test_sums_of_values_sum_them(kind, n_cells):
-    matrix = sums_of_values(kind, n_cells)
     low, values = (-512, 1025) if kind == "residuals" else (0, 257)
+    matrix = sums_of_values(ResidualStep(kind, "", PureDP(1), "add_remove").values, n_cells)
     cells = np.array([0, n_cells - 1])
     added = np.array([5, values - 1])
     columns = matrix.columns(cells * values + added).toarray()
@@ -125,12 +125,34 @@ def test_gate_is_public_and_follows_the_signal():
     assert suits_residual_forest(10, PureDP(float("inf")), 10, 2)
 
 
-@pytest.mark.parametrize("k", [1, 3])
-def test_other_numbers_of_classes_are_refused(k):
-    with pytest.raises(ValueError, match="Only binary classification is supported"):
+def test_one_class_is_refused():
+    with pytest.raises(ValueError, match="names one class: expected two or more"):
         residual_plan(
-            Domain.from_sizes([2], n_classes=k), PureDP(1), np.random.default_rng(0), n_records=9
+            Domain.from_sizes([2], n_classes=1), PureDP(1), np.random.default_rng(0), n_records=9
         )
+
+
+@pytest.mark.parametrize("k", [3, 10])
+@pytest.mark.parametrize("neighboring", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(1)], ids=repr)
+def test_a_table_of_several_classes_costs_one_record(budget, neighboring, k):
+    """Whatever the classes: a joint norm of one."""
+    step = ResidualStep("residuals", "", budget, neighboring, k)
+    factor = 1 if neighboring == "add_remove" else 2
+    assert step.sensitivity == pytest.approx(factor)
+    assert step.n_columns == k
+    assert step.mechanism(300).law == step.law
+    unit = 1 if budget.norm == "l1" else 0.5**0.5
+    assert float(step.law.scale) == pytest.approx(1024 * factor * unit)
+    curvature = ResidualStep("curvature", "", budget, neighboring, k)
+    assert curvature.column_sum == (512 if budget.norm == "l1" else 1024**2)
+
+
+def test_more_classes_have_less_signal_and_prefer_gaussian_noise():
+    assert residual_signal(1000, PureDP(2), 10, 4) == residual_signal(1000, PureDP(2), 10) / 2
+    pure, concentrated = PureDP(4), ZCDP.for_approximate_dp(4, 1e-6)
+    assert isinstance(residual_budget(pure, concentrated, 4, 2000, 2), PureDP)
+    assert isinstance(residual_budget(pure, concentrated, 4, 2000, 9), ZCDP)
 
 
 def test_attributes_of_too_many_codes_are_refused():

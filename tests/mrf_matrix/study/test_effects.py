@@ -76,6 +76,24 @@ def test_contributions_and_the_constant_are_the_log_odds(model):
     assert (labels == model.predict(frame(X))).mean() > 0.9  # averaging moves few of them
 
 
+def test_scores_of_three_classes_explain_each_against_each(tmp_path):
+    """Log odds between two classes are differences of scores, and so add up around a triangle."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(5000, 3))
+    y = np.where(rng.random(5000) < 0.7, X[:, 0], rng.integers(0, 3, 5000))
+    domain = Domain.from_sizes([3, 3, 3], n_classes=3)
+    model = ResidualForestClassifier(domain, epsilon=3.0, n_records=5000, random_state=0).fit(X, y)
+    assert next(iter(importance(model))) == "x0"
+    around = [explained(model, X[:9], classes=pair)[1] for pair in ((0, 1), (1, 2), (2, 0))]
+    assert_allclose(sum(around), 0, atol=1e-12)
+    found = effect(model, "x0", classes=(2, 0))
+    assert found.log_odds.argmax() == 2
+    assert found.log_odds.argmin() == 0
+    assert (found.half_widths > 0).all()
+    save_model(model, tmp_path / "model.mrf")
+    assert importance(load_model(tmp_path / "model.mrf")) == importance(model)
+
+
 def test_importance_is_of_the_release_alone(model, tmp_path):
     found = importance(model)
     assert next(iter(found)) == "age"

@@ -270,6 +270,8 @@ def test_bad_records_and_models_are_refused_and_spend_nothing():
     with pytest.raises(ValueError, match="different lengths") as caught:
         evaluate(model, X, names[:-1], epsilon=1, ledger=ledger)
     assert "40" not in str(caught.value)
+    with pytest.raises(ValueError, match="no records"):
+        evaluate(model, X[:0], names[:0], epsilon=1, ledger=ledger)
     with pytest.raises(ValueError, match="not in the categories"):
         evaluate(model, X, ["perhaps"] * 40, epsilon=1, ledger=ledger)
     with pytest.raises(ValueError, match="not in the categories"):

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrf_matrix import load_dataset
-from mrf_matrix.study import compare, compared_ranks, paired_ranks
+from mrf_matrix.study import paired_ranks
 from mrf_matrix.study.ranks import signed_ranks
 
 
@@ -52,20 +51,3 @@ def test_ranks_share_ties_and_marks_tell_sides():
 def test_scores_that_make_no_table_are_refused(scores, named):
     with pytest.raises(ValueError, match=named):
         paired_ranks(scores, "x")
-
-
-def test_comparisons_are_ranked_by_their_splits():
-    few = {"n_trees": 4, "max_depth": 2, "n_splits": 2, "n_draws": 2, "epsilons": [1.0]}
-    chosen = ["matrix", "per_tree", "majority"]
-    studies = [
-        compare(load_dataset(name), methods=chosen, strategy="identity", **few)
-        for name in ("monks_1", "balance_scale")
-    ]
-    found = compared_ranks(studies, 1.0, reference="matrix")
-    assert found.methods == tuple(chosen)
-    for study, row in zip(studies, found.means, strict=True):
-        for method, mean in zip(study.methods, row, strict=True):
-            at = 1.0 if method.spends else None
-            assert mean == pytest.approx(study.summary(method.key, at).mean)
-    with pytest.raises(ValueError, match="was not compared"):
-        compared_ranks(studies, 2.0)

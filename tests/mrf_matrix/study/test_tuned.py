@@ -87,6 +87,15 @@ def test_folds_of_other_settings_are_refused(tmp_path):
         tuned_scores(KNeighborsClassifier(), GRID, X, Y, **FEW, kept_in=file)
 
 
+@pytest.mark.parametrize("content", ["a thesis\nwithout an end of line", "[1]\n[2", "", "x"])
+def test_a_file_of_something_else_stays_as_it_is(content, tmp_path):
+    file = tmp_path / "thesis.txt"
+    file.write_text(content)
+    with pytest.raises(ValueError, match="Name another file"):
+        tuned_scores(KNeighborsClassifier(), GRID, X, Y, **FEW, kept_in=file)
+    assert file.read_text() == content
+
+
 @pytest.mark.parametrize("name", ["n_repeats", "n_folds", "n_inner"])
 def test_numbers_are_checked(name):
     with pytest.raises(ValueError, match=f"{name}=0"):

@@ -1,8 +1,10 @@
 """Figure 2: accuracy against ε on the paper's data sets, beside the authors' code run again."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from forests_003.panels import EPSILONS, RESEARCH, SETTINGS, accuracies, records
-from item import Claim, Figure, Item, Run, Table, mean_of
+from item import Claim, Figure, Item, Run, Table, by_cell, row_of_means
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mrf_matrix import (
@@ -25,44 +27,28 @@ METHODS = {
     DISJOINT: (MatrixForestClassifier, {"allocation": "disjoint"}),
     OPTIMISED: (BatchPredictionClassifier, {"time_limit": 0.2}),
 }
-THEIRS = {  # the authors' code, run for 3 forests and splits with 5 draws each
-    "Car": {
-        TRAINING: (0.296, 0.573, 0.765, 0.820),
-        PREDICTION: (0.329, 0.557, 0.778, 0.849),
-        LAPLACE: (0.251, 0.320, 0.358, 0.442),
-        DISJOINT: (0.272, 0.303, 0.363, 0.440),
-        EXTRA: (0.974,) * 4,
-    },
-    "Balance": {
-        TRAINING: (0.381, 0.597, 0.726, 0.792),
-        PREDICTION: (0.418, 0.617, 0.749, 0.822),
-        LAPLACE: (0.341, 0.401, 0.443, 0.562),
-        DISJOINT: (0.323, 0.397, 0.474, 0.550),
-        EXTRA: (0.836,) * 4,
-    },
-    "Iris": {
-        TRAINING: (0.473, 0.716, 0.847, 0.927),
-        PREDICTION: (0.522, 0.718, 0.880, 0.911),
-        LAPLACE: (0.351, 0.496, 0.716, 0.787),
-        DISJOINT: (0.400, 0.464, 0.642, 0.791),
-        EXTRA: (0.933,) * 4,
-    },
-    "Mushroom": {
-        TRAINING: (0.911, 0.941, 0.948, 0.951),
-        PREDICTION: (0.896, 0.893, 0.892, 0.892),
-        LAPLACE: (0.872, 0.912, 0.918, 0.924),
-        DISJOINT: (0.859, 0.909, 0.912, 0.920),
-        EXTRA: (1.00,) * 4,
-    },
-    "Heart": {
-        TRAINING: (0.553, 0.697, 0.716, 0.742),
-        PREDICTION: (0.528, 0.696, 0.727, 0.741),
-        LAPLACE: (0.539, 0.613, 0.666, 0.763),
-        DISJOINT: (0.548, 0.569, 0.648, 0.740),
-        EXTRA: (0.829,) * 4,
-    },
+CURVES = (TRAINING, PREDICTION, LAPLACE, DISJOINT, EXTRA)
+RUN_AGAIN = {
+    "Car": ".296 .573 .765 .820  .329 .557 .778 .849  .251 .320 .358 .442  .272 .303 .363 .440"
+    " .974 .974 .974 .974",
+    "Balance": ".381 .597 .726 .792  .418 .617 .749 .822  .341 .401 .443 .562  .323 .397 .474 .550"
+    " .836 .836 .836 .836",
+    "Iris": ".473 .716 .847 .927  .522 .718 .880 .911  .351 .496 .716 .787  .400 .464 .642 .791"
+    " .933 .933 .933 .933",
+    "Mushroom": ".911 .941 .948 .951  .896 .893 .892 .892  .872 .912 .918 .924  .859 .909 .912 .920"
+    " 1 1 1 1",
+    "Heart": ".553 .697 .716 .742  .528 .696 .727 .741  .539 .613 .666 .763  .548 .569 .648 .740"
+    " .829 .829 .829 .829",
 }
-SPLITS_OF_THEIRS = 3
+"""The authors' code, run for 3 forests and splits with 5 draws each: ε of each curve in turn."""
+
+THEIRS = {
+    name: dict(
+        zip(CURVES, np.reshape(figures.split(), (len(CURVES), -1)).astype(float), strict=True)
+    )
+    for name, figures in RUN_AGAIN.items()
+}
+SPLITS_OF_THEIRS, DIGIT = 3, 0.001
 COLUMNS = tuple(f"ε = {epsilon:g}" for epsilon in EPSILONS)
 
 
@@ -85,10 +71,15 @@ def curves(part: str, run: Run) -> list[Figure]:
         for name, score in without_privacy(data, seed, settings).items():
             found.setdefault(name, []).append([score] * len(EPSILONS))
     return [
-        mean_of(f"{part}, {name}", column, values)
+        figure
         for name, runs in found.items()
-        for column, values in zip(COLUMNS, np.transpose(runs), strict=True)
+        for figure in row_of_means(f"{part}, {name}", by_epsilon(runs))
     ]
+
+
+def by_epsilon(runs: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
+    """Return the repeats of every ε, from the curves of every repeat."""
+    return dict(zip(COLUMNS, zip(*runs, strict=True), strict=True))
 
 
 def without_privacy(data, seed: int, settings: dict) -> dict[str, float]:
@@ -104,32 +95,36 @@ def without_privacy(data, seed: int, settings: dict) -> dict[str, float]:
     }
 
 
-def curve_gap(table: Table, name: str, method: str) -> float:
+def curve_gap(table: Table, row: str, theirs: Sequence[float]) -> float:
     """Return the root mean square over ε of ours minus theirs, in standard errors of both.
 
-    Theirs are means of three forests and splits with as many draws: their spread is taken from
-    ours.
+    Theirs are means of three forests and splits with as many draws, of three digits: their spread
+    is taken from ours.
     """
-    ours = [table.figure(f"{name}, {method}", column) for column in COLUMNS]
+    ours = [table.figure(row, column) for column in COLUMNS]
     if any(one.error is None or one.repeats < 5 for one in ours):
         raise KeyError("too few repeats for an error bar")
     squares = [
-        (one.value - theirs) ** 2 / (one.error**2 * (1 + one.repeats / SPLITS_OF_THEIRS))
-        for one, theirs in zip(ours, THEIRS[name][method], strict=True)
+        (one.value - his) ** 2 / (one.error**2 * (1 + one.repeats / SPLITS_OF_THEIRS) + DIGIT**2)
+        for one, his in zip(ours, theirs, strict=True)
     ]
     return float(np.sqrt(np.mean(squares)))
 
 
-def within_errors(*methods: str) -> Claim:
-    """Return the claim that these curves are within two standard errors of theirs on every set."""
-    return lambda t: all(curve_gap(t, name, one) < 2 for name in THEIRS for one in methods)
+def within_errors(methods: Mapping[str, str]) -> Claim:
+    """Return the claim that rows are within two standard errors of curves of theirs on all sets."""
+    return lambda t: all(
+        curve_gap(t, f"{name}, {row}", theirs[curve]) < 2
+        for name, theirs in THEIRS.items()
+        for row, curve in methods.items()
+    )
 
 
 def ahead(better: str, worse: str, by: float = 0.0):
     """Return the claim that one method's mean over ε is ahead of another's on every set."""
 
     def holds(table: Table) -> bool:
-        names = {row.split(", ")[0] for row in table.rows} - {"Adult"}  # where all say no
+        names = {*table.sets} - {"Adult"}  # where all say no
         return all(
             table.row(f"{name}, {better}").mean() > table.row(f"{name}, {worse}").mean() + by
             for name in names
@@ -141,7 +136,7 @@ def ahead(better: str, worse: str, by: float = 0.0):
 def picture(table: Table):
     """Draw one panel a data set; theirs grey."""
     plt = load_pyplot()
-    names = list(dict.fromkeys(row.split(", ")[0] for row in table.rows))
+    names = table.sets
     columns = min(4, len(names))
     lines = -(-len(names) // columns)
     figure, axes = plt.subplots(
@@ -197,7 +192,10 @@ ITEMS = (
                 (t.row(f"Car, {TRAINING}") - t.row(f"Car, {LAPLACE}"))[2:].min() > 0.2
             ),
             "both curves are within two standard errors of the authors' code": within_errors(
-                TRAINING, PREDICTION
+                {TRAINING: TRAINING, PREDICTION: PREDICTION}
+            ),
+            "Laplace noise on every tree and Extra-Trees are within two of theirs": within_errors(
+                {LAPLACE: LAPLACE, EXTRA: EXTRA}
             ),
             "forests of 40 columns of Adult's 123 stay within a point of the majority": lambda t: (
                 abs(t.row(f"Adult, {TRAINING}") - 0.764).max() < 0.01
@@ -206,16 +204,16 @@ ITEMS = (
                 ahead(PRIVATE, TRAINING)(t) and ahead(PRIVATE, PREDICTION)(t)
             ),
         },
-        paper={
-            (f"{name}, {method}", column): value
-            for name, methods in THEIRS.items()
-            for method, values in methods.items()
-            for column, value in zip(COLUMNS, values, strict=True)
-        },
+        paper=by_cell(
+            {f"{name}, {one}": v for name, theirs in THEIRS.items() for one, v in theirs.items()},
+            COLUMNS,
+        ),
         why="The figure prints no numbers. In brackets stands the authors' code, run for 3 forests"
         " and splits with 5 noise draws each (not on Adult). Splits and forests are others here."
-        " Disjoint data are some ten points ahead of the authors' code at ε = 2 on Car and Balance,"
-        " and equal below; we do not know why."
+        " Of their curves the farthest is Laplace noise on Car: 1.8 standard errors over twenty"
+        " repeats, 2.2 over the first ten."
+        " Disjoint data are some ten points ahead of theirs at ε = 2 on Car and Balance, because"
+        " here leaves that tie share their vote: see [what decides](#003-disjoint)."
         " Adult is a9a, its official records to train and to test on: ten random ones of 123 binary"
         " columns an ensemble carry nothing, and every method of the paper predicts the majority"
         " (.764); with its 14 attributes (h=3, d̄=4) forests of the same kind learn.",

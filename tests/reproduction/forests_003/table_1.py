@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 from forests_003.panels import SETTINGS, records
-from item import Figure, Item, Run, Table, mean_of
+from item import Figure, Item, Run, Table, by_cell, row_of_means
 
 from mrf_matrix import BatchPredictionClassifier, MatrixForestClassifier, privacy_ledger
 
@@ -26,12 +26,11 @@ PAPER = {
 
 def seconds(part: str, run: Run) -> list[Figure]:
     """Return seconds of each stage."""
+    found = {mode: np.transpose([timed(part, mode, seed) for seed in run.seeds]) for mode in MODES}
     return [
-        mean_of(f"{part}, {mode}", stage, found)
-        for mode in MODES
-        for stage, found in zip(
-            STAGES, np.transpose([timed(part, mode, s) for s in run.seeds]), strict=True
-        )
+        one
+        for mode, stages in found.items()
+        for one in row_of_means(f"{part}, {mode}", dict(zip(STAGES, stages, strict=True)))
     ]
 
 
@@ -76,12 +75,7 @@ ITEMS = (
         quick=("Car",),
         repeats=3,
         claims={"each takes less time than the paper's": below},
-        paper={
-            (row, stage): value
-            for row, values in PAPER.items()
-            for stage, value in zip(STAGES, values, strict=True)
-            if value is not None
-        },
+        paper=by_cell(PAPER, STAGES),
         why="One process of a shared machine; the paper's Mushroom is from a MacBook Air M2, Car is"
         " the authors' code on two cores. Read orders of magnitude. Training by the Identity, which"
         " is what the published optimiser finds, has nothing to optimise.",

@@ -3,7 +3,7 @@
 from time import process_time
 
 import numpy as np
-from item import Figure, Item, Run, mean_of
+from item import Figure, Item, Run, row_of_means
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
@@ -36,7 +36,7 @@ def growth(part: str, run: Run) -> list[Figure]:
         other.set_params(random_state=seed).fit(codes, y)
         theirs.append(process_time() - start)
     columns = {DEPTH: depths, LOG: [np.log2(n)] * len(depths), OURS: ours, THEIRS: theirs}
-    return [mean_of(part, column, values) for column, values in columns.items()]
+    return row_of_means(part, columns)
 
 
 ITEMS = (

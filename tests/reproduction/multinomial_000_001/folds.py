@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 from data_sets import as_numbers
 from item import Run
+from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import RepeatedStratifiedKFold
 
@@ -48,14 +49,14 @@ def numeric_records(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_reach(
-    X: np.ndarray, y: np.ndarray, run: Run, whole: int = FOLDS
+    X: np.ndarray, y: np.ndarray, run: Run, whole: int = FOLDS, most: int = MOST
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the records, or in runs of fewer repeats a part with every class in its share."""
-    if len(y) <= MOST or run.repeats >= whole:
+    if len(y) <= most or run.repeats >= whole:
         return X, y
     order = np.random.default_rng(0).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
-    kept = np.sort(order[np.linspace(0, len(y) - 1, MOST).astype(int)])
+    kept = np.sort(order[np.linspace(0, len(y) - 1, most).astype(int)])
     return X[kept], y[kept]
 
 
@@ -65,3 +66,10 @@ def folds(y: np.ndarray, run: Run) -> Iterator[Fold]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         yield from islice(splitter.split(np.zeros(len(y)), y), run.repeats)
+
+
+def fold_scores(model: ClassifierMixin, X: np.ndarray, y: np.ndarray, run: Run) -> list[float]:
+    """Return a model's accuracies in per cent on those folds."""
+    return [
+        100 * model.fit(X[train], y[train]).score(X[test], y[test]) for train, test in folds(y, run)
+    ]

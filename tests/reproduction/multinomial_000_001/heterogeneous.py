@@ -2,11 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
-from item import Figure, Item, Run, Table, mean_of
-from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, numeric_records, raw_records
+from item import Figure, Item, Run, Table, row_of_means
+from multinomial_000_001.folds import (
+    FOLDS,
+    PARTLY,
+    fold_scores,
+    in_reach,
+    numeric_records,
+    raw_records,
+)
 from multinomial_000_001.tuned import p_values
 from scipy.stats import rankdata
 from sklearn.model_selection import train_test_split
@@ -15,9 +21,6 @@ from mrf_matrix import MultinomialForestClassifier
 from mrf_matrix.estimators import ObliqueForestClassifier
 from mrf_matrix.forests.oblique import heterogeneous_cuts
 from mrf_matrix.plotting.style import load_pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 PAPER = {
     "zoo": 95.35, "hayes_roth": 79.27, "echocardiogram": 90.45, "hepatitis": 63.95, "wine": 98.41,
@@ -60,12 +63,9 @@ def table_three(part: str, run: Run) -> list[Figure]:
     found = {}
     for method in PAPER_RANKS:
         forest, X = forest_of(method, n_trees), texts if method == "MRF" else numbers
-        found[method] = [
-            100 * forest.fit(X[train], y[train]).score(X[test], y[test])
-            for train, test in folds(y, run)
-        ]
+        found[method] = fold_scores(forest, X, y, run)
     ranks = rankdata([-np.mean(values) for values in found.values()])
-    figures = [mean_of(part, method, values) for method, values in found.items()]
+    figures = row_of_means(part, found)
     figures += [
         Figure(f"{part}, rank", method, float(rank), repeats=run.repeats)
         for method, rank in zip(found, ranks, strict=True)
@@ -81,7 +81,7 @@ def mean_rank(table: Table, method: str) -> float:
     return float(np.mean(found))
 
 
-def bars(table: Table) -> "Picture":
+def bars(table: Table):
     """Draw the average ranks beside the paper's."""
     picture, axes = load_pyplot().subplots(layout="constrained")
     places = np.arange(len(PAPER_RANKS))
@@ -126,7 +126,7 @@ def with_the_slip(part: str, run: Run) -> list[Figure]:
             last.append(100 * forest.fit(train, known).score(test, truth))
     gaps = [b - a for a, b in zip(each, last, strict=True)]
     columns = {"each partition": each, "the last for each": last, "difference": gaps}
-    return [mean_of(part, column, values) for column, values in columns.items()]
+    return row_of_means(part, columns)
 
 
 ITEMS = (

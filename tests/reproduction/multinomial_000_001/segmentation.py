@@ -3,7 +3,7 @@
 from functools import cache
 
 import numpy as np
-from item import Figure, Item, Run, Table, mean_of
+from item import Figure, Item, Run, Table, row_of_means
 from multinomial_000_001.tables import BREIMAN, TABLE_2
 
 from mrf_matrix import Attribute, Domain, PosteriorForestClassifier, privacy_ledger
@@ -56,8 +56,7 @@ def scores(part: str, run: Run) -> list[Figure]:
         building = truth == CLASSES[0]
         both, either = (said & building).sum(), (said | building).sum()
         found.append([np.mean(said == building), both / either])
-    accuracy, overlap = np.transpose(found)
-    return [mean_of(part, ACCURACY, accuracy), mean_of(part, OVERLAP, overlap)]
+    return row_of_means(part, dict(zip((ACCURACY, OVERLAP), np.transpose(found), strict=True)))
 
 
 def ahead(first: str, others: tuple[str, ...]):
@@ -68,7 +67,7 @@ def ahead(first: str, others: tuple[str, ...]):
 
 
 def bars(table: Table):
-    """Draw both scores with their errors, and an example scene with its truth and features."""
+    """Draw both scores with their errors."""
     plt = load_pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     rows = [row for row in table.rows if row != MAJORITY]

@@ -1,7 +1,6 @@
 """000 Figure 1, 001 Figure 6: how likely each candidate cut is chosen, by its rank."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
@@ -19,9 +18,6 @@ from mrf_matrix.forests.growth.grow import grow_forest
 from mrf_matrix.forests.growth.points import Everything
 from mrf_matrix.forests.growth.split_rules import AllAttributes
 from mrf_matrix.plotting.style import load_pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 FORESTS = {
     "Breiman": BreimanTrees,
@@ -94,7 +90,7 @@ def spread(shares: np.ndarray) -> float:
     return float(np.exp(-(used * np.log(used)).sum()))
 
 
-def by_rank(table: Table) -> "Picture":
+def by_rank(table: Table):
     """Draw the shares against the rank."""
     picture, panels = load_pyplot().subplots(
         1, 2, sharey=True, layout="constrained", figsize=(7, 3)

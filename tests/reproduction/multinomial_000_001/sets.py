@@ -1,7 +1,7 @@
 """000 Table 1: records, attributes and classes of the 24 sets as they are at hand."""
 
 import numpy as np
-from item import Figure, Item, Run
+from item import Figure, Item, Run, by_cell
 from multinomial_000_001.folds import raw_records
 
 PRINTED = {
@@ -55,11 +55,7 @@ ITEMS = (
                 tuple(t.row(name)) == PRINTED[name] for name in ("wine", "car", "tic_tac_toe")
             ),
         },
-        paper={
-            (name, column): value
-            for name, values in PRINTED.items()
-            for column, value in zip(COLUMNS, values, strict=True)
-        },
+        paper=by_cell(PRINTED, COLUMNS),
         why="The paper counts the class or a name among the attributes of Zoo, Hayes-Roth, Echo,"
         " Transfusion, Mammo, Phishing and Nursery, and prints 39 attributes of Wdbc (30, and two"
         " more at UCI), 946 records of Vehicle (846 at UCI) and 3 729 of Ads (3 279 at UCI, 998 at"

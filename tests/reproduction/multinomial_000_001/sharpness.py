@@ -1,18 +1,14 @@
 """000 Figure 6: accuracy of the multinomial forest over B₁ and B₂."""
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from item import Figure, Item, Run, Table, mean_of
-from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, raw_records
+from multinomial_000_001.folds import FOLDS, PARTLY, fold_scores, in_reach, raw_records
 from multinomial_000_001.single_trees import NOT_PRIVATE, SIX
 
 from mrf_matrix import MultinomialForestClassifier
 from mrf_matrix.plotting.style import load_pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 FINE, MEDIUM, COARSE = range(0, 21, 2), range(0, 21, 5), (0, 10, 20)
 
@@ -27,10 +23,7 @@ def over_the_grid(part: str, run: Run) -> list[Figure]:
         forest = MultinomialForestClassifier(
             n_trees=100 if whole else 30, b1=b1, b2=b2, random_state=0
         )
-        scores = [
-            100 * forest.fit(X[train], y[train]).score(X[test], y[test])
-            for train, test in folds(y, run)
-        ]
+        scores = fold_scores(forest, X, y, run)
         found.append(mean_of(f"{part}, B₁ = {b1}", f"B₂ = {b2}", scores))
     return found
 
@@ -49,9 +42,9 @@ def effect(table: Table, name: str) -> tuple[float, float]:
     )
 
 
-def surfaces(table: Table) -> "Picture":
+def surfaces(table: Table):
     """Draw the accuracies as shades, one panel a set."""
-    names = list(dict.fromkeys(row.split(",")[0] for row in table.rows))
+    names = table.sets
     picture, panels = load_pyplot().subplots(
         2, -(-len(names) // 2), squeeze=False, layout="constrained", figsize=(8, 5)
     )

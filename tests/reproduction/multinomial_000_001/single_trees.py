@@ -1,17 +1,12 @@
 """001 Figure 7 and Table 3: what single trees say, and what B₁, B₂, B₃ leave of them."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from item import Figure, Item, Run, Table, mean_of
+from item import Figure, Item, Run, Table, row_of_means
 from multinomial_000_001.folds import FOLDS, PARTLY, folds, in_reach, raw_records
 
 from mrf_matrix import MultinomialForestClassifier
 from mrf_matrix.estimators import BreimanForestClassifier
 from mrf_matrix.plotting.style import load_pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 NOT_PRIVATE = (
     "Not private: nodes stop by counts of records, and nothing here bounds what a tree tells."
@@ -27,6 +22,18 @@ TABLE_3 = {
 TREE, FOREST, MAJORITY = "one tree", "100 trees", "majority class"
 
 
+def voters(
+    forest: MultinomialForestClassifier, X: np.ndarray, y: np.ndarray, run: Run
+) -> tuple[list[np.ndarray], list[float]]:
+    """Return accuracies in per cent of a forest's trees, and of the forest, on every fold."""
+    trees, forests = [], []
+    for train, test in folds(y, run):
+        forest.fit(X[train], y[train])
+        trees.append(100 * forest.tree_scores(X[test], y[test]))
+        forests.append(100 * forest.score(X[test], y[test]))
+    return trees, forests
+
+
 def tree_accuracies(part: str, run: Run) -> list[Figure]:
     """Return quantiles of the accuracies of all trees of all folds, and the forests' means."""
     X, y = in_reach(*raw_records(part), run)
@@ -36,13 +43,9 @@ def tree_accuracies(part: str, run: Run) -> list[Figure]:
         "MRF": MultinomialForestClassifier(n_trees=n_trees, random_state=0),
         "Breiman": BreimanForestClassifier(n_trees=n_trees, random_state=0),
     }.items():
-        trees, forests = [], []
-        for train, test in folds(y, run):
-            forest.fit(X[train], y[train])
-            trees.append(100 * forest.tree_scores(X[test], y[test]))
-            forests.append(100 * forest.score(X[test], y[test]))
-        found += [mean_of(part, f"{label} tree", [one.mean() for one in trees])]
-        found += [mean_of(part, f"{label} forest", forests)]
+        trees, forests = voters(forest, X, y, run)
+        means = {f"{label} tree": np.mean(trees, axis=1), f"{label} forest": forests}
+        found += row_of_means(part, means)
         found += [
             Figure(part, f"{label} {q} %", float(value), repeats=run.repeats)
             for q, value in zip(QUANTILES, np.percentile(trees, QUANTILES), strict=True)
@@ -54,19 +57,14 @@ def under_budgets(part: str, run: Run) -> list[Figure]:
     """Return accuracies of trees and of forests under (B₃, B₁ = B₂), at depth 10."""
     X, y = in_reach(*raw_records(part), run)
     found = []
+    share = [100 * np.mean(y[one] == np.bincount(y[rest]).argmax()) for rest, one in folds(y, run)]
     for b3, b in BUDGETS:
         forest = MultinomialForestClassifier(
             n_trees=100 if run.full else 30, b1=b, b2=b, b3=b3, max_depth=10, random_state=0
         )
-        trees, forests, share = [], [], []
-        for train, test in folds(y, run):
-            forest.fit(X[train], y[train])
-            trees.append(100 * forest.tree_scores(X[test], y[test]).mean())
-            forests.append(100 * forest.score(X[test], y[test]))
-            share.append(100 * (y[test] == np.bincount(y[train]).argmax()).mean())
-        row = row_of(part, b3)
-        columns = {TREE: trees, FOREST: forests, MAJORITY: share}
-        found += [mean_of(row, column, values) for column, values in columns.items()]
+        trees, forests = voters(forest, X, y, run)
+        columns = {TREE: np.mean(trees, axis=1), FOREST: forests, MAJORITY: share}
+        found += row_of_means(row_of(part, b3), columns)
     return found
 
 
@@ -75,7 +73,7 @@ def row_of(part: str, b3: float) -> str:
     return f"{part}, B₃ = {b3:g}"
 
 
-def boxes(table: Table) -> "Picture":
+def boxes(table: Table):
     """Draw the accuracies of the trees: 5 to 95 %, the middle half, the median, and the forest."""
     picture, axes = load_pyplot().subplots(layout="constrained")
     for shift, label, colour in ((-0.18, "MRF", "C0"), (0.18, "Breiman", "C1")):
@@ -94,9 +92,9 @@ def boxes(table: Table) -> "Picture":
     return picture
 
 
-def lines(table: Table) -> "Picture":
+def lines(table: Table):
     """Draw Table 3: trees, forests and what the paper prints against B₃."""
-    sets = list(dict.fromkeys(row.split(",")[0] for row in table.rows))
+    sets = table.sets
     picture, panels = load_pyplot().subplots(
         1, len(sets), squeeze=False, layout="constrained", figsize=(3 * len(sets), 2.8)
     )

@@ -42,13 +42,13 @@ def test_products_of_all_pairs(left, right):
 
 
 def test_rows_of_marginals_are_the_marginals():
-    rows = MARGINALS.by_rows()
+    rows = MARGINALS.by_rows
     np.testing.assert_array_equal(rows.to_dense(), MARGINALS.to_dense())
     dense = rows.to_dense()
     with ops.memory_cap(2000):
         np.testing.assert_allclose(MARGINALS.row_gram(), dense @ dense.T)
         with pytest.raises(ops.MemoryCapError, match="masks of the marginals' rows"):
-            ops.Marginals((40,), [(0,)], [1]).by_rows()
+            _ = ops.Marginals((40,), [(0,)], [1]).by_rows
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

@@ -15,14 +15,9 @@ Noise = Literal["exact", "research"]
 
 @dataclass(frozen=True, eq=False)
 class Bits:
-    """A source of uniform 64-bit words.
+    """A source of uniform 64-bit words."""
 
-    Parameters
-    ----------
-    generator : numpy Generator or None
-        None for the operating system's randomness, which cannot be seeded.
-    """
-
+    # None for the operating system's randomness, which cannot be seeded
     generator: np.random.Generator | None = None
 
     @classmethod

@@ -24,9 +24,7 @@ def public_labels(counts: NDArray[Any], b3: float, generator: np.random.Generato
 
     `counts` (o, k); `b3`: from 0 to infinity.
 
-    Returns
-    -------
-    ndarray of int64, shape (o,)
+    Of shape (o,).
     """
     counts = np.asarray(counts)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)

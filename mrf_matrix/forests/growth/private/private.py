@@ -21,24 +21,16 @@ from mrf_matrix.forests.growth.private.selection import Rate, select
 
 Level = tuple[Ints, Ints]
 
-TABLE = 1 << 21
-"""Class counts (candidates x nodes x classes) held at once: 16 MB."""
+TABLE = 1 << 21  # class counts (candidates x nodes x classes) held at once: 16 MB
 
 
 @dataclass(frozen=True)
 class PrivateGrowth:
-    """The public parameters of private growth.
-
-    Attributes
-    ----------
-    max_depth : int
-    score : PrivateScore
-    attribute_rate, cut_rate : Rate
-        What a node spends on its attribute and on its cut.
-    """
+    """The public parameters of private growth."""
 
     max_depth: int
     score: PrivateScore
+    # attribute_rate, cut_rate: what a node spends on its attribute and on its cut
     attribute_rate: Rate
     cut_rate: Rate
 
@@ -97,10 +89,7 @@ def choose_splits(
 
     `scores` (candidates, nodes); `options`: public.
 
-    Returns
-    -------
-    ndarray of int64, shape (nodes,)
-        Candidate numbers, -1 where there is none.
+    Of shape (nodes,): candidate numbers, -1 where there is none.
     """
     best, has_cut = attribute_scores(scores, options, candidates)
     row = select(growth.score.gaps(best, has_cut), has_cut, growth.attribute_rate, bits)
@@ -155,10 +144,7 @@ def private_levels(
     Every level of a tree spends ``attribute + cut`` once, for its nodes hold different records.
     Memory: about 40 bytes a point, 16 bytes a node and attribute, and tables of `TABLE` numbers.
 
-    Returns
-    -------
-    list of (attribute, pattern)
-        As `forest_from_levels` takes them: each level's nodes in the order of their parents.
+    They come as `forest_from_levels` takes them: each level's nodes in the order of their parents.
     """
     candidates = Candidates.of(domain.sizes)
     boxes = boxes or Boxes.whole(domain.sizes, n_trees)

@@ -10,11 +10,9 @@ from math import prod
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.assembly import check_growth
 
-POINTS = 1 << 20
-"""Records of all trees that are grown together, unless one tree has more."""
+POINTS = 1 << 20  # records of all trees that are grown together, unless one tree has more
 
-BOXES = 1 << 23
-"""Codes that bound the nodes of trees grown together: 64 MB, and a few times that."""
+BOXES = 1 << 23  # codes that bound the nodes of trees grown together: 64 MB, and a few times that
 
 _SMALLER = "lower n_trees or max_depth"
 
@@ -23,13 +21,6 @@ _SMALLER = "lower n_trees or max_depth"
 class GrowthSizes:
     """The most that private trees over a domain can come to.
 
-    Attributes
-    ----------
-    domain : Domain
-    n_trees, max_depth : int
-
-    Examples
-    --------
     >>> GrowthSizes(Domain.from_sizes([2, 2], 2), n_trees=3, max_depth=10).leaves_of_a_tree
     4
     """

@@ -28,23 +28,15 @@ from mrf_matrix.forests.growth.private.selection import LARGEST_GAP, Rate
 Score = Literal["normalized", "majority"]
 SCORES: tuple[str, ...] = get_args(Score)
 
-GRID = 4096
-"""Steps of a normalised score."""
+GRID = 4096  # steps of a normalised score
 
 
 @dataclass(frozen=True)
 class PrivateScore:
-    """How public candidates are scored, and the rate that spends a budget.
-
-    Parameters
-    ----------
-    kind : {"normalized", "majority"}
-    impurity : Impurity
-        Only for "normalized".
-    """
+    """How public candidates are scored, and the rate that spends a budget."""
 
     kind: Score = "normalized"
-    impurity: Impurity = field(default_factory=Impurity)
+    impurity: Impurity = field(default_factory=Impurity)  # only for "normalized"
 
     def __post_init__(self) -> None:
         if self.kind not in SCORES:

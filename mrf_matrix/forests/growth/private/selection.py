@@ -20,20 +20,16 @@ from numpy.typing import NDArray
 from mrf_matrix.base.arrays import Bools, Longs
 from mrf_matrix.forests.growth.private.bits import Bits
 
-LARGEST_GAP = 1 << 31
-"""Gaps must stay below it, so that rate times gap fits in 62 bits."""
+LARGEST_GAP = 1 << 31  # gaps must stay below it, so that rate times gap fits in 62 bits
 
 
-LARGEST_RATE = 1 << 24
-"""Rates must stay below it; no one can tell them from infinity."""
+LARGEST_RATE = 1 << 24  # rates must stay below it; no one can tell them from infinity
 
 
 @dataclass(frozen=True)
 class Rate:
     """``units / 2**shift``: a rate rounded down, which can only add privacy; None is infinity.
 
-    Examples
-    --------
     >>> Rate.below(Fraction(1, 3)).value <= Fraction(1, 3)
     True
     """

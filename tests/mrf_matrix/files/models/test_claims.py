@@ -14,8 +14,8 @@ from mrf_matrix import (
     load_model,
     save_model,
 )
+from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.files.npy import bytes_of
 
 MODEL = "model.json"
 DATA = load_dataset("monks_1")

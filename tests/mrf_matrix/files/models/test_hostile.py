@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import MatrixForestClassifier, load_dataset, load_model, save_model
-from mrf_matrix.files.container import MAX_JSON
+from mrf_matrix.files.container import MAX_JSON, array_of, bytes_of
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.files.npy import array_of, bytes_of
 
 MODEL = "model.json"
 DATA = load_dataset("monks_1")

@@ -17,8 +17,8 @@ from mrf_matrix import (
     save_model,
 )
 from mrf_matrix.estimators import ReleasedPosteriorForestClassifier
+from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.files.npy import bytes_of
 from strategies.operators import MemoryCapError, memory_cap
 
 MODEL = "model.json"

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from mrf_matrix import Domain, ResidualForestClassifier, load_model, save_model
 from mrf_matrix.estimators import ReleasedResidualForestClassifier
+from mrf_matrix.files.container import bytes_of
 from mrf_matrix.files.models import ModelFileError
-from mrf_matrix.files.npy import bytes_of
 
 MODEL = "model.json"
 QUICK = settings(settings.get_profile("hostile"), max_examples=25)
@@ -25,12 +25,15 @@ DESIGNS = {
     "Gaussian": {"epsilon": None, "rho": 0.5, "n_records": 1500},
     "approximate": {"epsilon": 4, "delta": 1e-6, "n_records": 4000},
     "replace one": {"neighboring": "replace_one", "n_records": 1500},
+    "three classes": {"k": 3, "n_records": 1500, "epsilon": 4},
+    "Gaussian, five classes": {"k": 5, "epsilon": None, "rho": 1, "n_records": 1500},
 }
 
 
-def fitted(**parameters):
-    domain = Domain.from_sizes(SIZES, n_classes=2)
-    return ResidualForestClassifier(domain, random_state=0, **parameters).fit(X, Y)
+def fitted(k=2, **parameters):
+    domain = Domain.from_sizes(SIZES, n_classes=k)
+    labels = Y if k == 2 else (Y + X[:, 2]) % k
+    return ResidualForestClassifier(domain, random_state=0, **parameters).fit(X, labels)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mrf_matrix.forests.growth import cuts as cuts_module
 from mrf_matrix.forests.growth.impurity import CRITERIA, Impurity
 from mrf_matrix.forests.growth.items import Items
-from mrf_matrix.forests.growth.nominal import find_code_cuts
+from mrf_matrix.forests.growth.search import find_code_cuts
 
 ROUTES = ("_by_counts", "_by_sums", "_by_runs")
 

@@ -9,13 +9,14 @@ from scipy.stats import rankdata
 from sklearn.datasets import load_iris
 from sklearn.linear_model import Ridge
 
-from mrf_matrix.forests.oblique import ObliqueTrees, oblique_trees
+from mrf_matrix.forests import ObliqueTrees
+from mrf_matrix.forests.oblique import oblique_trees
 from mrf_matrix.forests.oblique.axis_cuts import Level, best_threshold
+from mrf_matrix.forests.oblique.heterogeneous_cuts import candidate_partitions, ranked_partitions
 from mrf_matrix.forests.oblique.hyperclasses import class_distances, hyperclasses
 from mrf_matrix.forests.oblique.linear_classifiers import CLASSIFIERS, GroupedLevel
 from mrf_matrix.forests.oblique.moments import ClassMoments
 from mrf_matrix.forests.oblique.oblique_trees import CUTS
-from mrf_matrix.forests.oblique.partitions import candidate_partitions, ranked_partitions
 from mrf_matrix.forests.oblique.projections import projected_cuts
 from mrf_matrix.forests.oblique.proximal_planes import _nearest_plane
 

@@ -14,9 +14,8 @@ from mrf_matrix.mechanisms import (
     PureDP,
     as_budget,
 )
-from mrf_matrix.mechanisms.budgets.budget import budget_of
+from mrf_matrix.mechanisms.budgets.budget import budget_of, epsilon_from_rho, rho_from_epsilon
 from mrf_matrix.mechanisms.budgets.claim import claimed_budget, epsilon_or_default
-from mrf_matrix.mechanisms.budgets.conversion import epsilon_from_rho, rho_from_epsilon
 
 KINDS = [PureDP, ZCDP]
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000)

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from mrf_matrix import (
+    BatchPredictionClassifier,
     BudgetWarning,
     Domain,
+    MultinomialForestClassifier,
     PrivacyLedger,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
@@ -19,6 +21,7 @@ from mrf_matrix.estimators.shared import spending
 from mrf_matrix.mechanisms import BudgetError
 from mrf_matrix.mechanisms.ledger.default import DEFAULTS
 from mrf_matrix.mechanisms.ledger.listening import describing
+from mrf_matrix.study import evaluate
 
 DOMAIN = Domain.from_sizes([2, 2], n_classes=2)
 X, Y = np.array([[0, 1], [1, 0]]), np.array([0, 1])
@@ -44,6 +47,78 @@ def test_a_ledger_of_ones_own_comes_first_and_the_innermost_second():
         fit(ledger=own)
         fit()
     assert [len(one.charges) for one in (own, outer, inner)] == [1, 0, 1]
+
+
+def test_the_innermost_pays_where_one_ledger_is_entered_twice():
+    twice, between = PrivacyLedger(epsilon=1), PrivacyLedger(epsilon=1)
+    with privacy_ledger(twice), privacy_ledger(between):
+        with privacy_ledger(twice):
+            pass
+        fit()
+    assert (twice.spent, between.spent) == (0, 1)
+
+
+def test_every_thread_spends_from_the_ledger_that_it_is_inside_of():
+    """Two services in one process: neither pays for the other's records."""
+    mine, other = PrivacyLedger(epsilon=1), PrivacyLedger(epsilon=1)
+    is_open, is_done = threading.Event(), threading.Event()
+
+    def opens_another():
+        with privacy_ledger(other):
+            is_open.set()
+            is_done.wait()
+
+    def fits_without():
+        with pytest.raises(BudgetError, match="several threads"):
+            fit()
+
+    with privacy_ledger(mine):
+        first = threading.Thread(target=opens_another)
+        second = threading.Thread(target=fits_without)
+        first.start()
+        is_open.wait()
+        try:
+            fit()
+            second.start()
+            second.join()
+        finally:
+            is_done.set()
+            first.join()
+    assert (mine.spent, other.spent) == (1, 0)
+
+
+def test_a_ledger_has_its_terms_already():
+    for given in ({"epsilon": 1}, {"neighboring": "replace_one"}):
+        ledger = PrivacyLedger(epsilon=1)
+        with pytest.raises(ValueError, match=next(iter(given))), privacy_ledger(ledger, **given):
+            fit()
+        assert not ledger.charges
+    with pytest.raises(TypeError, match=r"PrivacyLedger\.open"), privacy_ledger("ledger.json"):
+        fit()
+
+
+@pytest.mark.filterwarnings("ignore::mrf_matrix.PrivacyLeakWarning")
+def test_no_ledger_pays_for_a_domain_read_off_the_records():
+    """It would list a private release where there is none."""
+    ledger = PrivacyLedger(epsilon=1)
+    kinds = (
+        PrivateNaiveBayesClassifier, PrivateForestClassifier, BatchPredictionClassifier,
+        MultinomialForestClassifier,
+    )  # fmt: skip
+    for kind in kinds:
+        model = kind("from_data", epsilon=1)
+        with privacy_ledger(ledger), pytest.raises(ValueError, match="no charge would be true"):
+            model.fit(X.astype(float), Y)
+        with pytest.raises(ValueError, match="no charge would be true"):
+            model.set_params(ledger=ledger).fit(X.astype(float), Y)
+    assert not ledger.charges
+
+
+def test_evaluations_are_paid_from_it():
+    model = fit(noise="research")
+    with privacy_ledger(epsilon=1) as ledger:
+        evaluate(model, X, Y, epsilon=0.25)
+    assert ledger.spent == 0.25
 
 
 def test_threads_spend_from_it():
@@ -73,8 +148,9 @@ def test_the_second_fit_without_a_ledger_warns_once_with_the_sum(monkeypatch):
         with privacy_ledger(epsilon=1):
             fit()
         fit(epsilon=0.5)
-    with pytest.warns(BudgetWarning, match=r"epsilon=1\.5"):
+    with pytest.warns(BudgetWarning, match=r"epsilon=1\.5") as found:
         fit()
+    assert found[0].filename == __file__, "the line that fits, none of the library's"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit()

@@ -116,6 +116,14 @@ def test_one_table_of_all_attributes_is_taken_where_its_cells_tell(epsilon, whol
     assert (sorted(blocks[0]) == list(range(12))) == whole
 
 
+@pytest.mark.parametrize(("sizes", "n_records"), [([2] * 24, 50_000), ([2] * 14, 5000)])
+def test_several_tables_and_tables_of_some_attributes_stay_small(sizes, n_records):
+    """However many records there are: where noise is not small, only one table of all is large."""
+    design = chosen(sizes, PureDP(1), n_records)
+    assert design.noise_variance > TELLING_NOISE**2
+    assert max(prod(sizes[i] for i in block) for block in design.blocks) <= FEW_CELLS
+
+
 def test_no_record_can_reach_it():
     parameters = set(inspect.signature(choose_blocks).parameters)
     assert parameters == {

@@ -272,6 +272,8 @@ def test_strategies_of_weighed_leaves_are_used_as_matrices():
 def test_no_classifier_measures_under_a_law_of_ones_own():
     with pytest.raises(ValueError, match="law=Twice: classifiers measure under proved laws only"):
         from_design(plan(DOMAIN, epsilon=1, law=Twice, strategy="identity", **SMALL))
+    with pytest.raises(TypeError, match="'law'"):
+        from_design(plan(DOMAIN, epsilon=1, strategy="identity", **SMALL), law=Twice)
 
 
 def test_a_search_follows_the_law():

@@ -8,7 +8,7 @@ import pytest
 from mrf_matrix import Domain, PosteriorForestClassifier, load_dataset
 from mrf_matrix.estimators.design import CLASSIFIERS, from_design
 from mrf_matrix.mechanisms import count_cells, measure
-from mrf_matrix.planning import ClusterPrior, ExpectedLoss, TargetPrior, plan, tune
+from mrf_matrix.planning import ExpectedLoss, TargetPrior, plan, tune
 from mrf_matrix.planning.accuracy.expected_accuracy import ImaginedData, posterior_probabilities
 from mrf_matrix.planning.blocks.block_part import tables_of
 
@@ -112,11 +112,10 @@ def test_other_modes_take_no_blocks():
 # -- searches -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("prior", [TargetPrior(), ClusterPrior()])
-def test_imagined_labels_are_those_of_the_classifier(prior):
+def test_imagined_labels_are_those_of_the_classifier():
     domain = Domain.from_sizes(SIZES, n_classes=3)
     made = a_plan(domain, epsilon=float("inf"))
-    imagined = ImaginedData(domain, 3, 400, prior, n_targets=3, n_queries=20)
+    imagined = ImaginedData(domain, 3, 400, TargetPrior(), n_targets=3, n_queries=20)
     found = posterior_probabilities(made, imagined, np.random.default_rng(0))
     for law, shares in enumerate(found):
         mine = imagined.owner == law

@@ -65,7 +65,8 @@ def test_where_one_law_keeps_all_attributes_each_law_of_the_claim_does(
     [
         (0.019, 2, 0, False),
         (0.03, 2, 1, False),
-        (0.2, 2, 2, False),
+        (0.15, 2, 2, False),
+        (0.2, 2, 3, False),
         (0.5, 2, 3, True),
         (0.03, 7, 0, False),  # five records times epsilon a class
         (0.06, 7, 1, False),
@@ -87,8 +88,17 @@ def test_two_classes_of_unknown_number_are_not_left_to_few_attributes():
     assert planned_screening(domain, budget, n_records=None, neighboring=relation) is None
 
 
-def test_several_classes_have_no_residuals():
-    assert not kinds((10,) * 10, 100_000, 1.0, n_classes=3)["residual"]
+def test_several_classes_have_residuals_under_gaussian_noise_alone():
+    pure, gaussian = claiming_budgets(1, 1e-6)
+    wanted = {"posterior": True, "screened": False}
+    assert kinds((4,) * 12, 20_000, 1.0, 5) == {**wanted, "residual": False}
+    both = kinds_of((4,) * 12, 20_000, [pure, gaussian], 5)
+    assert both == {**wanted, "residual": True}
+    domain = Domain.from_sizes((4,) * 12, n_classes=5)
+    made = private_plan(domain, [pure, gaussian], n_records=20_000)
+    assert made.chosen.name == "residual forest with Gaussian noise"
+    few = kinds_of((4,) * 12, 2000, [gaussian], 5)  # a signal below 100
+    assert not few["residual"]
 
 
 def test_a_thousand_classes_are_no_system_of_all_terms():

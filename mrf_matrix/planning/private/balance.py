@@ -1,0 +1,91 @@
+r"""How unequal two classes are: chosen privately among few levels, before anything else is planned.
+
+Where a share p of N records has the rarer class, counts of a cell tell its log odds about as well
+as :math:`2 p N` records of even classes would: noise of variance v leaves :math:`v/(pn)^2` unknown
+of n records where even classes leave :math:`8v/n^2`, and a residual moves by
+:math:`\min(p, 1-p)/2` where it moves by 1/4. So a plan made for N records of even classes measures
+too much at once; made for :math:`2 p N` it measures what noise leaves legible.
+
+The exponential mechanism picks one of the shares :math:`1/a` by the score
+:math:`-\lfloor |a\,n_{\text{rarer}} - N| / a \rfloor`, how many records the rarer class is away
+from it. One record more or less moves :math:`n_{\text{rarer}} - N/a` by at most 1, and so each
+score.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.planning.private.screening import epsilon_of
+from mrf_matrix.residual.settings import Budget
+from mrf_matrix.residual.step import ResidualStep
+
+ONE_IN = (2, 3, 5, 8, 12, 20, 32, 50, 100)
+"""Levels: the rarer class is one record in so many."""
+
+NEARLY_EVEN = 3
+"""Up to one in so many classes count as even: constants of all plans were set on such sets."""
+
+MOST, LEAST = Fraction(4, 100), Fraction(1, 100)
+"""Of the budget, at most and at least; under zCDP of its root."""
+
+SIGNAL = 100
+"""N ε of the choice beyond which it gets no more than the least."""
+
+LEAST_SIGNAL = 500
+"""N ε below which a choice would guess."""
+
+FEWEST = 4
+"""Attributes from which there is something to plan."""
+
+
+def planned_balance(
+    domain: Domain, budget: Budget, *, n_records: int | None, neighboring: str
+) -> ResidualStep | None:
+    """Return the choice of how unequal two classes are; None where it is not made.
+
+    `budget`: the whole; `n_records`: where it is public; `neighboring` {"add_remove",
+    "replace_one"}.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP
+    >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
+    >>> step = planned_balance(domain, PureDP(1), n_records=2000, neighboring="add_remove")
+    >>> step.budget
+    PureDP(epsilon=1/25)
+    """
+    if domain.n_classes != 2 or domain.n_attributes < FEWEST or budget.is_infinite:
+        return None
+    signal = (n_records or 0) * epsilon_of(budget)
+    if signal < LEAST_SIGNAL:
+        return None
+    share = min(max(Fraction(round(SIGNAL / signal * 10**6), 10**6), LEAST), MOST)
+    if budget.parameter == "rho":
+        share = share**2
+    return ResidualStep("choice", "how rare the rarer class is", budget * share, neighboring)
+
+
+def balance_scores(rarer: int, n_records: int) -> Longs:
+    """Return the score of every level.
+
+    Parameters
+    ----------
+    rarer, n_records : int
+        **Private**: records of the rarer class, and of both.
+    """
+    return np.array([-(abs(a * rarer - n_records) // a) for a in ONE_IN], dtype=np.int64)
+
+
+def even_records(n_records: int, level: int) -> int:
+    """Return how many records of even classes tell as much, at a level.
+
+    Examples
+    --------
+    >>> even_records(10_000, 0), even_records(10_000, 5)
+    (10000, 1000)
+    """
+    one_in = ONE_IN[level]
+    return n_records if one_in <= NEARLY_EVEN else max(1, 2 * n_records // one_in)

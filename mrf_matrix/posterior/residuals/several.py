@@ -1,0 +1,128 @@
+r"""What releases imply of several classes: a score for each, as for the log odds of two.
+
+.. math:: F_c(x) = f_c + \sum_B g_{c,B}(x_B), \qquad p = \mathrm{softmax}(F).
+
+Tables of residuals hold a column for each class. With :math:`D` the diagonal of p, the derivative
+of :math:`w (e_y - p)` by the scores is :math:`-w (D - p p^\top)`. Scores may gain a common number,
+and those whose gains are 0 on average over p see ``w D`` alone: a column for itself, of curvature
+``w p_c``. That is the mean curvature ``w (1 - sum p²)`` times the class's part of it,
+``p_c / (1 - sum p²)``, taken at the class totals.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from mrf_matrix.posterior.residuals.block import EffectBlock
+from mrf_matrix.posterior.residuals.posterior import Codes, Floats, Margins, ResidualPosterior
+from mrf_matrix.posterior.residuals.state import ResidualState
+
+LEAST = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralPosterior:
+    """Scores of several classes, each a sum of tables over the same attributes.
+
+    Attributes
+    ----------
+    columns : tuple of ResidualPosterior
+        One a class: its score in place of log odds.
+    """
+
+    columns: tuple[ResidualPosterior, ...]
+
+    @property
+    def blocks(self) -> tuple[EffectBlock, ...]:
+        """Tables with effects, of the first class."""
+        return self.columns[0].blocks
+
+    @property
+    def margins(self) -> tuple[Floats, ...]:
+        """Released shares of each attribute's codes."""
+        return self.columns[0].margins
+
+    def between(self, one: int, other: int) -> tuple[tuple[float, ResidualPosterior], ...]:
+        """Return the signed columns that the log odds of one class against another sum."""
+        return (1.0, self.columns[one]), (-1.0, self.columns[other])
+
+    def probabilities(self, codes: Codes) -> Floats:
+        """Return class probabilities, averaged class by class as those of two are, (b, k)."""
+        scores = np.stack([one.log_odds(codes) for one in self.columns], axis=1)
+        return np.asarray(softmax(scores, axis=1))
+
+    def log_odds(self, codes: Codes) -> Floats:
+        """Return the log odds of each class against all others, shape (b, k)."""
+        shares = self.probabilities(codes)
+        return np.asarray(np.log(np.maximum(shares, LEAST)) - np.log(np.maximum(1 - shares, LEAST)))
+
+    def leading(self, codes: Codes) -> Margins:
+        """Return the likeliest classes, by how much they lead the next, and its variance."""
+        shares = self.probabilities(codes)
+        # ties go to the first class, as in predict: sort the classes backwards
+        order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
+        first, second = order[:, -1], order[:, -2]
+        scores = np.stack([one.base + one.effects(codes) for one in self.columns], axis=1)
+        variances = np.stack([one.variances(codes) for one in self.columns], axis=1)
+        rows = np.arange(len(first))
+        ahead = scores[rows, first] - scores[rows, second]
+        return first, ahead, variances[rows, first] + variances[rows, second]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStates:
+    """A residual forest while it learns: a state for each column of its tables.
+
+    Attributes
+    ----------
+    columns : tuple of ResidualState
+        The log odds of class 1 of two; else the score of each class.
+    parts : ndarray of shape (columns,)
+        Of the measured curvature, each column's.
+    """
+
+    columns: tuple[ResidualState, ...]
+    parts: Floats
+
+    @property
+    def first(self) -> ResidualState:
+        """The first column, for what all of them share."""
+        return self.columns[0]
+
+    def with_block(self, attributes: tuple[int, ...]) -> "ClassStates":
+        """Return the states with one more block, without effects."""
+        block = self.first.unseen_block(attributes)
+        return self._of([one.with_block(block) for one in self.columns])
+
+    def largest_effects(self, count: int) -> tuple[int, ...]:
+        """Return the attributes whose effects move the scores most, as far as is known."""
+        moved = np.sum([one.moved for one in self.columns], axis=0)
+        return tuple(np.argsort(np.round(moved, 9), kind="stable")[::-1][:count].tolist())
+
+    def visited(
+        self, place: int, residuals: Floats, curvatures: Floats, variance: float
+    ) -> tuple["ClassStates", Floats]:
+        """Return the states after a table of residuals, and what scores gain, (n, columns).
+
+        Residuals of all classes add up to nothing, so what noise adds up to is taken out.
+        `residuals` (n, columns); `curvatures` (n,); `variance`: of the noise on each residual.
+        """
+        n_columns = len(self.columns)
+        if n_columns > 1:
+            residuals = residuals - residuals.mean(axis=1, keepdims=True)
+            variance = variance * (n_columns - 1) / n_columns
+        found = [
+            one.visited(place, residuals[:, c], curvatures * self.parts[c], variance)
+            for c, one in enumerate(self.columns)
+        ]
+        return self._of([state for state, _ in found]), np.stack([g for _, g in found], axis=1)
+
+    def _of(self, columns: list[ResidualState]) -> "ClassStates":
+        return ClassStates(tuple(columns), self.parts)
+
+    @property
+    def posterior(self) -> ResidualPosterior | SeveralPosterior:
+        """What predictions need."""
+        found = tuple(one.posterior for one in self.columns)
+        return found[0] if len(found) == 1 else SeveralPosterior(found)

@@ -1,0 +1,155 @@
+"""The choice of how rare the rarer class is: its law by enumeration, and what follows from it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mrf_matrix import Domain, PrivateForestClassifier
+from mrf_matrix.estimators.private.screened import chosen_balance
+from mrf_matrix.estimators.shared.given_data import EncodedRecords
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.planning.private import even_records, planned_for, private_plan
+from mrf_matrix.planning.private.balance import ONE_IN, balance_scores
+from mrf_matrix.residual.step import ResidualStep
+
+MOST = 9
+TOTALS = [(a, b) for a in range(MOST) for b in range(MOST)]
+ADDED = [((a, b), one) for a, b in TOTALS for one in ((a + 1, b), (a, b + 1))]
+REPLACED = [((a, b + 1), (a + 1, b)) for a, b in TOTALS]
+PAIRS = {"add_remove": ADDED, "replace_one": REPLACED}
+
+
+WHOLE = PureDP(1.5)
+
+
+def step_of(neighboring="add_remove", budget=WHOLE):
+    return ResidualStep("choice", "how rare", budget, neighboring)
+
+
+def law(totals, step, *, times=1):
+    """Return the probability of every level, from the definition of the mechanism."""
+    scores = [-(abs(a * min(totals) - sum(totals)) // a) for a in ONE_IN]
+    weights = np.exp(times * float(step.choice_rate) * np.array(scores, dtype=float))
+    return weights / weights.sum()
+
+
+def largest_loss(neighboring, **changes):
+    step = step_of(neighboring)
+    losses = [
+        np.log(law(a, step, **changes) / law(b, step, **changes)) for a, b in PAIRS[neighboring]
+    ]
+    return float(np.abs(losses).max())
+
+
+@pytest.mark.parametrize("neighboring", PAIRS)
+def test_every_neighbour_is_within_the_budget(neighboring):
+    assert largest_loss(neighboring) <= 1.5 * (1 + 1e-12)
+
+
+def test_twice_the_rate_exceeds_the_budget():
+    """The negative control: the enumeration finds a rate that is too large."""
+    assert largest_loss("add_remove", times=2) > 1.5
+
+
+def test_zcdp_bounds_every_moment():
+    step = step_of(budget=ZCDP(0.3))
+    for one, other in ADDED:
+        p, q = law(one, step), law(other, step)
+        for order in (1.5, 2.0, 8.0, 32.0):
+            divergence = np.log((p**order * q ** (1 - order)).sum()) / (order - 1)
+            assert divergence <= 0.3 * order * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("neighboring", PAIRS)
+def test_one_record_moves_a_score_by_one_at_most(neighboring):
+    for one, other in PAIRS[neighboring]:
+        moved = balance_scores(min(one), sum(one)) - balance_scores(min(other), sum(other))
+        assert np.abs(moved).max() <= 1
+
+
+def encoded(totals):
+    labels = np.repeat([0, 1], totals).astype(np.int32)
+    codes = np.zeros((len(labels), 2), dtype=np.int32)
+    return EncodedRecords(Domain.from_sizes([2, 2], n_classes=2), codes, labels)
+
+
+def test_the_sampler_has_this_law():
+    step, data, bits, draws = step_of(), encoded((3, 14)), Bits(np.random.default_rng(0)), 1500
+    found = [chosen_balance(step, data, bits) for _ in range(draws)]
+    seen = np.bincount(found, minlength=len(ONE_IN))
+    expected, wrong = (draws * law((3, 14), step, times=times) for times in (1, 2))
+    assert ((seen - expected) ** 2 / expected).sum() < 26.1  # chi-square, 8 degrees, 1e-3
+    assert ((seen - wrong) ** 2 / wrong).sum() > 26.1
+
+
+@pytest.mark.parametrize("one_in", ONE_IN)
+def test_with_little_noise_the_nearest_level_is_chosen(one_in):
+    totals = (5000 // one_in, 5000 - 5000 // one_in)
+    for data in (encoded(totals), encoded(totals[::-1])):
+        level = chosen_balance(step_of(), data, Bits(np.random.default_rng(0)))
+        assert ONE_IN[level] == one_in
+
+
+def test_rarer_classes_tell_less():
+    found = [even_records(10_000, level) for level in range(len(ONE_IN))]
+    assert found[0] == 10_000
+    assert np.diff(found).max() <= 0
+    assert found[-1] >= 1
+
+
+DOMAIN = Domain.from_sizes([4] * 12, n_classes=2)
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP(Fraction(1, 7))])
+def test_what_follows_spends_what_the_choice_leaves(budget):
+    announced = private_plan(DOMAIN, [budget], n_records=10_000)
+    assert announced.balance is not None
+    for even in (100, 1000, 10_000):
+        follows = planned_for(announced, even)
+        spent = sum((step.budget.exact for step in follows.choices), follows.rest.exact)
+        assert spent == follows.budget.exact == budget.exact
+        assert follows.choices[0] == announced.balance
+        assert follows.n_records == 10_000
+
+
+def test_fewer_even_records_are_never_expected_to_tell_more():
+    announced = private_plan(DOMAIN, [PureDP(1)], n_records=20_000)
+    found = [planned_for(announced, n).chosen.accuracy for n in (200, 1000, 5000, 20_000)]
+    assert np.diff(found).min() > -0.005
+
+
+def rare_records(n=8000, share=0.05):
+    generator = np.random.default_rng(3)
+    codes = generator.integers(0, 4, (n, 12))
+    return codes, (generator.random(n) < share * 2 * codes[:, 0] / 3).astype(int)
+
+
+def test_the_names_of_the_classes_decide_nothing():
+    codes, labels = rare_records()
+    plans = [
+        PrivateForestClassifier(
+            DOMAIN, n_records=len(labels), noise="research", noise_state=0, random_state=0
+        )
+        .fit(codes, named)
+        .plan_
+        for named in (labels, 1 - labels)
+    ]
+    assert plans[0] == plans[1]
+    assert plans[0].even_records < len(labels) / 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "k", "n_records", "epsilon"),
+    [
+        ([4] * 12, 3, 10_000, 1.0),  # several classes
+        ([4] * 12, 2, None, 1.0),  # no public number
+        ([4] * 12, 2, 10_000, 0.04),  # too little to tell
+        ([4] * 3, 2, 10_000, 1.0),  # nothing to plan
+        ([4] * 12, 2, 10_000, float("inf")),
+    ],
+)
+def test_where_it_would_tell_nothing_it_is_not_made(sizes, k, n_records, epsilon):
+    domain = Domain.from_sizes(sizes, n_classes=k)
+    assert private_plan(domain, [PureDP(epsilon)], n_records=n_records).balance is None
