@@ -33,9 +33,9 @@ OF_SEVERAL = "l2"
 them costs two columns; on public tasks that lost two points as often as it gained them."""
 
 SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
-"""Screening is taken up to so much behind; the second where one or two choices are all. It finds
-out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
-points on public sets, and lost some where not."""
+"""Screening is taken up to so much behind; the second where few attributes are kept whatever they
+tell. It finds out whether few attributes tell nearly all, as no draw of the prior has it: it gained
+up to 17 points on public sets, and lost up to 7 where many tell a little each."""
 
 SCREENED_DOWN_TO = 0.25
 """Even records of one from which attributes are screened: where one class is rare, each code says
@@ -205,11 +205,12 @@ def private_plan(
     checked_neighboring(neighboring)
     found: list[Forecast] = []
     amplest = max(budgets, key=epsilon_of)  # where its law keeps all attributes, each law does
-    screens = planned_screening(domain, amplest, n_records=n_records, neighboring=neighboring)
+    screening = planned_screening(domain, amplest, n_records=n_records, neighboring=neighboring)
+    screens = screening is not None and Scale(domain, amplest, n_records, neighboring).width < 1
     for budget in budgets:
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
-        found += _forecasts(scale, law, records, tables and screens is not None)
+        found += _forecasts(scale, law, records, tables and screens)
     found.sort(key=_worth, reverse=True)
     left_out = None
     if not records:
@@ -258,7 +259,7 @@ def _worth(forecast: Forecast) -> float:
 
 def _lag(screening: Screening) -> float:
     """Return by how much screening may be behind."""
-    return LAG_OF_FEW if len(screening.steps) <= 2 else SCREENING_LAG
+    return LAG_OF_FEW if screening.enough is None else SCREENING_LAG
 
 
 def _forecasts(scale: Scale, law: str, records: bool, tables: bool) -> list[Forecast]:
