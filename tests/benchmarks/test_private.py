@@ -4,7 +4,8 @@ Run with ``python tests/benchmarks/test_private.py [--splits N] [SET ...]``: pri
 docs/private.md in Markdown, test accuracy at every ε with research noise, number of records public.
 ``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
 of screening and of what is considered are worth; ``--gates`` prints leads over the posterior forest
-by N ε / d (residuals) and N ε (screening). Two classes: `binary_sets`; several:
+by N ε / d (residuals) and N ε (screening); ``--few`` prints leads over the majority class at small
+N ε, and what constants of few choices are worth there. Two classes: `binary_sets`; several:
 `rival_held_out` and others.
 """
 
@@ -53,15 +54,27 @@ CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "8 % for choices": {"LARGEST_SHARE": Fraction(8, 100)},
     "12 % for choices": {"LARGEST_SHARE": Fraction(12, 100)},
-    "half as many kept": {"KEPT": 0.22, "KEPT_OF_TWO": 0.09},
-    "twice as many kept": {"KEPT": 0.9, "KEPT_OF_TWO": 0.36, "MOST_KEPT": 16},
+    "half as many kept": {"KEPT": 0.09, "KEPT_OF_TWO": 0.065},
+    "twice as many kept": {"KEPT": 0.37, "KEPT_OF_TWO": 0.26, "MOST_KEPT": 16},
     "always enough": {"TOLD": Fraction(0), "TOLD_OF_RESIDUALS": Fraction(0)},
     "never enough": {"TOLD": Fraction(1), "TOLD_OF_RESIDUALS": Fraction(1)},
-    "no screening": {"LEAST_SIGNAL": float("inf"), "LEAST_OF_TWO": float("inf")},
-    "screening of two classes from 50": {"LEAST_OF_TWO": 50},
+    "no screening": {"LEAST_SIGNAL": float("inf")},
     "residuals from any signal": {"LEAST_RESIDUAL": 0, "LEAST_BESIDE_WIDE": 0},
     "residuals beside wide tables": {"WIDE": 1.0},
 }
+FEW_CHANGES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "20 % for few choices": {"LARGEST_OF_FEW": Fraction(20, 100)},
+    "40 % for few choices": {"LARGEST_OF_FEW": Fraction(40, 100)},
+    "half as many kept": {"KEPT": 0.09},
+    "twice as many kept": {"KEPT": 0.37},
+    "a gate from 130": {"GATED_FROM": 130},
+    "few choices .01 behind": {"LAG_OF_FEW": 0.01},
+    "screening from 100": {"LEAST_SIGNAL": 100},
+}
+FEW = (20, 35, 60, 100, 200, 280)
+FEW_RECORDS = 600
+OTHERS_OF_TWO = ("hepatitis", "mammographic", "monks3", "transfusion", "wdbc")
 SIGNALS = (50, 100, 150, 220, 320, 600)
 COUNTS = (60, 120, 250, 500, 1000, 2000)
 
@@ -147,7 +160,7 @@ def print_forecasts(sets: list[RivalData], splits: int) -> None:
 
 def print_gates(sets: list[RivalData], splits: int) -> None:
     """Print leads over the posterior forest by signal: of residuals, and of screening."""
-    forced = {"SCREENING_LAG": 1.0, "RESIDUALS_LEAD": 9.0, "LEAST_OF_TWO": 0}
+    forced = {"SCREENING_LAG": 1.0, "LAG_OF_FEW": 1.0, "RESIDUALS_LEAD": 9.0}
     for kind, most, levels in (
         ("residual forest", 3000, SIGNALS),
         ("private forest", 1200, COUNTS),
@@ -167,6 +180,43 @@ def print_gates(sets: list[RivalData], splits: int) -> None:
                 found.append(mean(leads))
             told = shown(found, signed=True).split()
             print(f"| {data.name} | {' | '.join(told)} |", flush=True)
+
+
+def ahead_of_majority(kind: str, data: RivalData, splits: int) -> list[float]:
+    """Return by how much it is ahead of the majority class at every N ε of FEW."""
+    found = []
+    for signal in FEW:
+        leads = []
+        for seed in range(splits):
+            train, test = split(data, seed)
+            train = train[:FEW_RECORDS]
+            usual = np.bincount(data.labels[train]).argmax()
+            right = accuracy(kind, data, signal / len(train), seed, FEW_RECORDS)
+            leads.append(right - float((data.labels[test] == usual).mean()))
+        found.append(mean(leads))
+    return found
+
+
+def print_few(sets: list[RivalData], splits: int) -> None:
+    """Print leads over the majority class at small N ε, and how many sets are a point below it."""
+    print(f"N ε of {shown_counts(FEW)}; at most {FEW_RECORDS} records")
+    for classes in ("two", "several"):
+        here = [data for data in sets if (data.domain.n_classes == 2) == (classes == "two")]
+        kinds = [("posterior forest", "posterior forest", {})]
+        kinds += [(name, "private forest", constants) for name, constants in FEW_CHANGES.items()]
+        for name, kind, constants in kinds if here else []:
+            with changed(constants):
+                found = np.array([ahead_of_majority(kind, data, splits) for data in here])
+            below = shown_counts((found < -0.01).sum(axis=0))
+            told = shown(found.mean(axis=0), signed=True)
+            print(
+                f"| {classes} classes, {len(here)} sets | {name} | {told} | {below} |", flush=True
+            )
+
+
+def shown_counts(counts) -> str:
+    """Write whole numbers beside each other."""
+    return " ".join(str(int(one)) for one in counts)
 
 
 def print_ablations(sets: list[RivalData], splits: int) -> None:
@@ -197,6 +247,7 @@ def main() -> None:
     parser.add_argument("--forecasts", action="store_true")
     parser.add_argument("--ablations", action="store_true")
     parser.add_argument("--gates", action="store_true")
+    parser.add_argument("--few", action="store_true")
     asked = parser.parse_args()
     two = [binary(name) for name in asked.names or LARGE + SMALL if name in LARGE + SMALL]
     several = (
@@ -208,7 +259,10 @@ def main() -> None:
             if name in SEVERAL and name not in (asked.names and LARGE + SMALL)
         ]
     )
-    if asked.forecasts:
+    if asked.few:
+        others = [load_held_out(name) for name in OTHERS_OF_TWO if not asked.names]
+        print_few(two + others + several[:8], asked.splits)
+    elif asked.forecasts:
         print_forecasts(two, asked.splits)
     elif asked.gates:
         print_gates(two, asked.splits)

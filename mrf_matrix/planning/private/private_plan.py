@@ -8,6 +8,7 @@ from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.screening import (
+    GATED_FROM,
     Screening,
     epsilon_of,
     planned_screening,
@@ -31,9 +32,10 @@ OF_SEVERAL = "l2"
 """Norm of the noise with which residuals of several classes are considered. Under "l1" a table of
 them costs two columns; on public tasks that lost two points as often as it gained them."""
 
-SCREENING_LAG = 0.01
-"""Screening is taken up to so much behind. It finds out whether few attributes tell nearly all, as
-no draw of the prior has it: it gained up to ten points on public sets, and lost .3 where not."""
+SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
+"""Screening is taken up to so much behind; the second where there are one or two choices. It finds
+out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
+points on public sets, and lost up to 7 where many tell a little each."""
 
 SCREENED_DOWN_TO = 0.25
 """Even records of one from which attributes are screened: where one class is rare, each code says
@@ -58,6 +60,8 @@ class Forecast:
         Whether tables of residuals are measured where all attributes are kept.
     screening : Screening or None
         How attributes would be chosen first.
+    lag : float
+        By how much screening may be behind and is taken.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Forecast:
     accuracy: float
     residuals: bool
     screening: Screening | None = None
+    lag: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -155,9 +160,7 @@ class PrivatePlan:
         second = others[0]
         told += f"; the runner-up, {second.name}, would have {second.accuracy:.3f}"
         if second.accuracy > first.accuracy and first.screening is not None:
-            told += (
-                f" (screening may be {SCREENING_LAG:g} behind: it finds out more than is expected)"
-            )
+            told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
         elif second.accuracy > first.accuracy:
             told += f" (residuals must be {RESIDUALS_LEAD:g} ahead)"
         return f"{told}."
@@ -204,11 +207,14 @@ def private_plan(
     checked_neighboring(neighboring)
     found: list[Forecast] = []
     amplest = max(budgets, key=epsilon_of)  # where its law keeps all attributes, each law does
-    screens = planned_screening(domain, amplest, n_records=n_records, neighboring=neighboring)
+    screening = planned_screening(domain, amplest, n_records=n_records, neighboring=neighboring)
+    if screening is not None and Scale(domain, amplest, n_records, neighboring).width == 1:
+        screening = None
+    lag = LAG_OF_FEW if screening is not None and len(screening.steps) <= 2 else SCREENING_LAG
     for budget in budgets:
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
-        found += _forecasts(scale, law, records, tables and screens is not None)
+        found += _forecasts(scale, law, records, lag if tables and screening is not None else None)
     found.sort(key=_worth, reverse=True)
     left_out = None
     if not records:
@@ -228,6 +234,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
     """
     assert plan.balance is not None
     left = plan.budget.of(plan.budget.exact - plan.balance.budget.exact)
+    signal = even * epsilon_of(left)  # few attributes are for few records, not for a rare class
     follows = private_plan(
         plan.domain,
         [left],
@@ -235,7 +242,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         neighboring=plan.neighboring,
         delta=plan.delta,
         records=plan.left_out is None,
-        tables=even > SCREENED_DOWN_TO * (plan.n_records or 0),
+        tables=even > SCREENED_DOWN_TO * (plan.n_records or 0) and signal >= GATED_FROM,
     )
     return replace(
         follows,
@@ -250,12 +257,12 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
 def _worth(forecast: Forecast) -> float:
     """Return what kinds are ordered by."""
     if forecast.screening is not None:
-        return forecast.accuracy + SCREENING_LAG
+        return forecast.accuracy + forecast.lag
     return forecast.accuracy - (RESIDUALS_LEAD if forecast.residuals else 0.0)
 
 
-def _forecasts(scale: Scale, law: str, records: bool, tables: bool) -> list[Forecast]:
-    """Return what is expected of every kind under one budget."""
+def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list[Forecast]:
+    """Return what is expected of every kind under one budget; `lag` None: none is screened."""
     domain, budget, known = scale.domain, scale.budget, scale.n_records
     found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
     if scale.width == 1:
@@ -265,11 +272,11 @@ def _forecasts(scale: Scale, law: str, records: bool, tables: bool) -> list[Fore
     if records and suits and max(domain.sizes) <= most_codes(domain.n_classes):
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)
-    if tables and screening is not None:
+    if lag is not None and screening is not None:
         best = max(found, key=lambda one: one.accuracy)
         residuals = best.residuals and screening.enough is not None
         right = scale.right_of_screened(screening, residuals=residuals)
         name = f"{len(screening.choices)} screened attributes"
         name += f", else {best.name}" if screening.enough is not None else law
-        found.append(Forecast(name, budget, right, residuals, screening))
+        found.append(Forecast(name, budget, right, residuals, screening, lag))
     return found

@@ -3,9 +3,10 @@
 An attribute's score is how many records are right if each of its codes says its largest class: one
 record more raises it by at most one, and never lowers it. So the exponential mechanism has the
 rate ε itself under add/remove neighbours, and half of it under replace-one. Attributes are chosen
-one after another. With two classes one more choice asks whether the first two together tell
-enough: whether they are right on a stated part of the records that the largest class misses. If
-not, all attributes are kept.
+one after another. With two classes and enough records one more choice asks whether the first two
+together tell enough: whether they are right on a stated part of the records that the largest class
+misses. If not, all attributes are kept. With few records there is no such choice: a table of each
+attribute would show none of them.
 """
 
 from dataclasses import dataclass
@@ -17,23 +18,25 @@ from mrf_matrix.domain import Domain
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget, suits_residual_forest
 from mrf_matrix.residual.step import ResidualStep
 
-LARGEST_SHARE = Fraction(20, 100)
-"""Of the budget, for all choices."""
+LARGEST_SHARE, LARGEST_OF_FEW = Fraction(20, 100), Fraction(30, 100)
+"""Of the budget, for all choices; the second below `GATED_FROM`, where few are made."""
 
 CHOICE_SIGNAL = 100
 """N ε of one choice from which a twentieth of the records is told from none: no more is spent."""
 
-KEPT, KEPT_OF_TWO = 0.45, 0.18
-"""Attributes kept, by the root of N ε / k; of two classes, where tables show pairs too."""
+KEPT, KEPT_OF_TWO = 0.185, 0.13
+"""Attributes kept, by the root of N ε; the second of two classes from `GATED_FROM` on."""
 
-AMPLE = 4
-"""Root of N ε / k, an attribute, beyond which all of two classes are kept."""
+AMPLE, AMPLE_OF_SEVERAL = 4, 100
+"""Root of N ε / k, an attribute, beyond which all of two classes are kept; and N ε / k beyond which
+all of several are."""
 
 FEWEST = 8
 """Attributes from which those of several classes are screened, if two in five are kept at most."""
 
-LEAST_SIGNAL, LEAST_OF_TWO = 50, 400
-"""N ε below which choices cost what they bring; the second of two classes."""
+LEAST_SIGNAL, LEAST_OF_CLASS, GATED_FROM = 20, 5, 400
+"""N ε from which choices bring more than they cost, and the same for each class; from the last on
+all attributes of two classes may be kept: below they tell less together than the best one."""
 
 MOST_KEPT, MOST_OF_SEVERAL = 8, 4
 """Attributes kept of two classes; of several, where more are worth while all are kept."""
@@ -99,7 +102,9 @@ def planned_screening(
     kept = n_kept(known, epsilon_of(budget), d, k)
     if kept is None:
         return None
-    gated = k == 2
+    gated = k == 2 and known * epsilon_of(budget) >= GATED_FROM
+    if k == 2 and n_records is None and not gated:
+        return None  # of more records than were assumed, all attributes would tell more
     names = [f"which attribute is kept, choice {i + 1}" for i in range(kept)]
     names += ["whether two attributes tell enough"] if gated else []
     each = choice_share(known, budget, len(names))
@@ -117,19 +122,20 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
 
     Examples
     --------
-    >>> n_kept(2500, 0.5, 36, 2), n_kept(8800, 1.0, 16, 10)
-    (4, None)
+    >>> n_kept(2500, 0.1, 36, 2), n_kept(2500, 0.5, 36, 2), n_kept(8800, 1.0, 16, 10)
+    (3, 5, None)
     """
-    least = LEAST_OF_TWO if n_classes == 2 else LEAST_SIGNAL
+    least = max(LEAST_SIGNAL, LEAST_OF_CLASS * n_classes)
     if n_attributes < 4 or n_records * epsilon < least:
         return None
-    root = sqrt(min(n_records * epsilon / n_classes, 1e9))
+    signal = min(n_records * epsilon, 1e18)
+    gated = n_classes == 2 and signal >= GATED_FROM
+    wanted = max(1, round((KEPT_OF_TWO if gated else KEPT) * sqrt(signal)))
     if n_classes == 2:
-        wanted = max(2, round(KEPT_OF_TWO * root))
-        return min(wanted, MOST_KEPT, n_attributes // 2) if root <= AMPLE * n_attributes else None
-    wanted = max(2, round(KEPT * root))
-    few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes
-    return wanted if n_attributes >= FEWEST and few else None
+        ample = 2 * (AMPLE * n_attributes) ** 2
+        return min(wanted, MOST_KEPT, n_attributes // 2) if signal <= ample else None
+    few = wanted <= MOST_OF_SEVERAL and 5 * wanted <= 2 * n_attributes >= 2 * FEWEST
+    return wanted if few and signal <= AMPLE_OF_SEVERAL * n_classes else None
 
 
 def epsilon_of(budget: Budget) -> float:
@@ -142,10 +148,11 @@ def epsilon_of(budget: Budget) -> float:
 
 def choice_share(n_records: int, budget: Budget, count: int) -> Fraction:
     """Return the share of the budget of each of so many choices."""
-    whole = LARGEST_SHARE / count
+    signal = n_records * epsilon_of(budget)
+    whole = (LARGEST_SHARE if signal >= GATED_FROM else LARGEST_OF_FEW) / count
     if budget.is_infinite:
         return whole
-    needed = CHOICE_SIGNAL / (n_records * epsilon_of(budget))
+    needed = CHOICE_SIGNAL / signal
     if budget.parameter == "rho":
         needed = needed**2
     return min(whole, max(Fraction(round(needed * 10**6), 10**6), whole / 10))

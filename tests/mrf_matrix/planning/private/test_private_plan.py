@@ -6,6 +6,7 @@ from mrf_matrix import Domain, plan
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import private_plan
+from mrf_matrix.planning.private.screening import planned_screening
 
 MONKS = (3, 3, 2, 3, 4, 2)
 
@@ -30,8 +31,9 @@ def kinds(sizes, n_records, epsilon, n_classes=2):
     [
         ((10,) * 10, 10_000, 0.05, False, True),  # signal 50
         ((10,) * 10, 10_000, 0.15, True, True),  # signal 150
-        ((10,) * 10, 2000, 0.1, False, False),  # 200 records times epsilon
-        (MONKS, 346, 1.0, False, False),  # a table holds half of the attributes
+        ((10,) * 10, 2000, 0.1, False, True),  # 200 records times epsilon
+        ((10,) * 10, 2000, 0.009, False, False),  # 18 of them
+        (MONKS, 346, 1.0, False, True),  # a table holds half of the attributes
         ((2,) * 12, 4800, 0.5, False, True),  # the same at a signal of 200
         ((8,) * 7, 20_000, 2.0, True, False),  # beside a wide table, at a signal beyond 500
         (MONKS, 346, 4.0, False, False),  # one table of all attributes
@@ -56,6 +58,34 @@ def test_where_one_law_keeps_all_attributes_each_law_of_the_claim_does(
     laws = claiming_budgets(epsilon, 1e-6)
     assert kinds_of(sizes, n_records, laws[1:], n_classes)["screened"]
     assert kinds_of(sizes, n_records, laws, n_classes)["screened"] == screened
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_classes", "kept", "gated"),
+    [
+        (0.019, 2, 0, False),
+        (0.03, 2, 1, False),
+        (0.15, 2, 2, False),
+        (0.2, 2, 3, False),
+        (0.5, 2, 3, True),
+        (0.03, 7, 0, False),  # five records times epsilon a class
+        (0.06, 7, 1, False),
+        (0.2, 7, 3, False),
+    ],
+)
+def test_few_records_choose_few_attributes_and_ask_no_more(epsilon, n_classes, kept, gated):
+    domain = Domain.from_sizes([3] * 12, n_classes=n_classes)
+    made = planned_screening(domain, PureDP(epsilon), n_records=1000, neighboring="add_remove")
+    assert (0 if made is None else len(made.choices)) == kept
+    assert (made is not None and made.enough is not None) == gated
+
+
+def test_two_classes_of_unknown_number_are_not_left_to_few_attributes():
+    """There may be many more than are assumed."""
+    domain = Domain.from_sizes([3] * 12, n_classes=2)
+    budget, relation = PureDP(0.1), "add_remove"
+    assert planned_screening(domain, budget, n_records=2000, neighboring=relation) is not None
+    assert planned_screening(domain, budget, n_records=None, neighboring=relation) is None
 
 
 def test_several_classes_have_residuals_under_gaussian_noise_alone():
