@@ -51,7 +51,7 @@ def planned_balance(
     >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
     >>> step = planned_balance(domain, PureDP(1), n_records=2000, neighboring="add_remove")
     >>> step.budget
-    PureDP(epsilon=1/25)
+    PureDP(epsilon=0.04)
     """
     if domain.n_classes != 2 or domain.n_attributes < FEWEST or budget.is_infinite:
         return None
