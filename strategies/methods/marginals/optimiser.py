@@ -10,8 +10,9 @@ reaches the optimum; the distance is known from ``g(t*) >= g(t) + min_S ∂g_S -
 Wolfe).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
@@ -24,9 +25,14 @@ from strategies.operators.masks.energies import Energies
 
 INFEASIBLE = 1e30  # value of the logarithm of the loss where a needed component has no eigenvalue
 
-FIRST_ROUND = 0.25  # seconds of the first round of a search, each of the next takes twice as long
-GAIN = 1e-6  # gain of the loss's logarithm below which a hop, or a round, has found nothing
-MOST_PAIRS = 1e6  # pairs of an active set and a candidate that a hop looks at for neighbours
+FIRST_ROUND = 0.8
+"""Seconds of the first round of a search, each of the next takes twice as long."""
+LONGER = 6.0
+"""Seconds that the best of all rounds hops on for, for each of a round."""
+GAIN = 1e-6
+"""Gain of the loss's logarithm below which a hop, or a round, has found nothing."""
+MOST_PAIRS = 1e6
+"""Pairs of an active set and a candidate that a hop looks at for neighbours."""
 DROPPED = (0.05, 0.15, 0.3)
 OFFERED = (0.03, 0.1, 0.3)
 BOOSTS = (0.5, 1.5, 5.0)
@@ -131,38 +137,35 @@ def optimise(
     if norm == "l2":
         return _convex(energies, candidates, cover, meter)
     best, allowance = (INFEASIBLE, np.ones(len(candidates))), FIRST_ROUND
-    while not meter.exhausted:
-        found = _round(energies, candidates, cover, generator, meter, starts, allowance)
+    hop = partial(_hop, candidates=candidates, cover=cover, values=energies.values)
+    while not meter.exhausted:  # a longer search takes the same steps first
+        begun = meter.used
+        first = _first_descents(
+            energies, candidates, cover, generator, meter, starts, begun + allowance / 3
+        )
+        found = min(first, key=lambda one: one[0])
+        found = _hopped(found, hop, generator, meter, begun + allowance)
         settled = abs(found[0] - best[0]) < GAIN  # two rounds that end alike
         best = min(best, found, key=lambda one: one[0])
         if settled:
             break
+        best = _hopped(best, hop, generator, meter, meter.used + LONGER * allowance)
         starts, allowance = (), 2.0 * allowance
     weights = _without_negligible(best[1], cover, energies)
     return Weighted(candidates, weights, marginals_loss(weights, cover, energies, norm))
 
 
-def _round(
-    energies: Energies,
-    candidates: Bools,
-    cover: Cover,
+def _hopped(
+    best: tuple[float, Array],
+    hop: Callable[..., tuple[float, Array]],
     generator: np.random.Generator,
     meter: Meter,
-    starts: tuple[Array, ...],
-    allowance: float,
+    end: float,
 ) -> tuple[float, Array]:
-    """Descend from several starts and hop on from the best, a third and the rest of an allowance.
-
-    A longer search takes the same steps first, in the same rounds.
-    """
-    end = meter.used + allowance
-    first = _first_descents(
-        energies, candidates, cover, generator, meter, starts, end - allowance / 1.5
-    )
-    best = min(first, key=lambda found: found[0])
-    idle, patience = 0, 40 + 4 * len(candidates)
+    """Hop on from the best until a time has come, or many hops have found nothing."""
+    idle, patience = 0, 40 + 4 * len(best[1])
     while not meter.exhausted and meter.used < end and idle < patience:
-        found = _hop(best, candidates, cover, energies.values, generator, meter)
+        found = hop(best, generator=generator, meter=meter)
         idle = 0 if found[0] < best[0] - GAIN else idle + 1
         best = found
     return best
