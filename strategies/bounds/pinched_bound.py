@@ -17,7 +17,7 @@ from scipy import linalg, sparse
 from strategies.bounds.path_patterns import PatternRows
 from strategies.operators import check_allocation
 from strategies.operators.base.arrays import Array
-from strategies.operators.masks.distinct_rows import unique_rows
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import is_maximal
 
 NEGLIGIBLE = 1e-10  # eigenvalues of a block below this share of its largest are left to the rest

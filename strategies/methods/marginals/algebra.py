@@ -15,8 +15,8 @@ from scipy import sparse
 
 from strategies.operators import Array, Norm, Operator, fits
 from strategies.operators.base.arrays import Bools
+from strategies.operators.masks.attribute_sets import contained
 from strategies.operators.masks.components import MAX_FIXED, components_of, mask_rows
-from strategies.operators.masks.containment import contained
 from strategies.operators.masks.energies import (
     Energies,
     positive_energies,

@@ -11,8 +11,7 @@ import numpy as np
 from strategies.methods.marginals.algebra import set_cells
 from strategies.operators import Array, current_cap
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.containment import contained
-from strategies.operators.masks.distinct_rows import unique_rows
+from strategies.operators.masks.attribute_sets import contained, unique_rows
 from strategies.operators.masks.energies import Energies
 
 ENUMERATED = 16  # attributes up to which every subset is a candidate

@@ -15,7 +15,7 @@ from strategies.methods.marginals.algebra import set_cells
 from strategies.methods.marginals.candidates import largest_table
 from strategies.operators import fits
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.containment import contained
+from strategies.operators.masks.attribute_sets import contained
 from strategies.operators.masks.energies import Energies
 
 MOST_SETS = 500  # unions of a design

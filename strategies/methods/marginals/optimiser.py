@@ -20,7 +20,7 @@ import scipy
 from strategies.methods.marginals.algebra import Cover, Ints, make_cover, marginals_loss, set_cells
 from strategies.operators import Array, Norm
 from strategies.operators.base.arrays import Bools
-from strategies.operators.masks.containment import contained
+from strategies.operators.masks.attribute_sets import contained
 from strategies.operators.masks.energies import Energies
 
 INFEASIBLE = 1e30  # value of the logarithm of the loss where a needed component has no eigenvalue

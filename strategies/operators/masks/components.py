@@ -21,7 +21,7 @@ from scipy import sparse
 from strategies.operators.base.arrays import Array, Bools, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Operator
-from strategies.operators.masks.distinct_rows import combinations, unique_rows
+from strategies.operators.masks.attribute_sets import combinations, unique_rows
 
 MAX_FIXED = 20  # a row that fixes more attributes than this has too many components to enumerate
 

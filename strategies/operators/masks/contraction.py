@@ -14,7 +14,7 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.base.memory import current_cap
-from strategies.operators.masks.distinct_rows import unique_rows
+from strategies.operators.masks.attribute_sets import unique_rows
 
 
 @dataclass(frozen=True, eq=False)

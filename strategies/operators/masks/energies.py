@@ -17,8 +17,8 @@ import numpy as np
 
 from strategies.operators.base.arrays import Array, Bools, Longs
 from strategies.operators.base.operator import Operator
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import as_sets, mask_rows, subset_blocks
-from strategies.operators.masks.distinct_rows import unique_rows
 
 MOST_FLAGS = 2**28  # sets times attributes that may be listed
 NEGLIGIBLE = 1e-14  # share of all energy below which the rounding of a difference counts as zero

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from strategies.operators.base.arrays import Bools, Integers, Longs
-from strategies.operators.masks.distinct_rows import members
+from strategies.operators.masks.attribute_sets import members
 from strategies.operators.masks.packed_masks import Bits, Masks, as_columns
 
 COLUMN_BITS = 2**26  # entries of the row-by-cell table that are unpacked at a time

@@ -13,9 +13,8 @@ from strategies.operators.base.operator import Operator
 from strategies.operators.grouping import Grouping
 from strategies.operators.identity import Identity
 from strategies.operators.kronecker import Kronecker, kronecker_blocks
+from strategies.operators.masks.attribute_sets import contained, unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
-from strategies.operators.masks.containment import contained
-from strategies.operators.masks.distinct_rows import unique_rows
 from strategies.operators.masks.energies import Energies, structure_energies, table_energies
 from strategies.operators.masks.residuals import Residuals, answers_from, residual_answers, table_of
 from strategies.operators.tables.marginal_rows import marginal_rows, split_cheaply

@@ -15,7 +15,7 @@ from scipy import sparse
 from strategies.operators.base.arrays import Array, Bools, Integers, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.operator import Norm
-from strategies.operators.masks.distinct_rows import unique_rows
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.energies import Energies, products_over, structure_energies
 from strategies.operators.masks.khatri_rao import khatri_rao
 from strategies.operators.masks.residuals import Residuals

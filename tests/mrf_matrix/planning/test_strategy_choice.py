@@ -55,7 +55,7 @@ def test_the_loss_and_the_noise_rank_differently(car):
     forest = RandomTrees(n_trees=12, max_depth=3).grow(car.domain, random_state=0)
     T, Q = path_matrix(forest), query_matrix(car.codes[::8], car.domain)
     W = prediction_workload(T, Q)
-    found = strategies.select(W, time_limit=1, random_state=0)
+    found = strategies.select(W, time_limit=5, random_state=0)
     identity = strategies.select(W, method="identity")
     assert found.loss < identity.loss
     by_loss, plain = (expected_error(one, W, epsilon=1).total for one in (found, identity))

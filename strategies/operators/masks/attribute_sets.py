@@ -1,13 +1,46 @@
-"""Which attribute sets lie in which others."""
+"""Sets as rows of a table: which are distinct, and which lie in which others."""
 
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Bools
+from strategies.operators.base.arrays import Bools, Longs, Numbers
 from strategies.operators.base.memory import check_allocation
 
 MEETING = 4.0
 """Entries of a dense table that take as long as one attribute that two sets have in common."""
+
+
+def unique_rows(table: Numbers) -> tuple[Longs, Longs]:
+    """Return (first index of each distinct row, number of every row's distinct row)."""
+    flat = np.ascontiguousarray(
+        np.packbits(table.astype(np.bool_, copy=False), axis=1) if table.dtype == bool else table
+    )
+    if flat.shape[1] == 0:
+        return np.zeros(min(len(flat), 1), np.int64), np.zeros(len(flat), np.int64)
+    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first.astype(np.int64), inverse.ravel().astype(np.int64)
+
+
+def combinations(table: Numbers) -> tuple[Longs, Longs]:
+    """Return what `unique_rows` does, in another order: column by column.
+
+    Faster than comparing whole rows where columns hold few different values.
+    """
+    first, number = np.arange(min(len(table), 1)), np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        values, codes = np.unique(column, return_inverse=True)
+        keys = number * len(values) + codes.ravel()
+        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    return first, number.ravel()
+
+
+def members(number: Longs) -> list[Longs]:
+    """Return the rows of every number from 0 on, each in order."""
+    if not len(number):
+        return []
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(number))[:-1])
 
 
 def contained(inner: Bools, outer: Bools) -> sparse.csc_array:
