@@ -484,7 +484,7 @@ def test_the_accountant_finds_the_choice_of_how_rare_a_class_is(relation, machin
     machine.no_claim_is_less_than_the_loss()
     account = machine.at(0)[1]
     assert model.plan_.even_records is not None, "the case is one with that choice"
-    assert len(account.choices) >= 2
+    assert account.choices
     assert 0.99 <= account.loss(relation)[1] <= 1
     account.choices += account.choices[:1]
     with pytest.raises(AssertionError, match="refutes"):
@@ -552,8 +552,8 @@ def test_every_classifier_that_spends_is_among_them():
 
 TOO_DEAR = [
     ({"n_records": SCREENED}, "PureDP", True),
-    ({"n_records": 1000, "delta": 1e-5}, "ZCDP", True),
-    ({"n_records": 100, "rho": 0.5, "epsilon": None}, "ZCDP", False),
+    ({"n_records": 100, "delta": 0.1}, "ZCDP", True),
+    ({"n_records": 8, "rho": 0.5, "epsilon": None}, "ZCDP", False),
 ]
 
 
