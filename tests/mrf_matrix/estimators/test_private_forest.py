@@ -131,8 +131,8 @@ def test_labels_are_withheld_where_noise_may_have_chosen(fitted):
 
 
 def test_a_file_may_not_hide_a_choice(tmp_path):
-    codes, labels = records(2400, 20)
-    model = PrivateForestClassifier(domain_of(20), epsilon=0.5, n_records=2400, random_state=0)
+    codes, labels = records(900, 20)
+    model = PrivateForestClassifier(domain_of(20), epsilon=0.5, n_records=900, random_state=0)
     model.fit(codes, labels)
     chosen = model.plan_.chosen
     fewer = replace(chosen.screening, choices=chosen.screening.choices[1:])
