@@ -103,12 +103,12 @@ class Product(Operator):
         """Return the norm of every column; sums of entries without multiplying out, where >= 0."""
         if isinstance(self.right, Grouping):
             return self.left.column_norms(norm)[self.right.labels]
-        if norm == "l1" and self._is_nonnegative:
+        if norm == "l1" and self.is_nonnegative:
             return self.rmatmat(np.ones(self.shape[0]))
         return super().column_norms(norm)
 
     @property
-    def _is_nonnegative(self) -> bool:
+    def is_nonnegative(self) -> bool:
         """Whether 0/1 rows are combined with numbers that are not negative."""
         if not (self.right.is_binary and self.left.prefers_sparse):
             return False
@@ -138,7 +138,7 @@ class Product(Operator):
         """Return exact column sums of ``|a|`` or ``a**2``."""
         if isinstance(self.right, Grouping):
             return self.left.integer_column_sums(norm)[self.right.labels]
-        if norm == "l1" and self._is_nonnegative and self.left.to_sparse().dtype.kind in "iu":
+        if norm == "l1" and self.is_nonnegative and self.left.to_sparse().dtype.kind in "iu":
             sums = self.rmatmat(np.ones(self.shape[0]))
             if sums.max(initial=0.0) <= 2.0**52:  # no partial sum is above: all are exact
                 return np.rint(sums).astype(np.int64)

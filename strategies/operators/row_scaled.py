@@ -11,6 +11,7 @@ from strategies.operators.base.exact_integers import check_range
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.validation import real_array
 from strategies.operators.masks.energies import masks_energies, structure_energies
+from strategies.operators.product import Product
 from strategies.operators.row_kronecker import RowKronecker
 from strategies.operators.scaled import Weighted
 
@@ -49,7 +50,8 @@ class RowScaled(Weighted):
 
     def column_norms(self, norm: Norm) -> Array:
         """Return the norm of every column, for a 0/1 structure from its transpose alone."""
-        if not self.inner.is_binary:
+        added = norm == "l1" and isinstance(self.inner, Product) and self.inner.is_nonnegative
+        if not (self.inner.is_binary or added):
             return super().column_norms(norm)
         powers = np.abs(self.weights) if norm == "l1" else self.weights.astype(float) ** 2
         sums = self.inner.rmatmat(powers)

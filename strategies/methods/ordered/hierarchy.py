@@ -120,6 +120,14 @@ def trees(n: int) -> set[tuple[int, ...]]:
     return {sizes[:levels] for sizes in whole for levels in range(2, len(sizes) + 1)}
 
 
+def equal_trees(n: int) -> list[Operator]:
+    """Return the equally weighted trees over n cells, for Laplace noise."""
+    return [
+        Hierarchy(sizes, np.full(len(sizes), 1.0 / len(sizes)), np.inf).matrix(n)
+        for sizes in sorted(trees(n))
+    ]
+
+
 def best_hierarchy(gram: OrderedGram, norm: Norm) -> Hierarchy:
     """Return the best weighted tree of 2 to 16 children a node, never above an equal one.
 

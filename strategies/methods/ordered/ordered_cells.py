@@ -9,7 +9,7 @@ triangle; the hierarchy beyond `LARGEST_DENSE`.
 from strategies.bounds.dual_weights import Dual
 from strategies.bounds.ordered_dual import climb_ordered, steps_within
 from strategies.methods.family import BOTH_NORMS, Family, Search
-from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy
+from strategies.methods.ordered.hierarchy import Hierarchy, best_hierarchy, equal_trees
 from strategies.methods.ordered.ordered_root import ordered_root
 from strategies.methods.ordered.windowed import best_windowed_rows
 from strategies.operators import Dense, Identity, Norm, Operator, fits
@@ -24,7 +24,10 @@ DENSE_SECONDS = 1.5e-11
 """Seconds of the reference machine for each of n³ to make a dense strategy and to evaluate it."""
 TRACE_SECONDS = 1.5e-8
 """Seconds of the reference machine for each of n² to evaluate rows over windows."""
-FEWEST_WINDOWED = 8  # cells from which rows over windows are tried
+MOST_CUT = 128
+"""Cells up to which a tree cut off at the last cell may be much better than its closed form."""
+FEWEST_WINDOWED = 8
+"""Cells from which rows over windows are tried."""
 
 
 def ordered_cells(problem: Problem, search: Search) -> Operator:
@@ -62,11 +65,16 @@ def best_rows(gram: OrderedGram, tree: Hierarchy, norm: Norm, search: Search) ->
     best = tree.matrix(n) if tree.loss < whole else Identity(n)
     if norm == "l2" or n < FEWEST_WINDOWED:
         return best
-    rows = best_windowed_rows(gram, search.generator, search.work - 2.0 * TRACE_SECONDS * n * n)
-    if not isinstance(rows, PIdentity):
-        return best
-    loss = rows.sensitivity(norm) ** 2 * rows.ordered_trace(gram)
-    return rows if loss < min(tree.loss, whole) else best
+    rows = best_windowed_rows(gram, search.generator, search.work - 3.0 * TRACE_SECONDS * n * n)
+    equal = equal_trees(n) if n <= MOST_CUT else []
+    known = [one for one in (best, rows, *equal) if isinstance(one, PIdentity)]
+    found = min(known, key=lambda one: real_loss(one, gram), default=None)
+    return found if found is not None and real_loss(found, gram) < whole else Identity(n)
+
+
+def real_loss(matrix: PIdentity, gram: OrderedGram) -> float:
+    """Return the loss for Laplace noise; that of a tree cut off is below its closed form."""
+    return matrix.sensitivity("l1") ** 2 * matrix.ordered_trace(gram)
 
 
 def applies(problem: Problem) -> bool:
