@@ -161,6 +161,8 @@ class PrivatePlan:
         told += f"; the runner-up, {second.name}, would have {second.accuracy:.3f}"
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
+        elif second.accuracy > first.accuracy and first.residuals:
+            told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:
             told += f" (residuals must be {RESIDUALS_LEAD:g} ahead)"
         return f"{told}."
@@ -244,8 +246,13 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         records=plan.left_out is None,
         tables=even > SCREENED_DOWN_TO * (plan.n_records or 0) and signal >= GATED_FROM,
     )
+    forecasts = follows.forecasts
+    if plan.chosen.residuals and even < (plan.n_records or 0):
+        # a rarer class leaves less to measure; which kind is for the even classes of the prior
+        forecasts = tuple(sorted(forecasts, key=lambda one: not one.residuals))
     return replace(
         follows,
+        forecasts=forecasts,
         n_records=plan.n_records,
         left_out=plan.left_out,
         balance=None,

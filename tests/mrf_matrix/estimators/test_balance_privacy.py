@@ -111,6 +111,14 @@ def test_fewer_even_records_are_never_expected_to_tell_more():
     assert np.diff(found).min() > -0.005
 
 
+def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
+    announced = private_plan(DOMAIN, [PureDP(4)], n_records=3500)
+    follows = planned_for(announced, 350)
+    assert announced.chosen.name == follows.chosen.name == "residual forest"
+    assert follows.forecasts[1].accuracy > follows.chosen.accuracy
+    assert "leads where classes are even" in follows.reason
+
+
 def rare_records(n=8000, share=0.05):
     generator = np.random.default_rng(3)
     codes = generator.integers(0, 4, (n, 12))
