@@ -114,6 +114,11 @@ class Product(Operator):
             return False
         return bool(self.left.to_sparse().data.min(initial=0) >= 0)
 
+    @property
+    def has_counts(self) -> bool:
+        """Whether 0/1 rows are combined with integers that are not negative."""
+        return self.is_nonnegative and self.left.to_sparse().dtype.kind in "iu"
+
     def uniform_column_norm(self, norm: Norm) -> float | None:
         """Return the left matrix's, over a grouping."""
         return self.left.uniform_column_norm(norm) if isinstance(self.right, Grouping) else None
@@ -138,7 +143,7 @@ class Product(Operator):
         """Return exact column sums of ``|a|`` or ``a**2``."""
         if isinstance(self.right, Grouping):
             return self.left.integer_column_sums(norm)[self.right.labels]
-        if norm == "l1" and self.is_nonnegative and self.left.to_sparse().dtype.kind in "iu":
+        if norm == "l1" and self.has_counts:
             sums = self.rmatmat(np.ones(self.shape[0]))
             if sums.max(initial=0.0) <= 2.0**52:  # no partial sum is above: all are exact
                 return np.rint(sums).astype(np.int64)
@@ -161,11 +166,8 @@ class Product(Operator):
         solution = least_squares(self.left.to_dense() * root, self.checked_answers(answers))
         return ((solution.T / root).T)[self.right.labels]
 
-    def check_rows(self, workload: Operator) -> bool:
-        """Tell whether a workload's rows are these, and take too long to be solved with together.
-
-        Every row is then served by its own answer, as by the rows of `RowKronecker`.
-        """
+    def stands_alone(self, workload: Operator) -> bool:
+        """Tell whether a workload's rows are these, too dear to be solved with together."""
         inner = self.right
         if not (isinstance(workload, Product) and isinstance(inner, RowKronecker)):
             return False
@@ -180,10 +182,6 @@ class Product(Operator):
             return False
         return bool(abs(workload.left.to_sparse() - self.left.to_sparse()).sum() == 0)
 
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return the answers themselves where they serve the workload, else None."""
-        return self.checked_answers(answers) if self.check_rows(workload) else None
-
     def error_trace(self, workload: Operator) -> float | None:
         """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
@@ -191,9 +189,9 @@ class Product(Operator):
         return self.left.error_trace(over_groups(workload, self.right))
 
     def row_errors(self, workload: Operator) -> Array | None:
-        """Over a grouping, return the left matrix's rule; a bound of 1 for rows of its own."""
+        """Over a grouping, return the left matrix's rule on the workload over the groups."""
         if not isinstance(self.right, Grouping):
-            return np.ones(self.shape[0]) if self.check_rows(workload) else None
+            return super().row_errors(workload)
         return self.left.row_errors(over_groups(workload, self.right))
 
 

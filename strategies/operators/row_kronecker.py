@@ -272,23 +272,11 @@ class RowKronecker(Operator):
         """Return ``scale`` times the operator."""
         return Scaled(scale, self)
 
-    def check_rows(self, workload: Operator) -> bool:
-        """Tell whether a workload's rows are these, too many to be solved with together.
-
-        Every row is then served by its own answer: unbiased, with an error of at most 1, which
-        least squares over all rows only lowers by as much as some depend on others.
-        """
+    def stands_alone(self, workload: Operator) -> bool:
+        """Tell whether a workload's rows are these, too many to be solved with together."""
         if not takes_long(self) or not isinstance(workload, RowKronecker):
             return False
         return workload.sizes == self.sizes and np.array_equal(workload.bits, self.bits)
-
-    def row_errors(self, workload: Operator) -> Array | None:
-        """Return a bound of 1 on every row's error where its own answer serves it, else None."""
-        return np.ones(self.shape[0]) if self.check_rows(workload) else None
-
-    def estimate(self, workload: Operator, answers: Array) -> Array | None:
-        """Return the answers themselves where they serve the workload, else None."""
-        return self.checked_answers(answers) if self.check_rows(workload) else None
 
 
 @rows_product.register

@@ -49,7 +49,10 @@ class RowScaled(Weighted):
         return sparse.csr_array(sparse.diags_array(self.weights, dtype=self.weights.dtype) @ form)
 
     def column_norms(self, norm: Norm) -> Array:
-        """Return the norm of every column, for a 0/1 structure from its transpose alone."""
+        """Return the norm of every column, from the transpose alone where entries are only added.
+
+        Those of a 0/1 structure are, and in the L1 norm those of a product without signs.
+        """
         added = norm == "l1" and isinstance(self.inner, Product) and self.inner.is_nonnegative
         if not (self.inner.is_binary or added):
             return super().column_norms(norm)
@@ -74,12 +77,13 @@ class RowScaled(Weighted):
         return super().integer_sensitivity(norm) if bound is None else int(bound)
 
     def integer_column_sums(self, norm: Norm) -> Longs:
-        """Return exact column sums, for a 0/1 structure from its transpose alone.
+        """Return exact column sums, from the transpose alone as `column_norms` are.
 
         Sums of integers that are not negative never fall, so where the largest came out below
         2**52 every partial sum was exact in a double.
         """
-        if self.inner.is_binary and self.weights.dtype.kind in "iu":
+        added = norm == "l1" and isinstance(self.inner, Product) and self.inner.has_counts
+        if (self.inner.is_binary or added) and self.weights.dtype.kind in "iu":
             powers = np.abs(self.weights).astype(np.float64) ** (1 if norm == "l1" else 2)
             if powers.max(initial=0.0) <= 2.0**52:
                 sums = self.inner.rmatmat(powers)

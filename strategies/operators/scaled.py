@@ -37,6 +37,12 @@ class Weighted(Operator):
         return self.inner.shape
 
     @property
+    def unweighted(self) -> tuple[Real, Operator]:
+        """The weights times the inner structure's, and its rows."""
+        weights, rows = self.inner.unweighted
+        return self.row_weights * weights, rows
+
+    @property
     def prefers_sparse(self) -> bool:
         """As the structure it scales."""
         return self.inner.prefers_sparse
@@ -190,9 +196,9 @@ class Scaled(Weighted):
         values = self.inner.estimate(workload, answers)
         return None if values is None else self._inverse_weight * values
 
-    def check_rows(self, workload: Operator) -> bool:
+    def has_rule_for(self, workload: Operator) -> bool:
         """Ask the inner rule, for a weight that is not zero."""
-        return self.weight != 0 and self.inner.check_rows(workload)
+        return self.weight != 0 and self.inner.has_rule_for(workload)
 
     @property
     def _inverse_weight(self) -> float:

@@ -130,7 +130,7 @@ def check_determined(workload: Operator, matrix: Operator) -> None:
     nothing, so its price does not depend on the cells.
     """
     _check_columns(workload, matrix)
-    if not matrix.check_rows(workload):
+    if not matrix.has_rule_for(workload):
         nothing = np.zeros((matrix.shape[0], 0))
         determined_estimate(workload, matrix, nothing)
 
@@ -151,7 +151,7 @@ def determined_estimate(workload: Operator, matrix: Operator, answers: Array) ->
     check_allocation("answers to the workload", (workload.shape[0], answers.shape[1] + PROBES))
     n = matrix.shape[1]
     ruled = isinstance(matrix, Identity) or not fits((n, 4 * PROBES))
-    if ruled or matrix.check_rows(workload):
+    if ruled or matrix.has_rule_for(workload):
         return _estimate(workload, matrix, answers)
     probes = np.random.default_rng(0).standard_normal((n, PROBES))
     results = _estimate(workload, matrix, np.hstack([answers, matrix.matmat(probes)]))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers
+from strategies.operators.base.arrays import Array, Form, Integers, Longs, Numbers, Real
 from strategies.operators.base.exact_integers import exact_column_sums, integer_form
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
@@ -259,26 +259,46 @@ class Operator(ABC):
         return None if errors is None else float(errors.sum())
 
     def row_errors(self, workload: "Operator") -> Array | None:
-        """Return ``||(W A⁺)_r||²`` of every row by a rule of the structure, None without one."""
-        return None
+        """Return ``||(W A⁺)_r||²`` of every row by a rule of the structure, None without one.
 
-    def check_rows(self, workload: "Operator") -> bool:
-        """Refuse a workload with rows outside the row space, by a rule of the structure.
-
-        Returns
-        -------
-        bool
-            Whether there is such a rule; without one nothing was checked.
-
-        Raises
-        ------
-        RowSpaceError
+        A bound of c² where row r is answered by c times its own answer.
         """
-        return False
+        multiples = self.own_multiples(workload)
+        return None if multiples is None else multiples**2
+
+    def has_rule_for(self, workload: "Operator") -> bool:
+        """Tell whether a rule of the structure answers a workload; without one nothing was checked.
+
+        Raises RowSpaceError if that rule finds rows outside the row space.
+        """
+        return self.own_multiples(workload) is not None
 
     def estimate(self, workload: "Operator", answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
-        return None
+        multiples = self.own_multiples(workload)
+        if multiples is None:
+            return None
+        return (self.checked_answers(answers).T * multiples).T
+
+    def own_multiples(self, workload: "Operator") -> Array | None:
+        """Return c with ``W = diag(c) A`` where every row stands alone, else None.
+
+        Row r is then served by c_r times its own answer: unbiased, with an error of at most c_r²,
+        which least squares over all rows only lowers by as much as some depend on others.
+        """
+        (ours, rows), (theirs, wanted) = self.unweighted, workload.unweighted
+        if not (ours.all() and rows.stands_alone(wanted)):
+            return None
+        return np.broadcast_to(theirs / ours, self.shape[:1])
+
+    @property
+    def unweighted(self) -> "tuple[Real, Operator]":
+        """Weights w, shape (m,) or (1,), and rows U with ``A = diag(w) U``."""
+        return np.ones(1), self
+
+    def stands_alone(self, workload: "Operator") -> bool:
+        """Tell whether a workload's rows are these, too many to be solved with together."""
+        return False
 
 
 @singledispatch

@@ -78,7 +78,7 @@ class ProductTables(Operator):
     def estimate(self, workload: Operator, answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` in numbers of the tables' cells, None without a rule."""
         answers = self.checked_answers(answers)
-        if not self.check_rows(workload):  # row by row where rows are at hand, else together
+        if not self.has_rule_for(workload):  # row by row where rows are at hand, else together
             known = structure_energies(workload)
             if known is None or known.sizes != self.domain_sizes:
                 return None
@@ -88,8 +88,8 @@ class ProductTables(Operator):
             return None
         return result[:, 0] if answers.ndim == 1 else result
 
-    def check_rows(self, workload: Operator) -> bool:
-        """Refuse rows of masks outside the row space, by the attributes that they restrict."""
+    def has_rule_for(self, workload: Operator) -> bool:
+        """Tell whether rows are masks, refusing those outside the row space by their attributes."""
         rows = mask_rows(workload)
         if rows is None or rows.sizes != self.domain_sizes:
             return False

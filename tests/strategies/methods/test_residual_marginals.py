@@ -202,7 +202,7 @@ def test_rows_are_checked_one_by_one() -> None:
     whole = ResidualMarginals(SIZES, [(), (0,), (2,), (0, 2)], [1.0] * 4)
     for matrix in (apart, Marginals(SIZES, [(0, 1)], [1.0])):
         with pytest.raises(RowSpaceError, match=r"12 of the workload's 13 rows"):
-            matrix.check_rows(workload)
+            matrix.has_rule_for(workload)
         with pytest.raises(RowSpaceError, match=r"12 of the workload's 13 rows"):
             matrix.estimate(workload, np.zeros(matrix.shape[0]))
-    assert whole.check_rows(workload)
+    assert whole.has_rule_for(workload)

@@ -90,7 +90,7 @@ def test_rows_too_many_to_be_solved_with_answer_for_themselves(
         assert np.array_equal(estimate(FOREST, matrix, answers), answers)
     assert np.array_equal(estimate(FOREST, Scaled(2, FOREST), answers), answers / 2)
     other = FOREST.take_rows(np.arange(12)[::-1])
-    assert not FOREST.check_rows(other)
+    assert not FOREST.has_rule_for(other)
     assert row_errors(other, FOREST) == pytest.approx(np.full(12, 0.25))  # by least squares
 
 
