@@ -9,7 +9,7 @@ workload, and never above the Identity on the cells themselves.
 """
 
 from strategies.methods.family import BOTH_NORMS, BOTH_OBJECTIVES, Family, Search
-from strategies.operators import Gram, Identity, MemoryCapError, Operator
+from strategies.operators import Gram, Identity, Operator
 from strategies.problem.problem import Problem
 
 
@@ -49,9 +49,4 @@ def own_loss(problem: Problem) -> float:
     workload = problem.workload
     if isinstance(workload, Gram):  # its rows are not known
         return float("inf")
-    try:
-        return workload.sensitivity(problem.norm) ** 2 * float(
-            problem.aim.most_rows(workload.shape[0])
-        )
-    except MemoryCapError:
-        return float("inf")
+    return problem.own_sensitivity**2 * float(problem.aim.most_rows(workload.shape[0]))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from strategies.operators import Array, Norm, Operator, as_operator, fits
+from strategies.operators import Array, MemoryCapError, Norm, Operator, as_operator, fits
 from strategies.operators.masks.energies import Energies, structure_energies
 from strategies.operators.ordered.ordered_gram import OrderedGram, ordered_gram
 from strategies.problem.distinct_rows import DistinctRows, distinct_rows, rows_in_order
@@ -110,6 +110,14 @@ class Problem:
         if self.merged_workload is None and self.energies is not None:
             return self.energies.total
         return float(workload.row_squares().sum())
+
+    @cached_property
+    def own_sensitivity(self) -> float:
+        """The workload's largest column norm; infinite where it exceeds the memory cap to tell."""
+        try:
+            return self.workload.sensitivity(self.norm)
+        except MemoryCapError:
+            return float("inf")
 
     @cached_property
     def energies(self) -> Energies | None:

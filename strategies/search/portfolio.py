@@ -149,7 +149,7 @@ class Portfolio:
         if evaluation_seconds(self.problem, workload.shape[0]) <= CREDIT * self.limit:
             self.attempt(OWN_ROWS, 0.0)
             return
-        sensitivity, loss = workload.sensitivity(self.problem.norm), own_loss(self.problem)
+        sensitivity, loss = self.problem.own_sensitivity, own_loss(self.problem)
         objective, name = self.problem.aim.objective, OWN_ROWS.name
         plain = Strategy(
             workload, self.problem.norm, sensitivity, loss, name, self.certificate,
