@@ -181,7 +181,9 @@ def command(
     if ledger is not None:
         screen.print(ledger)
     if weighed is not None:
-        screen.print(f"Signal and noise: {weighed}.")
+        first = settings["method"] == "auto" and bool(model.plan_.choices)
+        of_which = " of the plan before its choices" if first else ""
+        screen.print(f"Signal and noise{of_which}: {weighed}.")
     screen.print(f"Written: {output}", markup=False, soft_wrap=True)
 
 

@@ -61,10 +61,11 @@ class Measurement:
         )
 
     def __str__(self) -> str:
-        return (
-            f"{self.measured}: {self.n_answers} noisy integers of sensitivity "
-            f"{self.sensitivity:.6g}, {self.law}"
-        )
+        what = "noisy integers"
+        if self.law.startswith("exponential mechanism"):
+            what = "choice" if self.n_answers == 1 else "choices"
+        moved = f"of sensitivity {self.sensitivity:.6g}"
+        return f"{self.measured}: {self.n_answers} {what} {moved}, {self.law}"
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def test_a_report_of_many_steps_fits_on_a_screen_and_leaves_none_out():
     assert len(str(report).splitlines()) <= 24 < len(report.measurements) / 2
     several = [int(one) for one in re.findall(r", in (\d+) measurements", "\n".join(lines))]
     assert sum(several) + len(lines) - len(several) == len(report.measurements)
-    answers = [int(re.search(r": (\d+) noisy integers", one)[1]) for one in lines]
+    answers = [int(re.search(r": (\d+) (?:noisy integers|choices?) of", one)[1]) for one in lines]
     assert sum(answers) == report.n_answers
 
 
