@@ -11,7 +11,7 @@ import numpy as np
 from strategies.bounds.climbs import steps_within, update_seconds
 from strategies.bounds.dual_weights import ascend, gaussian_strategy
 from strategies.operators import Array
-from strategies.operators.masks.packed_masks import unique_rows
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.problem.problem import Problem
 
 MOST_ROWS = 700  # distinct rows of a workload that are few enough to start from
@@ -29,7 +29,7 @@ def own_rows(problem: Problem) -> Array | None:
     if merged is None or merged.shape[0] > MANY_REPEATS * merged.shape[1]:
         return None
     dense = merged.to_dense() + 0.0
-    rows = dense[unique_rows(np.ascontiguousarray(dense).view(np.uint8))[0]]
+    rows = dense[unique_rows(dense)[0]]
     rows = rows[rows.any(axis=1)]
     return rows if len(rows) <= min(MOST_ROWS, merged.shape[1]) else None
 

@@ -23,8 +23,8 @@ from strategies.methods.family import (
     evaluation_seconds,
 )
 from strategies.operators import Array, Dense, Norm, Operator, RowKronecker, as_operator, fits
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import mask_rows
-from strategies.operators.masks.packed_masks import unique_rows
 from strategies.problem.merging import Merging
 from strategies.problem.problem import Problem
 
@@ -114,7 +114,7 @@ def path_nodes(workload: Operator) -> RowKronecker | None:
 
 def most_used(table: NDArray[np.bool_], counts: Array) -> tuple[NDArray[np.bool_], Array]:
     """Return the distinct rows of a table with summed counts, the largest counts first."""
-    first, inverse, _ = unique_rows(np.packbits(table, axis=1))
+    first, inverse = unique_rows(table)
     totals = np.bincount(inverse, weights=counts).astype(np.float64)
     order = np.argsort(-totals, kind="stable")[: 8 * MOST_NODES]
     return table[first[order]], totals[order]
@@ -129,7 +129,7 @@ def averaged_rows(rows: Array, merging: Merging) -> Array:
     """Return distinct nonzero rows over the merged cells: the mean over each group's cells."""
     groups = merging.grouping.to_sparse()
     means = np.asarray((groups @ rows.T).T / np.asarray(groups.sum(axis=1)).ravel())
-    distinct = means[unique_rows(np.ascontiguousarray(means).view(np.uint8))[0]]
+    distinct = means[unique_rows(means)[0]]
     return np.asarray(distinct[np.abs(distinct).max(axis=1) > 0])
 
 

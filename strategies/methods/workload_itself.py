@@ -31,7 +31,7 @@ from strategies.operators import (
     Scaled,
     Sparse,
 )
-from strategies.operators.masks.packed_masks import unique_rows
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.problem import Problem
 
@@ -100,14 +100,15 @@ def distinct_rows(problem: Problem) -> DistinctRows:
     if merged.prefers_sparse:
         return _distinct_sparse(merged)
     dense = merged.to_dense()
-    first, _, counts = unique_rows(dense_keys(dense.T).view(np.uint8))
-    kept = dense[first].any(axis=1)
+    first, number = unique_rows(dense_keys(dense.T))
+    counts, kept = np.bincount(number), dense[first].any(axis=1)
     return DistinctRows(Dense(dense[first][kept]), counts[kept].astype(float))
 
 
 def _distinct_sparse(merged: Operator) -> DistinctRows:
     form = merged.to_sparse()
-    first, _, counts = unique_rows(sparse_keys(form.T.tocsc()).view(np.uint8))
+    first, number = unique_rows(sparse_keys(form.T.tocsc()))
+    counts = np.bincount(number)
     kept = np.asarray(abs(form[first]).sum(axis=1)) > 0
     return DistinctRows(Sparse(form[first[kept]]), counts[kept].astype(float))
 

@@ -14,6 +14,7 @@ from strategies.operators.base.cross_gram import rows_product
 from strategies.operators.base.memory import check_allocation, fits
 from strategies.operators.base.operator import Norm, Operator
 from strategies.operators.base.recovery import PRODUCTS, check_seconds, takes_long
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.components import MaskRows, mask_rows
 from strategies.operators.masks.disjoint_groups import (
     check_disjoint,
@@ -31,7 +32,6 @@ from strategies.operators.masks.packed_masks import (
     as_columns,
     checked_masks,
     pack,
-    unique_rows,
     unpack,
 )
 from strategies.operators.scaled import Scaled
@@ -143,8 +143,8 @@ class RowKronecker(Operator):
 
     def unique_rows(self) -> tuple["RowKronecker", Longs, Longs]:
         """Return the distinct rows, the distinct row of every row, and how often each occurs."""
-        first, inverse, counts = unique_rows(self.bits)
-        return self.take_rows(first), inverse, counts
+        first, inverse = unique_rows(self.bits)
+        return self.take_rows(first), inverse, np.bincount(inverse)
 
     # Products -------------------------------------------------------------------------------
 

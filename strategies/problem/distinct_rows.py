@@ -13,7 +13,7 @@ from scipy import linalg
 
 from strategies.operators import Dense, Operator, RowScaled, Sparse, as_operator, fits
 from strategies.operators.base.arrays import Array, Longs
-from strategies.operators.masks.packed_masks import unique_rows
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.problem.merging import dense_keys, sparse_keys
 from strategies.problem.objective import Aim
 from strategies.problem.workload_factor import factor_of_gram, factor_of_rows, is_tall
@@ -61,7 +61,8 @@ def distinct_rows(merged: Operator, aim: Aim) -> DistinctRows | None:
     keys = sparse_keys(form.T.tocsc()) if merged.prefers_sparse else dense_keys(form.T + 0.0)
     groups = np.zeros(q, np.int64) if aim.groups is None else aim.groups
     table = np.concatenate([keys.view(np.int64), groups[:, None]], axis=1)
-    first, inverse, counts = unique_rows(np.ascontiguousarray(table).view(np.uint8))
+    first, inverse = unique_rows(table)
+    counts = np.bincount(inverse)
     if not fits((len(first), g), 32):
         return None
     picked = form[first]

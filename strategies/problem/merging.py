@@ -25,7 +25,7 @@ from strategies.operators import (
     fits,
 )
 from strategies.operators.base.arrays import Form, Integers, Longs, Numbers, Real
-from strategies.operators.masks.packed_masks import unique_rows
+from strategies.operators.masks.attribute_sets import unique_rows
 
 Keys = NDArray[np.uint64]
 
@@ -132,7 +132,7 @@ def merge_columns(workload: object) -> Merging:
     # columns i and j of W are equal where rows i and j of its Gram are
     form: Form = operator.array if isinstance(operator, Gram) else operator.compact()
     keys = dense_keys(form) if isinstance(form, np.ndarray) else sparse_keys(form.tocsc())
-    first, inverse, _ = unique_rows(keys.view(np.uint8))
+    first, inverse = unique_rows(keys)
     # number the groups by their first cell, so that they keep the order of the domain
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -161,7 +161,7 @@ def sums_differ(workload: Operator) -> bool:
         return False
     hashed = hash_entries(np.arange(q), np.ones(q)) >> np.uint64(11 + (q - 1).bit_length())
     sums = np.ascontiguousarray(workload.rmatmat(hashed.astype(np.float64)))
-    return len(unique_rows(sums.view(np.uint8))[0]) == n
+    return len(unique_rows(sums)[0]) == n
 
 
 def can_merge(workload: Operator) -> bool:

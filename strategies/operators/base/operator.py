@@ -20,6 +20,7 @@ from strategies.operators.base.exact_integers import exact_column_sums, integer_
 from strategies.operators.base.explicit_forms import densified
 from strategies.operators.base.memory import check_allocation
 from strategies.operators.base.qr import least_squares
+from strategies.operators.base.validation import of_length
 
 Norm = Literal["l1", "l2"]
 
@@ -33,8 +34,7 @@ class Operator(ABC):
     """
 
     __array_ufunc__ = None  # so that `ndarray @ operator` reaches __rmatmul__
-    sizes: tuple[int, ...] | None = None
-    """Sizes of the product domain whose cells are the columns, None when unstructured."""
+    sizes: tuple[int, ...] | None = None  # of the product domain whose cells are the columns
 
     @property
     @abstractmethod
@@ -57,8 +57,7 @@ class Operator(ABC):
     @property
     def entries(self) -> int:
         """Entries of the cheaper explicit form, or a bound above them; exact at any size."""
-        m, n = self.shape
-        return m * n
+        return self.shape[0] * self.shape[1]
 
     @property
     def is_binary(self) -> bool:
@@ -97,15 +96,9 @@ class Operator(ABC):
     def _apply(
         self, action: Callable[[Array], Array], operand: Numbers, length: int, name: str
     ) -> Array:
-        operand = np.asarray(operand)
-        if operand.ndim not in (1, 2) or operand.shape[0] != length:
-            raise ValueError(
-                f"{name} has shape {operand.shape}: expected ({length},) or ({length}, j) "
-                f"to match an operator of shape {self.shape}."
-            )
-        block = operand.astype(np.float64, copy=False).reshape(length, -1)
-        result: Array = action(block)
-        return result[:, 0] if operand.ndim == 1 else result
+        checked = of_length(length, name, operand, self.shape)
+        result: Array = action(checked.reshape(length, -1))
+        return result[:, 0] if checked.ndim == 1 else result
 
     @overload
     def __matmul__(self, other: "Operator") -> "Operator": ...
@@ -144,12 +137,9 @@ class Operator(ABC):
     def columns(self, cells: Integers) -> sparse.csr_array:
         """Return the columns at the given cells, as a sparse (m, len(cells)) matrix.
 
-        Parameters
-        ----------
-        cells : ndarray of int
-            Flat cell numbers of shape (N,), or rows of codes of shape (N, d) where `sizes` is
-            known. A mechanism counts ``A @ D`` exactly from these without building n. The
-            columns of an integer operator have dtype int64.
+        A mechanism counts ``A @ D`` exactly from these without building n. The columns of an
+        integer operator have dtype int64. `cells`: flat numbers (N,), or rows of codes (N, d)
+        where `sizes` is known.
         """
         return sparse.csr_array(self.to_sparse().tocsc()[:, self.flat_cells(cells)])
 
@@ -209,9 +199,7 @@ class Operator(ABC):
         An upper bound where `sensitivity_is_exact` says so.
         """
         uniform = self.uniform_column_norm(norm)
-        if uniform is not None:
-            return uniform
-        return float(self.column_norms(norm).max(initial=0.0))
+        return float(self.column_norms(norm).max(initial=0.0)) if uniform is None else uniform
 
     def sensitivity_is_exact(self, norm: Norm) -> bool:
         """Tell whether `sensitivity` is the largest column norm itself, not a bound above it."""
@@ -241,13 +229,7 @@ class Operator(ABC):
 
     def checked_answers(self, answers: Numbers) -> Array:
         """Return answers as a float array whose first axis matches the rows, or refuse."""
-        values = np.asarray(answers, dtype=np.float64)
-        if values.ndim not in (1, 2) or values.shape[0] != self.shape[0]:
-            raise ValueError(
-                f"answers has shape {values.shape}: expected one entry or row for each of the "
-                f"{self.shape[0]} rows of {self!r}."
-            )
-        return values
+        return of_length(self.shape[0], "answers", answers, self.shape)
 
     def error_trace(self, workload: "Operator") -> float | None:
         """Return ``||W A⁺||_F²`` by a rule of the structure, None where it has none.
@@ -275,10 +257,8 @@ class Operator(ABC):
 
     def estimate(self, workload: "Operator", answers: Array) -> Array | None:
         """Return ``W A⁺ @ answers`` by a rule that never builds n, None without one."""
-        multiples = self.own_multiples(workload)
-        if multiples is None:
-            return None
-        return (self.checked_answers(answers).T * multiples).T
+        multiples, checked = self.own_multiples(workload), self.checked_answers(answers)
+        return None if multiples is None else (checked.T * multiples).T
 
     def own_multiples(self, workload: "Operator") -> Array | None:
         """Return c with ``W = diag(c) A`` where every row stands alone, else None.

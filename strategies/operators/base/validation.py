@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from strategies.operators.base.arrays import Form, Real
+from strategies.operators.base.arrays import Array, Form, Numbers, Real
 
 
 def real_array(name: str, values: object, ndim: int) -> Real:
@@ -85,3 +85,17 @@ def set_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
             f"none negative."
         )
     return exact
+
+
+def of_length(length: int, name: str, values: Numbers, shape: tuple[int, int]) -> Array:
+    """Return values as floats, shape (length,) or (length, j), or refuse by name.
+
+    `shape`: of the operator that they go with.
+    """
+    array = np.asarray(values)
+    if array.ndim not in (1, 2) or array.shape[0] != length:
+        raise ValueError(
+            f"{name} has shape {array.shape}: expected ({length},) or ({length}, j) to match an "
+            f"operator of shape {shape}."
+        )
+    return array.astype(np.float64, copy=False)

@@ -14,8 +14,9 @@ from scipy import sparse
 
 from strategies.operators.base.arrays import Array, Longs
 from strategies.operators.base.memory import check_allocation
+from strategies.operators.masks.attribute_sets import unique_rows
 from strategies.operators.masks.khatri_rao import khatri_rao
-from strategies.operators.masks.packed_masks import Masks, as_columns, pack, unique_rows
+from strategies.operators.masks.packed_masks import Masks, as_columns, pack
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ class Halves:
 
 def distinct_rows(masks: Sequence[Masks]) -> tuple[tuple[Masks, ...], Longs]:
     """Return the distinct rows of some attributes' masks, and every row's number among them."""
-    first, index, _ = unique_rows(pack(masks))
+    first, index = unique_rows(pack(masks))
     return tuple(mask[first] for mask in masks), index
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from strategies.operators.base.arrays import Bools, Longs, Numbers
+from strategies.operators.base.arrays import Bools, Numbers
 
 Bits = NDArray[np.uint8]
 Masks = Bools
@@ -42,15 +42,6 @@ def as_columns(mask: Masks) -> sparse.csc_array:
     ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(mask)))])
     ones = np.ones(len(code), dtype=np.int64)
     return sparse.csc_array((ones, code, ends), shape=mask.shape[::-1])
-
-
-def unique_rows(bits: Bits) -> tuple[Longs, Longs, Longs]:
-    """Return first index, inverse and count of the distinct rows."""
-    rows = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).ravel()
-    _, first, inverse, counts = np.unique(
-        rows, return_index=True, return_inverse=True, return_counts=True
-    )
-    return first, inverse.ravel(), counts
 
 
 def overlapping_pair(masks: Sequence[Masks]) -> tuple[int, int] | None:
