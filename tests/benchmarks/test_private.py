@@ -56,10 +56,14 @@ CHANGES: dict[str, dict[str, Any]] = {
     "12 % for choices": {"LARGEST_SHARE": Fraction(12, 100)},
     "half as many kept": {"KEPT": 0.09, "KEPT_OF_TWO": 0.065},
     "twice as many kept": {"KEPT": 0.37, "KEPT_OF_TWO": 0.26, "MOST_KEPT": 16},
-    "always enough": {"TOLD": Fraction(0), "TOLD_OF_RESIDUALS": Fraction(0)},
-    "never enough": {"TOLD": Fraction(1), "TOLD_OF_RESIDUALS": Fraction(1)},
+    "always enough": {"TOLD": Fraction(0)},
+    "enough from .5": {"TOLD": Fraction(1, 2)},
+    "never enough": {"TOLD": Fraction(1)},
     "no screening": {"LEAST_SIGNAL": float("inf")},
-    "residuals from any signal": {"LEAST_RESIDUAL": 0, "LEAST_BESIDE_WIDE": 0},
+    "residuals from any signal": {
+        "LEAST_RESIDUAL": {"l1": 0, "l2": 0},
+        "LEAST_BESIDE_WIDE": 0,
+    },
     "residuals beside wide tables": {"WIDE": 1.0},
 }
 FEW_CHANGES: dict[str, dict[str, Any]] = {
@@ -68,7 +72,7 @@ FEW_CHANGES: dict[str, dict[str, Any]] = {
     "40 % for few choices": {"LARGEST_OF_FEW": Fraction(40, 100)},
     "half as many kept": {"KEPT": 0.09},
     "twice as many kept": {"KEPT": 0.37},
-    "a gate from 130": {"GATED_FROM": 130},
+    "a gate from 130": {"GATED_FROM": 130, "GATED_SIGNAL": 0},
     "few choices .01 behind": {"LAG_OF_FEW": 0.01},
     "screening from 100": {"LEAST_SIGNAL": 100},
 }

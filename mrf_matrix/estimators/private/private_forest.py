@@ -171,7 +171,7 @@ class PrivateForestClassifier(
             self.plan_ = most if even == known else planned_for(announced, even)
         if (screening := self.plan_.chosen.screening) is not None:
             tell("Screening the attributes")
-            chosen, enough = screened(screening, tables, data.domain.n_attributes, bits)
+            chosen, enough = screened(screening, tables, data.domain.sizes, bits)
             kept = chosen if enough else None
         with already_paid():
             self._fit_forest(kept, lambda: data, stream, None)

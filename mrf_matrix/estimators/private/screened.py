@@ -25,28 +25,29 @@ def chosen_balance(step: ResidualStep, data: TableSource, bits: Bits) -> int:
 
 
 def screened(
-    screening: Screening, data: TableSource, n_attributes: int, bits: Bits
+    screening: Screening, data: TableSource, sizes: Sequence[int], bits: Bits
 ) -> tuple[tuple[int, ...], bool]:
     """Choose attributes, and tell whether they are enough: all that is learned is what returns.
 
     `screening`: what the choices cost; `data`: **Private**: gives counts of the cells of any
-    attributes; `bits`: their randomness.
+    attributes; `sizes`: codes of each attribute; `bits`: the randomness of the choices.
 
     Returns `chosen`: attributes, in the order of the choices; `enough`: whether the forest keeps
     to them.
     """
-    scores = [right_by_codes(data.cells((i,)).counts) for i in range(n_attributes)]
-    left = np.ones(n_attributes, dtype=np.bool_)
+    scores = [right_by_codes(data.cells((i,)).counts) for i in range(len(sizes))]
+    left = np.ones(len(sizes), dtype=np.bool_)
     chosen: list[int] = []
     for step in screening.choices:
         chosen.append(_choice(scores, left, step, bits))
         left[chosen[-1]] = False
     if screening.enough is None:
         return tuple(chosen), True
-    two = data.cells(tuple(chosen[:2])).counts
-    without = screening.without(int(two.sum(axis=0).max()), int(two.sum()))
+    first = chosen[: screening.together([sizes[i] for i in chosen])]
+    counts = data.cells(tuple(first)).counts
+    without = screening.without(int(counts.sum(axis=0).max()), int(counts.sum()))
     options = np.ones(2, dtype=np.bool_)
-    kept = _choice([right_by_codes(two), without], options, screening.enough, bits)
+    kept = _choice([right_by_codes(counts), without], options, screening.enough, bits)
     return tuple(chosen), kept == 0
 
 

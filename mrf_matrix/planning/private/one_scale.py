@@ -112,7 +112,7 @@ class Scale:
         if screening.enough is None:
             return explained
         told = float(screening.told)
-        enough = _told_by_two(prior, columns) >= told
+        enough = _told(prior, columns[:, : screening.together(sizes)]) >= told
         return np.where(enough, explained, goes_on(n_records, rest))
 
     def _by_tables(
@@ -146,11 +146,11 @@ class Scale:
         return squared_factor(self.neighboring, budget.norm, nonnegative=True)
 
 
-def _told_by_two(prior: CorrelatedEffects, columns: Longs) -> Array:
-    """Return which part of what the largest class misses the first two attributes are right on."""
-    two = np.take_along_axis(prior.shown, columns[:, :2], axis=1)
-    squares, shared = (two**2).sum(axis=1), prior.correlations
-    spent = (1 - shared) * squares + shared * two.sum(axis=1) ** 2
+def _told(prior: CorrelatedEffects, columns: Longs) -> Array:
+    """Return which part of what the largest class misses attributes are right on together."""
+    shown, shared = np.take_along_axis(prior.shown, columns, axis=1), prior.correlations
+    squares = (shown**2).sum(axis=1)
+    spent = (1 - shared) * squares + shared * shown.sum(axis=1) ** 2
     right = share_right(squares**2 / np.maximum(spent, 1e-12), prior.lean)
     most = np.maximum(expit(prior.lean), expit(-prior.lean))
     return np.asarray((right - most) / (1 - most))

@@ -3,19 +3,22 @@
 An attribute's score is how many records are right if each of its codes says its largest class: one
 record more raises it by at most one, and never lowers it. So the exponential mechanism has the
 rate ε itself under add/remove neighbours, and half of it under replace-one. Attributes are chosen
-one after another. With two classes and enough records one more choice asks whether the first two
-together tell enough: whether they are right on a stated part of the records that the largest class
-misses. If not, all attributes are kept. With few records there is no such choice: a table of each
-attribute would show none of them.
+one after another. With two classes and enough records one more choice asks whether the first ones
+tell nearly all: whether their joint table is right on a stated part of the records that the
+largest class misses. If not, all attributes are kept. With few records an attribute there is no
+such choice: tables of all would show none of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import sqrt
+from operator import mul
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget, suits_residual_forest
+from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
 LARGEST_SHARE, LARGEST_OF_FEW = Fraction(20, 100), Fraction(30, 100)
@@ -38,12 +41,18 @@ LEAST_SIGNAL, LEAST_OF_CLASS, GATED_FROM = 20, 5, 400
 """N ε from which choices bring more than they cost, and the same for each class; from the last on
 all attributes of two classes may be kept: below they tell less together than the best one."""
 
+GATED_SIGNAL = 12
+"""N ε an attribute from which the same holds."""
+
 MOST_KEPT, MOST_OF_SEVERAL = 8, 4
 """Attributes kept of two classes; of several, where more are worth while all are kept."""
 
-TOLD, TOLD_OF_RESIDUALS = Fraction(30, 100), Fraction(70, 100)
-"""Part of the records beyond the largest class that two attributes must be right on to be enough;
-the second where a residual forest would go on with all attributes."""
+TOLD = Fraction(70, 100)
+"""Part of the records beyond the largest class that the first attributes must be right on together
+to be enough."""
+
+RECORDS_OF_A_CELL = 20
+"""Records of each cell of their joint table, at least: with fewer it is right by chance."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +64,30 @@ class Screening:
     choices : tuple of ResidualStep
         One for each attribute that is kept.
     enough : ResidualStep or None
-        Whether the first two are enough; None where they are kept whatever they tell.
+        Whether the first ones are enough; None where they are kept whatever they tell.
     told : Fraction
         Part of the records beyond the largest class that they must be right on.
+    most_cells : int
+        Of the joint table of the first ones.
     """
 
     choices: tuple[ResidualStep, ...]
     enough: ResidualStep | None
     told: Fraction
+    most_cells: int
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
         """Every choice, in the order in which they are made."""
         return (*self.choices, *([] if self.enough is None else [self.enough]))
+
+    def together(self, sizes: Sequence[int]) -> int:
+        """Return how many of the first attributes are looked at together, one at least.
+
+        `sizes`: codes of the chosen attributes, in the order of the choices.
+        """
+        cells = list(accumulate(sizes, mul))
+        return max(1, sum(one <= self.most_cells for one in cells))
 
     def without(self, best: int, n_records: int) -> int:
         """Return the score of keeping all attributes, which one record moves by one at most.
@@ -102,18 +122,18 @@ def planned_screening(
     kept = n_kept(known, epsilon_of(budget), d, k)
     if kept is None:
         return None
-    gated = k == 2 and known * epsilon_of(budget) >= GATED_FROM
+    gated = k == 2 and is_gated(known * epsilon_of(budget), d)
     if k == 2 and n_records is None and not gated:
         return None  # of more records than were assumed, all attributes would tell more
     names = [f"which attribute is kept, choice {i + 1}" for i in range(kept)]
-    names += ["whether two attributes tell enough"] if gated else []
-    each = choice_share(known, budget, len(names))
+    names += ["whether the first attributes tell enough"] if gated else []
+    each = choice_share(known, budget, len(names), gated=gated)
     steps = tuple(ResidualStep("screening", one, budget * each, neighboring) for one in names)
-    residuals = suits_residual_forest(n_records, budget, d, k)
     return Screening(
         choices=steps[:kept],
         enough=steps[kept] if gated else None,
-        told=TOLD_OF_RESIDUALS if residuals else TOLD,
+        told=TOLD,
+        most_cells=known // RECORDS_OF_A_CELL,
     )
 
 
@@ -129,7 +149,7 @@ def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) ->
     if n_attributes < 4 or n_records * epsilon < least:
         return None
     signal = min(n_records * epsilon, 1e18)
-    gated = n_classes == 2 and signal >= GATED_FROM
+    gated = n_classes == 2 and is_gated(signal, n_attributes)
     wanted = max(1, round((KEPT_OF_TWO if gated else KEPT) * sqrt(signal)))
     if n_classes == 2:
         ample = 2 * (AMPLE * n_attributes) ** 2
@@ -146,10 +166,15 @@ def epsilon_of(budget: Budget) -> float:
     return amount if budget.parameter == "epsilon" else sqrt(8 * amount)
 
 
-def choice_share(n_records: int, budget: Budget, count: int) -> Fraction:
+def is_gated(signal: float, n_attributes: int) -> bool:
+    """Tell whether all attributes of two classes may be kept; signal: N ε."""
+    return signal >= max(GATED_FROM, GATED_SIGNAL * n_attributes)
+
+
+def choice_share(n_records: int, budget: Budget, count: int, *, gated: bool) -> Fraction:
     """Return the share of the budget of each of so many choices."""
     signal = n_records * epsilon_of(budget)
-    whole = (LARGEST_SHARE if signal >= GATED_FROM else LARGEST_OF_FEW) / count
+    whole = (LARGEST_SHARE if gated else LARGEST_OF_FEW) / count
     if budget.is_infinite:
         return whole
     needed = CHOICE_SIGNAL / signal

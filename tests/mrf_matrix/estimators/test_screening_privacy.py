@@ -21,10 +21,10 @@ ROWS = list(product((0, 1), repeat=4))
 """Codes of three attributes, and a class."""
 
 
-def screening(neighboring="add_remove", epsilon=1.5, budget=PureDP):
+def screening(neighboring="add_remove", epsilon=1.5, budget=PureDP, most_cells=4):
     each = budget(epsilon) * Fraction(1, 3)
     steps = [ResidualStep("screening", f"choice {i}", each, neighboring) for i in range(3)]
-    return Screening(tuple(steps[:2]), steps[2], Fraction(3, 10))
+    return Screening(tuple(steps[:2]), steps[2], Fraction(3, 10), most_cells)
 
 
 def right(rows, attributes):
@@ -36,11 +36,12 @@ def right(rows, attributes):
 
 def law(rows, plan, *, times=1):
     """Return the probability of every outcome, from the definition of the mechanism."""
-    return law_of(tuple(sorted(rows)), *(times * float(step.choice_rate) for step in plan.steps))
+    rates = (times * float(step.choice_rate) for step in plan.steps)
+    return law_of(tuple(sorted(rows)), plan.together((2, 2)), *rates)
 
 
 @cache
-def law_of(rows, *rates):
+def law_of(rows, together, *rates):
     outcomes = {}
     for chosen in permutations(range(3), 2):
         chance, left = 1.0, [0, 1, 2]
@@ -49,7 +50,7 @@ def law_of(rows, *rates):
             chance *= weights[one] / sum(weights.values())
             left.remove(one)
         best = max(sum(row[-1] == c for row in rows) for c in (0, 1))
-        scores = [right(rows, chosen), (7 * best + 3 * len(rows)) // 10]
+        scores = [right(rows, chosen[:together]), (7 * best + 3 * len(rows)) // 10]
         weights = np.exp(rates[2] * np.array(scores, dtype=float))
         for enough, weight in zip((True, False), weights / weights.sum(), strict=True):
             outcomes[chosen, enough] = chance * weight
@@ -70,11 +71,13 @@ ADDED = [(rows, [*rows, one]) for rows in tables() for one in ROWS]
 REPLACED = [([*rows, a], [*rows, b]) for rows in tables(1) for a in ROWS for b in ROWS if a < b]
 
 
+@pytest.mark.parametrize("most_cells", [2, 4])  # one attribute is looked at, or two together
 @pytest.mark.parametrize(
     ("neighboring", "pairs"), [("add_remove", ADDED), ("replace_one", REPLACED)]
 )
-def test_every_neighbour_is_within_the_budget(neighboring, pairs):
-    assert largest_loss(pairs, screening(neighboring)) <= 1.5 * (1 + 1e-12)
+def test_every_neighbour_is_within_the_budget(neighboring, pairs, most_cells):
+    plan = screening(neighboring, most_cells=most_cells)
+    assert largest_loss(pairs, plan) <= 1.5 * (1 + 1e-12)
 
 
 def test_twice_the_rate_exceeds_the_budget():
@@ -97,12 +100,14 @@ def encoded(rows):
     return EncodedRecords(DOMAIN, table[:, :-1], table[:, -1])
 
 
-def test_the_sampler_has_this_law():
+@pytest.mark.parametrize("most_cells", [2, 4])
+def test_the_sampler_has_this_law(most_cells):
     rows = [(0, 0, 1, 0), (0, 1, 1, 0), (1, 1, 0, 1), (1, 0, 1, 1), (1, 1, 1, 0)]
-    plan, bits, known = screening(), Bits(np.random.default_rng(0)), encoded(rows)
+    plan, known = screening(most_cells=most_cells), encoded(rows)
+    bits = Bits(np.random.default_rng(0))
     draws = 1500
     names = [(pair, flag) for pair in permutations(range(3), 2) for flag in (True, False)]
-    found = [screened(plan, known, 3, bits) for _ in range(draws)]
+    found = [screened(plan, known, DOMAIN.sizes, bits) for _ in range(draws)]
     seen = np.array([found.count(name) for name in names])
     expected = draws * law(rows, plan)
     assert ((seen - expected) ** 2 / expected).sum() < 31.3  # chi-square, 11 degrees, 1e-3
@@ -129,3 +134,11 @@ def test_all_records_alike_move_no_score_by_more_than_one():
             moves = [plan.without(best + up, n + 1) - plan.without(best, n) for up in (0, 1)]
             assert min(moves) >= 0
             assert max(moves) <= 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most_cells", "together"),
+    [((2, 2, 2), 8, 3), ((2, 2, 2), 7, 2), ((10, 2), 9, 1), ((3, 4, 2), 12, 2), ((3,), 100, 1)],
+)
+def test_as_many_are_looked_at_together_as_have_records(sizes, most_cells, together):
+    assert screening(most_cells=most_cells).together(sizes) == together

@@ -30,6 +30,7 @@ def kinds(sizes, n_records, epsilon, n_classes=2):
     ("sizes", "n_records", "epsilon", "residual", "screened"),
     [
         ((10,) * 10, 10_000, 0.05, False, True),  # signal 50
+        ((10,) * 10, 10_000, 0.14, False, True),  # signal 140
         ((10,) * 10, 10_000, 0.15, True, True),  # signal 150
         ((10,) * 10, 2000, 0.1, False, True),  # 200 records times epsilon
         ((10,) * 10, 2000, 0.009, False, False),  # 18 of them
@@ -78,6 +79,13 @@ def test_few_records_choose_few_attributes_and_ask_no_more(epsilon, n_classes, k
     made = planned_screening(domain, PureDP(epsilon), n_records=1000, neighboring="add_remove")
     assert (0 if made is None else len(made.choices)) == kept
     assert (made is not None and made.enough is not None) == gated
+
+
+@pytest.mark.parametrize(("n_attributes", "gated"), [(30, True), (40, False)])
+def test_many_attributes_are_few_records_each(n_attributes, gated):
+    domain = Domain.from_sizes([3] * n_attributes, n_classes=2)
+    made = planned_screening(domain, PureDP(0.45), n_records=1000, neighboring="add_remove")
+    assert (made.enough is not None) == gated
 
 
 def test_two_classes_of_unknown_number_are_not_left_to_few_attributes():
