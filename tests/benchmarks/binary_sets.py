@@ -72,7 +72,7 @@ def coded_set(name: str, columns: list[tuple[np.ndarray, int, bool]], labels) ->
     return RivalData(name, codes, labels, domain, np.array([one for _, _, one in columns]))
 
 
-def coded(values: list[str]) -> tuple[np.ndarray, int, bool]:
+def coded(values: list[str], bins: int = BINS) -> tuple[np.ndarray, int, bool]:
     """Return codes, their number, and whether they are ordered."""
     try:
         numbers = np.array([float(value) for value in values])
@@ -82,5 +82,5 @@ def coded(values: list[str]) -> tuple[np.ndarray, int, bool]:
     distinct, codes = np.unique(numbers, return_inverse=True)
     if len(distinct) <= FEW_VALUES:
         return codes, len(distinct), True
-    edges = np.unique(np.quantile(numbers, np.arange(1, BINS) / BINS))
+    edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
     return np.searchsorted(edges, numbers, side="right"), len(edges) + 1, True

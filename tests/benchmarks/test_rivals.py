@@ -4,7 +4,8 @@
 file, then prints every table of docs/private.md and draws its picture. Rivals are installed when
 they are first asked for, each in an environment of its own (`rival_environments`).
 
-Options: ``--show`` measures nothing; ``--only METHOD`` (repeated) and names of data sets restrict
+Options: ``--fresh`` does so for KEEL's sets, on which nothing was chosen, in `fresh.json`;
+``--show`` measures nothing; ``--only METHOD`` (repeated) and names of data sets restrict
 what is measured; ``--again`` measures it though it is recorded; ``--ours`` leaves rivals out;
 ``--splits`` and ``--draws`` say how often (docs/posterior.md: 5 and 6); ``--records FILE`` keeps
 another file; ``--picture FILE`` draws there. One data set under pytest: ``pytest
@@ -22,11 +23,12 @@ from rival_methods import FOREIGN, OURS, WITHOUT_PRIVACY
 from rival_private import PICTURE, draw, private_tables
 from rival_runs import measured, measured_elsewhere
 from rival_scores import mean_of, read, record, table
-from rival_sets import ALL, BINARY, MST_SETS, load_set
+from rival_sets import ALL, BINARY, FRESH, MST_SETS, load_set
 from rival_speed import speed_table, timed
 from rival_tables import averages, comparison, defeats
 
 RECORDS = Path(__file__).with_name("rivals.json")
+FRESH_RECORDS = Path(__file__).with_name("fresh.json")
 BAND = 0.05
 """By how much a figure may miss what holds on average, at these few splits and draws."""
 CLEAR = 0.02
@@ -109,19 +111,25 @@ def main() -> None:
     parser.add_argument("--only", action="append")
     parser.add_argument("--ours", action="store_true")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--records", type=Path, default=RECORDS)
+    parser.add_argument("--records", type=Path)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     asked = parser.parse_args()
+    records = asked.records or (FRESH_RECORDS if asked.fresh else RECORDS)
     only = asked.only or ([*WITHOUT_PRIVACY, *OURS] if asked.ours else None)
     if not asked.show:
-        for name in asked.names or ALL:
+        for name in asked.names or (FRESH if asked.fresh else ALL):
             runs = (asked.splits, asked.draws)
-            study(name, asked.records, only, runs, again=asked.again, install=True)
-        timed(asked.records, only, again=asked.again)
-    kept = read(asked.records)
+            study(name, records, only, runs, again=asked.again, install=True)
+        if not asked.fresh:
+            timed(records, only, again=asked.again)
+    kept = read(records)
+    if asked.fresh:
+        print(private_tables(kept))
+        return
     show({name: found for name, found in kept.items() if name in NAMES})
     print(private_tables(kept), speed_table(kept), sep="\n\n")
     draw({name: kept[name] for name in BINARY if name in kept}, asked.picture)
