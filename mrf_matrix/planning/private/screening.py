@@ -86,7 +86,7 @@ class Screening:
 
         `sizes`: codes of the chosen attributes, in the order of the choices.
         """
-        cells = list(accumulate(sizes, mul))
+        cells: list[int] = list(accumulate(sizes, mul))
         return max(1, sum(one <= self.most_cells for one in cells))
 
     def without(self, best: int, n_records: int) -> int:
