@@ -26,9 +26,10 @@ from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.residual.settings import Budget
 from mrf_matrix.residual.step import ResidualStep
 
-ONE_IN = (3, 5, 8, 12, 20, 32, 50, 100)
-"""Levels: the rarer class is one record in so many. At the first one, and above, classes count as
-even: constants of all plans were set on such sets."""
+ONE_IN = (2, 3, 5, 8, 12, 20, 32, 50, 100)  # levels: the rarer class is one record in so many
+
+NEARLY_EVEN = 3
+"""Up to one in so many classes count as even: constants of all plans were set on such sets."""
 
 MOST, LEAST = Fraction(4, 100), Fraction(1, 100)
 """Of the budget, at most and at least."""
@@ -78,10 +79,10 @@ def balance_scores(rarer: int, n_records: int) -> Longs:
 def even_records(n_records: int, level: int) -> int:
     """Return how many records of even classes tell as much, at a level.
 
-    >>> even_records(10_000, 0), even_records(10_000, 4)
+    >>> even_records(10_000, 0), even_records(10_000, 5)
     (10000, 1412)
     """
-    if level == 0:
+    one_in = ONE_IN[level]
+    if one_in <= NEARLY_EVEN:
         return n_records
-    rare = 1 / ONE_IN[level]
-    return max(1, round(n_records * sqrt(8 / (rare**-2 + (1 - rare) ** -2))))
+    return max(1, round(n_records * sqrt(8 / (one_in**2 + (1 - 1 / one_in) ** -2))))

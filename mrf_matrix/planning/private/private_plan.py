@@ -131,7 +131,9 @@ class PrivatePlan:
     def after_balance(self) -> Budget:
         """What the choice of how rare the rarer class is leaves, where it is made."""
         budget = self.chosen.budget
-        return budget if self.balance is None else budget.of(budget.exact - self.balance.budget.exact)
+        return (
+            budget if self.balance is None else budget.of(budget.exact - self.balance.budget.exact)
+        )
 
     @property
     def rest(self) -> Budget:
@@ -249,7 +251,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         neighboring=plan.neighboring,
         delta=plan.delta,
         records=plan.left_out is None,
-        tables=not is_rare,  # each code says the usual class: no attribute has a score above the rest
+        tables=not is_rare,  # else each code says the usual class, and no score stands out
     )
     forecasts = follows.forecasts
     if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior
