@@ -189,7 +189,7 @@ class PrivateForestClassifier(
         widest = int(np.argmax(domain.sizes))
         check_block(domain, (widest,), domain.n_classes)  # the least that may be kept
         if announced.balance is not None:  # tables follow, whatever they are for even classes
-            every = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
+            every: list[Block] = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
             least = self._tables(announced, announced.after_balance, every)
             check_memory(least.parts, domain.n_classes)
         sequences = [plan for plan in (most, announced) if plan.chosen.residuals]
