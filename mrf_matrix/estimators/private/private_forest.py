@@ -33,6 +33,9 @@ from mrf_matrix.mechanisms.ledger.default import already_paid
 from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
 from mrf_matrix.planning.blocks.block_part import check_block
 from mrf_matrix.planning.kinds.words import kind_of
+from mrf_matrix.planning.plans.measuring import Measuring
+from mrf_matrix.planning.plans.part import check_memory
+from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, private_plan
@@ -155,10 +158,9 @@ class PrivateForestClassifier(
     def _fit_after_choices(self, data: PrivateData) -> None:
         """Charge the whole, make the choices, and fit the forest with what is left."""
         announced, known = self.plan_, self.plan_.n_records or 0
-        if announced.balance is not None:  # what even classes take, no others take more
-            self.plan_ = planned_for(announced, known)
-        self._check_all_attributes()
-        most, self.plan_ = self.plan_, announced
+        most = announced if announced.balance is None else planned_for(announced, known)
+        self._check_what_may_follow(announced, most)
+        self.plan_ = announced
         bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
@@ -176,27 +178,39 @@ class PrivateForestClassifier(
         with already_paid():
             self._fit_forest(kept, lambda: data, stream, None)
 
-    def _check_all_attributes(self) -> None:
-        """Refuse a forest of all attributes that could not be fitted, before anything is spent."""
-        plan = self.plan_
+    def _check_what_may_follow(self, announced: PrivatePlan, most: PrivatePlan) -> None:
+        """Refuse forests of all attributes that could not be fitted, before anything is spent.
+
+        `announced`: before any choice; `most`: what follows where classes are even, whose signal
+        is weighed.
+        """
         tell("Checking memory")
-        widest = int(np.argmax(plan.domain.sizes))
-        check_block(plan.domain, (widest,), plan.domain.n_classes)  # the least that may be kept
-        forest = self._forest(None, None, None).set_params(domain=plan.domain)
-        if isinstance(forest, ResidualForestClassifier):
-            steps = forest.plan()
-            if (weigh := WEIGHING.get()) is not None:
+        domain = most.domain
+        widest = int(np.argmax(domain.sizes))
+        check_block(domain, (widest,), domain.n_classes)  # the least that may be kept
+        if announced.balance is not None:  # tables follow, whatever they are for even classes
+            every: list[Block] = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
+            least = self._tables(announced, announced.after_balance, every)
+            check_memory(least.parts, domain.n_classes)
+        sequences = [plan for plan in (most, announced) if plan.chosen.residuals]
+        if sequences:  # steps take as much memory, whatever their budget
+            self.plan_ = sequences[0]
+            steps = self._forest(None, None, None).set_params(domain=domain).plan()
+            if self.plan_ is most and (weigh := WEIGHING.get()) is not None:
                 weigh(steps)
-            return
-        whole = plan_of(
+        if not most.chosen.residuals:
+            check_before_release(self._tables(most, most.rest, None))
+
+    def _tables(self, plan: PrivatePlan, budget: Budget, blocks: list[Block] | None) -> Plan:
+        """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
+        return plan_of(
             kind_of("posterior"),
             plan.domain,
-            BlockChoice("auto", None),
-            forest._measuring(plan.rest),
+            BlockChoice("auto", blocks),
+            Measuring(budget, self.neighboring),
             np.random.default_rng(0),
             n_records=plan.n_records,
         )
-        check_before_release(whole)
 
     def _fit_forest(
         self,
@@ -281,6 +295,7 @@ class PrivateForestClassifier(
         try:
             for block in blocks:
                 check_block(domain, block, domain.n_classes)
+            check_memory(self._tables(self.plan_, budget, blocks).parts, domain.n_classes)
         except MemoryCapError:  # the budget is spent: one attribute a block was checked before
             return [(i,) for i in chosen if domain.sizes[i] > 1]
         return blocks

@@ -1,10 +1,13 @@
 r"""How unequal two classes are: chosen privately among few levels, before anything else is planned.
 
-Where a share p of N records has the rarer class, counts of a cell tell its log odds about as well
-as :math:`2 p N` records of even classes would: noise of variance v leaves :math:`v/(pn)^2` unknown
-of n records where even classes leave :math:`8v/n^2`, and a residual moves by
-:math:`\min(p, 1-p)/2` where it moves by 1/4. So a plan made for N records of even classes measures
-too much at once; made for :math:`2 p N` it measures what noise leaves legible.
+Where a share p of N records has the rarer class and q = 1 - p the other, noise of variance v leaves
+:math:`v/(pn)^2 + v/(qn)^2` unknown of the log odds of a cell of n records, and :math:`8v/n^2` where
+classes are even. So noise drowns the cells of N records as it would drown those of
+
+.. math::  N \sqrt{\frac{8}{p^{-2} + q^{-2}}} \approx 2.8\,p\,N
+
+records of even classes. A plan made for N of those measures too much at once; made for so many it
+measures what noise leaves legible.
 
 The exponential mechanism picks one of the shares :math:`1/a` by the score
 :math:`-\lfloor |a\,n_{\text{rarer}} - N| / a \rfloor`, how many records the rarer class is away
@@ -13,6 +16,7 @@ score.
 """
 
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 
@@ -76,7 +80,9 @@ def even_records(n_records: int, level: int) -> int:
     """Return how many records of even classes tell as much, at a level.
 
     >>> even_records(10_000, 0), even_records(10_000, 5)
-    (10000, 1000)
+    (10000, 1412)
     """
     one_in = ONE_IN[level]
-    return n_records if one_in <= NEARLY_EVEN else max(1, 2 * n_records // one_in)
+    if one_in <= NEARLY_EVEN:
+        return n_records
+    return max(1, round(n_records * sqrt(8 / (one_in**2 + (1 - 1 / one_in) ** -2))))

@@ -8,7 +8,6 @@ from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.screening import (
-    GATED_FROM,
     Screening,
     epsilon_of,
     planned_screening,
@@ -39,10 +38,6 @@ SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 """Screening is taken up to so much behind; the second where there are one or two choices. It finds
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost up to 7 where many tell a little each."""
-
-SCREENED_DOWN_TO = 0.25
-"""Even records of one from which attributes are screened: where one class is rare, each code says
-the other, so that no attribute has a score above the rest."""
 
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 PRIOR = "a public prior of effects that repeat each other"
@@ -131,6 +126,19 @@ class PrivatePlan:
         )
 
     @property
+    def is_rare(self) -> bool:
+        """Whether an earlier choice said that one class is rare."""
+        return self.even_records not in (None, self.n_records)
+
+    @property
+    def after_balance(self) -> Budget:
+        """What the choice of how rare the rarer class is leaves, where it is made."""
+        budget = self.chosen.budget
+        return (
+            budget if self.balance is None else budget.of(budget.exact - self.balance.budget.exact)
+        )
+
+    @property
     def rest(self) -> Budget:
         """What is left for the forest after screening."""
         return screening_share(self.chosen.screening, self.chosen.budget)
@@ -164,7 +172,7 @@ class PrivatePlan:
         told += f"; the runner-up, {second.name}, would have {second.accuracy:.3f}"
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
-        elif second.accuracy > first.accuracy and first.residuals:
+        elif second.accuracy > first.accuracy and self.is_rare:
             told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:
             told += f" (residuals must be {RESIDUALS_LEAD:g} ahead)"
@@ -238,21 +246,20 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
     `plan`: the one that announced it; `even`: records of even classes that tell as much.
     """
     assert plan.balance is not None
-    left = plan.budget.of(plan.budget.exact - plan.balance.budget.exact)
-    signal = even * epsilon_of(left)  # few attributes are for few records, not for a rare class
+    is_rare = even < (plan.n_records or 0)
     follows = private_plan(
         plan.domain,
-        [left],
+        [plan.after_balance],
         n_records=even,
         neighboring=plan.neighboring,
         delta=plan.delta,
         records=plan.left_out is None,
-        tables=even > SCREENED_DOWN_TO * (plan.n_records or 0) and signal >= GATED_FROM,
+        tables=not is_rare,  # else each code says the usual class, and no score stands out
     )
     forecasts = follows.forecasts
-    if plan.chosen.residuals and even < (plan.n_records or 0):
-        # a rarer class leaves less to measure; which kind is for the even classes of the prior
-        forecasts = tuple(sorted(forecasts, key=lambda one: not one.residuals))
+    if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior
+        kept = plan.chosen.residuals
+        forecasts = tuple(sorted(forecasts, key=lambda one: one.residuals != kept))
     return replace(
         follows,
         forecasts=forecasts,

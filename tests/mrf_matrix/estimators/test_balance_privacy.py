@@ -153,3 +153,10 @@ def test_the_names_of_the_classes_decide_nothing():
 def test_where_it_would_tell_nothing_it_is_not_made(sizes, k, n_records, budget):
     domain = Domain.from_sizes(sizes, n_classes=k)
     assert private_plan(domain, [budget], n_records=n_records).balance is None
+
+
+@pytest.mark.parametrize(("level", "one_in"), [*enumerate(ONE_IN)][2:])
+def test_noise_leaves_as_much_of_log_odds_as_of_those_of_even_classes(level, one_in):
+    rare, n = 10**6 / one_in, even_records(10**6, level)
+    left = rare**-2 + (10**6 - rare) ** -2
+    assert (n / 2) ** -2 * 2 == pytest.approx(left, rel=1e-3)

@@ -148,3 +148,25 @@ def test_rows_too_many_to_factorise_are_refused_before_the_charge(monkeypatch):
     with pytest.raises(ValueError, match=r"36 rows .* Expected at most 20 rows \(fewer or shall"):
         model.fit(codes, np.zeros(9, dtype=int))
     assert not ledger.charges
+
+
+def test_every_kind_that_may_follow_a_choice_is_refused_before_the_charge():
+    """Residuals are announced; where one class is rare, tables follow, which take more."""
+    domain, ledger = Domain.from_sizes([4] * 60, 2), PrivacyLedger(epsilon=1)
+    model = PrivateForestClassifier(domain, epsilon=1, n_records=200_000, ledger=ledger)
+    assert model.plan().chosen.name == "residual forest"
+    with memory_cap(50_000), pytest.raises(MemoryCapError, match="paths"):
+        model.fit(np.zeros((4, 60), dtype=int), np.zeros(4, dtype=int))
+    assert ledger.spent == 0
+
+
+def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
+    """Designs of a rarer class may be larger than those that were checked before the charge."""
+    domain, codes = Domain.from_sizes([4] * 60, 2), np.zeros((300, 60), dtype=int)
+    model = PrivateForestClassifier(
+        domain, epsilon=1, n_records=200_000, noise="research", noise_state=0, random_state=0
+    )
+    with memory_cap(80_000):
+        model.fit(codes, np.zeros(300, dtype=int))
+    assert model.plan_.even_records < 200_000
+    assert {len(block) for block in model.forest_.blocks} == {1}
