@@ -48,9 +48,11 @@ class SeveralPosterior:
         return (1.0, self.columns[one]), (-1.0, self.columns[other])
 
     def probabilities(self, codes: Codes) -> Floats:
-        """Return class probabilities, averaged class by class as those of two are, (b, k)."""
-        scores = np.stack([one.log_odds(codes) for one in self.columns], axis=1)
-        return np.asarray(softmax(scores, axis=1))
+        """Return class probabilities, shape (b, k)."""
+        return np.asarray(softmax(self._scores(codes), axis=1))
+
+    def _scores(self, codes: Codes) -> Floats:
+        return np.stack([one.log_odds(codes) for one in self.columns], axis=1)
 
     def log_odds(self, codes: Codes) -> Floats:
         """Return the log odds of each class against all others, shape (b, k)."""
@@ -63,10 +65,10 @@ class SeveralPosterior:
         # ties go to the first class, as in predict: sort the classes backwards
         order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
         first, second = order[:, -1], order[:, -2]
-        scores = np.stack([one.base + one.effects(codes) for one in self.columns], axis=1)
+        scores = self._scores(codes)
         variances = np.stack([one.variances(codes) for one in self.columns], axis=1)
         rows = np.arange(len(first))
-        ahead = scores[rows, first] - scores[rows, second]
+        ahead = np.maximum(scores[rows, first] - scores[rows, second], 0.0)  # shares may tie
         return first, ahead, variances[rows, first] + variances[rows, second]
 
 
