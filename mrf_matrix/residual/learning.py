@@ -40,8 +40,6 @@ MOST_ATTRIBUTES = 32
 
 MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 
-LEAST_CURVATURE = 0.01  # smallest mean curvature of a record
-
 
 class Steps(Protocol):
     """What takes the steps of a plan: private records, or releases that were made before."""
@@ -129,10 +127,10 @@ def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralP
     """Take every step of a plan; return what its releases imply."""
     state = _started(plan, releases)
     for number, one in enumerate(plan.passes):
-        mean = _mean_curvature(state, one.curvature, releases)
+        state = _with_curvature(state, one.curvature, releases)
         visited = _visited_attributes(state, one.order, len(one.visits), number)
         for step, attribute in zip(one.visits, visited, strict=True):
-            state = _visit(state, step, attribute, mean, releases)
+            state = _visit(state, step, attribute, releases)
     return (state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)).posterior
 
 
@@ -180,11 +178,11 @@ def _intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floa
     return bases, unknown, shares / (1 - (shares**2).sum())
 
 
-def _mean_curvature(state: ClassStates, step: ResidualStep, releases: Steps) -> float:
+def _with_curvature(state: ClassStates, step: ResidualStep, releases: Steps) -> ClassStates:
     """Measure the mean curvature of a record, within its bounds."""
     total = float(releases.table(step, ())[0, 0])
     largest = step.link.curvature_cap / UNITS
-    return min(max(total / state.first.n_records, LEAST_CURVATURE), largest)
+    return state.measured(min(total / state.first.n_records, largest))
 
 
 def _visited_attributes(
@@ -197,24 +195,22 @@ def _visited_attributes(
     return tuple(i for i in order if i in chosen)
 
 
-def _visit(
-    state: ClassStates, step: ResidualStep, place: int, mean: float, releases: Steps
-) -> ClassStates:
+def _visit(state: ClassStates, step: ResidualStep, place: int, releases: Steps) -> ClassStates:
     """Measure the residuals of one block and update the scores."""
     attributes = state.first.blocks[place].attributes
-    curvatures = state.first.expected_counts(attributes) * mean
+    counts = state.first.expected_counts(attributes)
     residuals = releases.table(step, attributes)
-    state, gained = state.visited(place, residuals, curvatures, step.variance)
+    state, gained = state.visited(place, residuals, counts, step.variance)
     releases.add(attributes, gained)
     return state
 
 
 def _with_pairs(state: ClassStates, pairs: PairSteps, releases: Steps) -> ClassStates:
     """Choose pairs and triples, measure them, and add their effects."""
-    mean = _mean_curvature(state, pairs.curvature, releases)
+    state = _with_curvature(state, pairs.curvature, releases)
     candidates = _candidates(state, pairs.curvature.n_classes)
     noise = pairs.residuals[0].variance
-    penalties = np.array([_expected_norm(state, one, mean, noise) for one in candidates])
+    penalties = np.array([_expected_norm(state, one, noise) for one in candidates])
     chosen = releases.choose(pairs.choices, candidates, penalties)
     instead = iter(state.largest_effects(len(state.first.sizes)) * len(chosen))
     for found, counted, step in zip(chosen, pairs.counts, pairs.residuals, strict=True):
@@ -228,7 +224,7 @@ def _with_pairs(state: ClassStates, pairs: PairSteps, releases: Steps) -> ClassS
         expected = state.first.expected_counts(attributes)
         kept = np.maximum(shrunk_counts(counts, expected, counted.variance), 0.1 * expected)
         residuals = releases.table(step, attributes)
-        state, gained = state.visited(place, residuals, kept * mean, step.variance)
+        state, gained = state.visited(place, residuals, kept, step.variance)
         releases.add(attributes, gained)
     return state
 
@@ -248,8 +244,8 @@ def _cells(sizes: Sequence[int], attributes: Attributes) -> int:
     return prod(sizes[i] for i in attributes)
 
 
-def _expected_norm(state: ClassStates, attributes: Attributes, mean: float, noise: float) -> float:
+def _expected_norm(state: ClassStates, attributes: Attributes, noise: float) -> float:
     """Return the L1 norm that sampling and the noise to come would show without any effect."""
-    expected = state.first.expected_counts(attributes) * mean
+    expected = state.first.expected_counts(attributes) * state.curvature
     spread = np.sqrt(np.multiply.outer(state.parts, expected) + noise)
     return sqrt(2 / pi) * float(spread.sum())

@@ -23,7 +23,7 @@ class ResidualVotes(VoteIntervals, BaseForestClassifier):
     _learned = "posterior_"
 
     def predict_proba(self, X: Records) -> Array:
-        """Return class probabilities, averaged over what noise leaves unknown.
+        """Return class probabilities, those of the posterior means of all effects.
 
         Parameters
         ----------
@@ -52,14 +52,10 @@ class ResidualVotes(VoteIntervals, BaseForestClassifier):
         return self.posterior_.log_odds(codes)
 
     def _margins(self, X: Records, level: float) -> Margins:
-        """Return leading classes, margins in log odds, and half-widths under the model.
-
-        A label that only averaging brings forward has a margin of 0, and is withheld.
-        """
+        """Return leading classes, margins in log odds, and half-widths under the model."""
         codes = self._codes(X)
         first, ahead, variances = self.posterior_.leading(codes)
-        widths = float(norm.ppf(0.5 + level / 2)) * np.sqrt(variances)
-        return first, np.maximum(ahead, 0.0), widths + np.maximum(-ahead, 0.0)
+        return first, ahead, float(norm.ppf(0.5 + level / 2)) * np.sqrt(variances)
 
     def _votes(self, X: Records) -> Array:
         odds = self.decision_function(X)

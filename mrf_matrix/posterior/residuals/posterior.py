@@ -2,13 +2,11 @@ r"""What the releases of a residual forest imply: log odds as a sum of tables.
 
 .. math:: F(x) = f_0 + \sum_B g_B(x_B)
 
-with a normal posterior for every table. Probabilities are averaged over it:
-``E σ(F) ≈ σ(m / sqrt(1 + π V / 8))`` for a normal F of mean m and variance V (MacKay, 1992); the
-intercept ``f_0`` is known well and is not shrunk with the effects.
+with a normal posterior for every table. Probabilities are those of its mean: residuals are taken
+from them, so they agree with what the tables said. Averaged over the posterior they would not.
 """
 
 from dataclasses import dataclass
-from math import pi
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +61,8 @@ class ResidualPosterior:
         return found
 
     def log_odds(self, codes: Codes) -> Floats:
-        """Return the log odds of class 1 that the averaged probabilities have, shape (b,)."""
-        spread = np.sqrt(1 + pi / 8 * self.variances(codes))
-        return np.asarray(self.base + self.effects(codes) / spread)
+        """Return the posterior mean of the log odds of class 1, shape (b,)."""
+        return np.asarray(self.base + self.effects(codes))
 
     def probabilities(self, codes: Codes) -> Floats:
         """Return the probabilities of classes 0 and 1, shape (b, 2)."""
@@ -74,9 +71,8 @@ class ResidualPosterior:
 
     def leading(self, codes: Codes) -> Margins:
         """Return the likelier classes, by how much they lead, and its variance, (b,) each."""
-        first = (self.log_odds(codes) > 0).astype(np.int64)
-        ahead = np.where(first == 1, 1.0, -1.0) * (self.base + self.effects(codes))
-        return first, ahead, self.variances(codes)
+        odds = self.log_odds(codes)
+        return (odds > 0).astype(np.int64), np.abs(odds), self.variances(codes)
 
     @property
     def columns(self) -> tuple["ResidualPosterior", ...]:

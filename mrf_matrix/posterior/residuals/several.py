@@ -9,14 +9,24 @@ and those whose gains are 0 on average over p see ``w D`` alone: a column for it
 ``p_c / (1 - sum p²)``, taken at the class totals.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import softmax
 
 from mrf_matrix.posterior.residuals.block import EffectBlock
 from mrf_matrix.posterior.residuals.posterior import Codes, Floats, Margins, ResidualPosterior
+from mrf_matrix.posterior.residuals.spread import (
+    LARGEST_SPREAD,
+    LEAST_SPREAD,
+    curvature_at,
+    spread_at,
+    widening,
+)
 from mrf_matrix.posterior.residuals.state import ResidualState
+
+LEAST_CURVATURE = 0.01
+"""Smallest mean curvature of a record."""
 
 LEAST = np.finfo(np.float64).tiny
 
@@ -48,9 +58,11 @@ class SeveralPosterior:
         return (1.0, self.columns[one]), (-1.0, self.columns[other])
 
     def probabilities(self, codes: Codes) -> Floats:
-        """Return class probabilities, averaged class by class as those of two are, (b, k)."""
-        scores = np.stack([one.log_odds(codes) for one in self.columns], axis=1)
-        return np.asarray(softmax(scores, axis=1))
+        """Return class probabilities, shape (b, k)."""
+        return np.asarray(softmax(self._scores(codes), axis=1))
+
+    def _scores(self, codes: Codes) -> Floats:
+        return np.stack([one.log_odds(codes) for one in self.columns], axis=1)
 
     def log_odds(self, codes: Codes) -> Floats:
         """Return the log odds of each class against all others, shape (b, k)."""
@@ -63,10 +75,10 @@ class SeveralPosterior:
         # ties go to the first class, as in predict: sort the classes backwards
         order = shares.shape[1] - 1 - np.argsort(shares[:, ::-1], axis=1, kind="stable")
         first, second = order[:, -1], order[:, -2]
-        scores = np.stack([one.base + one.effects(codes) for one in self.columns], axis=1)
+        scores = self._scores(codes)
         variances = np.stack([one.variances(codes) for one in self.columns], axis=1)
         rows = np.arange(len(first))
-        ahead = scores[rows, first] - scores[rows, second]
+        ahead = np.maximum(scores[rows, first] - scores[rows, second], 0.0)  # shares may tie
         return first, ahead, variances[rows, first] + variances[rows, second]
 
 
@@ -79,11 +91,18 @@ class ClassStates:
     columns : tuple of ResidualState
         The log odds of class 1 of two; else the score of each class.
     parts : ndarray of shape (columns,)
-        Of the measured curvature, each column's.
+        Of the mean curvature, each column's.
+    curvature : float
+        Mean curvature of a record: as last measured and, of two classes, narrowed by every table
+        since.
+    spread : float
+        Of the log odds of two classes, by the same.
     """
 
     columns: tuple[ResidualState, ...]
     parts: Floats
+    curvature: float = 0.0
+    spread: float = 0.0
 
     @property
     def first(self) -> ResidualState:
@@ -100,26 +119,47 @@ class ClassStates:
         moved = np.sum([one.moved for one in self.columns], axis=0)
         return tuple(np.argsort(np.round(moved, 9), kind="stable")[::-1][:count].tolist())
 
+    def measured(self, curvature: float) -> "ClassStates":
+        """Return the states with a mean curvature of a record that was measured."""
+        kept = max(curvature, LEAST_CURVATURE)
+        spread = spread_at(self.first.intercept, kept) if len(self.columns) == 1 else 0.0
+        return replace(self, curvature=kept, spread=spread)
+
     def visited(
-        self, place: int, residuals: Floats, curvatures: Floats, variance: float
+        self, place: int, residuals: Floats, counts: Floats, variance: float
     ) -> tuple["ClassStates", Floats]:
         """Return the states after a table of residuals, and what scores gain, (n, columns).
 
         Residuals of all classes add up to nothing, so what noise adds up to is taken out.
-        `residuals` (n, columns); `curvatures` (n,); `variance`: of the noise on each residual.
+        `residuals` (n, columns); `counts` (n,): of the cells' records, as far as known;
+        `variance`: of the noise on each residual.
         """
         n_columns = len(self.columns)
         if n_columns > 1:
             residuals = residuals - residuals.mean(axis=1, keepdims=True)
             variance = variance * (n_columns - 1) / n_columns
         found = [
-            one.visited(place, residuals[:, c], curvatures * self.parts[c], variance)
+            one.visited(place, residuals[:, c], counts * self.curvature * self.parts[c], variance)
             for c, one in enumerate(self.columns)
         ]
-        return self._of([state for state, _ in found]), np.stack([g for _, g in found], axis=1)
+        states = self._of([state for state, _ in found])
+        if n_columns == 1:
+            states = states._spread_since(self, place, counts)
+        return states, np.stack([g for _, g in found], axis=1)
+
+    def _spread_since(self, before: "ClassStates", place: int, counts: Floats) -> "ClassStates":
+        """Return the states, their spread and curvature as a table's effects have changed them."""
+        shares = counts / counts.sum()
+        gone, come = (
+            widening(one.intercept, shares, one.blocks[place].mean)
+            for one in (before.first, self.first)
+        )
+        spread = min(max(before.spread - gone, LEAST_SPREAD) + come, LARGEST_SPREAD)
+        curvature = max(curvature_at(self.first.intercept, spread), LEAST_CURVATURE)
+        return replace(self, spread=spread, curvature=curvature)
 
     def _of(self, columns: list[ResidualState]) -> "ClassStates":
-        return ClassStates(tuple(columns), self.parts)
+        return replace(self, columns=tuple(columns))
 
     @property
     def posterior(self) -> ResidualPosterior | SeveralPosterior:

@@ -86,6 +86,11 @@ class ResidualState:
         return replace(self, blocks=(*self.blocks, block))
 
     @property
+    def intercept(self) -> float:
+        """Log odds where no table has an effect."""
+        return self.base + self.shift
+
+    @property
     def moved(self) -> list[float]:
         """Mean square of what each attribute's effects move the log odds by, as far as known."""
         return [
