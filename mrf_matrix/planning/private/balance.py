@@ -36,7 +36,7 @@ MOST, LEAST = Fraction(4, 100), Fraction(1, 100)
 
 SIGNAL = 100  # N ε of the choice beyond which it gets no more than the least
 
-LEAST_SIGNAL = 500  # N ε below which a choice would guess
+LEAST_SIGNAL = 1000  # N ε below which a choice would guess
 
 FEWEST = 4  # attributes from which there is something to plan
 
