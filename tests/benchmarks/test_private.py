@@ -59,7 +59,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "always enough": {"TOLD": Fraction(0)},
     "enough from .5": {"TOLD": Fraction(1, 2)},
     "never enough": {"TOLD": Fraction(1)},
-    "always promising": {"PROMISING": Fraction(0)},
     "no screening": {"LEAST_SIGNAL": float("inf")},
     "residuals from any signal": {
         "LEAST_RESIDUAL": {"l1": 0, "l2": 0},

@@ -175,8 +175,6 @@ class PrivateForestClassifier(
             tell("Screening the attributes")
             chosen, enough = screened(screening, tables, data.domain.sizes, bits)
             kept = chosen if enough else None
-            if len(chosen) < len(screening.choices):
-                self.plan_ = self.plan_.stopped
         with already_paid():
             self._fit_forest(kept, lambda: data, stream, None)
 
@@ -201,8 +199,7 @@ class PrivateForestClassifier(
             if self.plan_ is most and (weigh := WEIGHING.get()) is not None:
                 weigh(steps)
         if not most.chosen.residuals:
-            for plan in (most, most.stopped):
-                check_before_release(self._tables(plan, plan.rest, None))
+            check_before_release(self._tables(most, most.rest, None))
 
     def _tables(self, plan: PrivatePlan, budget: Budget, blocks: list[Block] | None) -> Plan:
         """Return the plan of a posterior forest: of given blocks, or of those it would choose."""

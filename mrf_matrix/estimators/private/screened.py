@@ -9,7 +9,7 @@ from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private.balance import balance_scores
-from mrf_matrix.planning.private.screening import Question, Screening, right_by_codes
+from mrf_matrix.planning.private.screening import Screening, right_by_codes
 from mrf_matrix.residual.learning import chosen_place
 from mrf_matrix.residual.step import ResidualStep
 
@@ -32,8 +32,8 @@ def screened(
     `screening`: what the choices cost; `data`: **Private**: gives counts of the cells of any
     attributes; `sizes`: codes of each attribute; `bits`: the randomness of the choices.
 
-    Returns `chosen`: attributes, in the order of the choices, one alone where it promises nothing;
-    `enough`: whether the forest keeps to them.
+    Returns `chosen`: attributes, in the order of the choices; `enough`: whether the forest keeps
+    to them.
     """
     scores = [right_by_codes(data.cells((i,)).counts) for i in range(len(sizes))]
     left = np.ones(len(sizes), dtype=np.bool_)
@@ -41,21 +41,14 @@ def screened(
     for step in screening.choices:
         chosen.append(_choice(scores, left, step, bits))
         left[chosen[-1]] = False
-        asked = screening.promising
-        if asked is not None and len(chosen) == 1 and not _answer(asked, chosen, data, bits):
-            return tuple(chosen), False
     if screening.enough is None:
         return tuple(chosen), True
     first = chosen[: screening.together([sizes[i] for i in chosen])]
-    return tuple(chosen), _answer(screening.enough, first, data, bits)
-
-
-def _answer(question: Question, attributes: list[int], data: TableSource, bits: Bits) -> bool:
-    """Tell whether the table of some attributes is right on enough, by the mechanism."""
-    counts = data.cells(tuple(attributes)).counts
-    no = question.no(int(counts.sum(axis=0).max()), int(counts.sum()))
-    scores = [right_by_codes(counts), no]
-    return _choice(scores, np.ones(2, dtype=np.bool_), question.step, bits) == 0
+    counts = data.cells(tuple(first)).counts
+    without = screening.without(int(counts.sum(axis=0).max()), int(counts.sum()))
+    options = np.ones(2, dtype=np.bool_)
+    kept = _choice([right_by_codes(counts), without], options, screening.enough, bits)
+    return tuple(chosen), kept == 0
 
 
 def _choice(scores: Sequence[int], options: Bools, step: ResidualStep, bits: Bits) -> int:

@@ -111,7 +111,7 @@ class Scale:
         explained = self._by_tables(columns, sizes, alike, n_records, rest)
         if screening.enough is None:
             return explained
-        told = float(screening.enough.told)
+        told = float(screening.told)
         enough = _told(prior, columns[:, : screening.together(sizes)]) >= told
         return np.where(enough, explained, goes_on(n_records, rest))
 

@@ -126,15 +126,6 @@ class PrivatePlan:
         )
 
     @property
-    def stopped(self) -> "PrivatePlan":
-        """What is left of the plan where the first attribute that is chosen promises nothing."""
-        chosen = self.chosen
-        if chosen.screening is None:
-            return self
-        first = replace(chosen, screening=chosen.screening.stopped)
-        return replace(self, forecasts=(first, *self.forecasts[1:]))
-
-    @property
     def is_rare(self) -> bool:
         """Whether an earlier choice said that one class is rare."""
         return self.even_records not in (None, self.n_records)

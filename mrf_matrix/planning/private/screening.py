@@ -3,15 +3,14 @@
 An attribute's score is how many records are right if each of its codes says its largest class: one
 record more raises it by at most one, and never lowers it. So the exponential mechanism has the
 rate ε itself under add/remove neighbours, and half of it under replace-one. Attributes are chosen
-one after another. With two classes and enough records two more choices ask whether it is worth it:
-whether the first attribute is right on a stated part of the records that the largest class misses,
-else no more are chosen; and whether the joint table of the first ones is right on nearly all of
-them. If not, all attributes are kept. With few records an attribute neither is asked: tables of all
-would show none of them.
+one after another. With two classes and enough records one more choice asks whether the first ones
+tell nearly all: whether their joint table is right on a stated part of the records that the
+largest class misses. If not, all attributes are kept. With few records an attribute there is no
+such choice: tables of all would show none of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import sqrt
@@ -31,7 +30,7 @@ CHOICE_SIGNAL = 100
 KEPT, KEPT_OF_TWO = 0.185, 0.13
 """Attributes kept, by the root of N ε; the second of two classes from `GATED_FROM` on."""
 
-AMPLE, AMPLE_OF_SEVERAL = 6, 100
+AMPLE, AMPLE_OF_SEVERAL = 4, 100
 """Root of N ε / k, an attribute, beyond which all of two classes are kept; and N ε / k beyond which
 all of several are."""
 
@@ -48,41 +47,13 @@ GATED_SIGNAL = 12
 MOST_KEPT, MOST_OF_SEVERAL = 8, 4
 """Attributes kept of two classes; of several, where more are worth while all are kept."""
 
-PROMISING, TOLD = Fraction(25, 100), Fraction(70, 100)
-"""Part of the records beyond the largest class that the first attribute must be right on, so that
-more are chosen; and the first ones together, so that they are enough."""
+TOLD = Fraction(70, 100)
+"""Part of the records beyond the largest class that the first attributes must be right on together
+to be enough."""
 
 RECORDS_OF_A_CELL, MOST_CELLS = 20, 4096
 """Records of each cell of their joint table, at least: with fewer it is right by chance; and its
 cells at most."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """Whether a table is right on a stated part of the records that the largest class misses.
-
-    Attributes
-    ----------
-    step : ResidualStep
-        The choice between yes, whose score is how many records the table is right on, and no.
-    told : Fraction
-        That part.
-    """
-
-    step: ResidualStep
-    told: Fraction
-
-    def no(self, best: int, n_records: int) -> int:
-        """Return the score of no, which one record moves by one at most.
-
-        Parameters
-        ----------
-        best : int
-            Records of the largest class.
-        n_records : int
-        """
-        numerator, denominator = self.told.as_integer_ratio()
-        return (best * (denominator - numerator) + n_records * numerator) // denominator
 
 
 @dataclass(frozen=True)
@@ -93,30 +64,23 @@ class Screening:
     ----------
     choices : tuple of ResidualStep
         One for each attribute that is kept.
-    promising, enough : Question or None
-        Asked of the first attribute, and of the first ones together; None where they are kept
-        whatever they tell.
+    enough : ResidualStep or None
+        Whether the first ones are enough; None where they are kept whatever they tell.
+    told : Fraction
+        Part of the records beyond the largest class that they must be right on.
     most_cells : int
         Of the joint table of the first ones.
     """
 
     choices: tuple[ResidualStep, ...]
-    promising: Question | None
-    enough: Question | None
+    enough: ResidualStep | None
+    told: Fraction
     most_cells: int
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
         """Every choice, in the order in which they are made."""
-        first, last = ([] if one is None else [one.step] for one in (self.promising, self.enough))
-        return (*self.choices[:1], *first, *self.choices[1:], *last)
-
-    @property
-    def stopped(self) -> "Screening":
-        """What is spent where the first attribute promises nothing."""
-        return (
-            self if self.promising is None else replace(self, choices=self.choices[:1], enough=None)
-        )
+        return (*self.choices, *([] if self.enough is None else [self.enough]))
 
     def together(self, sizes: Sequence[int]) -> int:
         """Return how many of the first attributes are looked at together, one at least.
@@ -125,6 +89,18 @@ class Screening:
         """
         cells: list[int] = list(accumulate(sizes, mul))
         return max(1, sum(one <= self.most_cells for one in cells))
+
+    def without(self, best: int, n_records: int) -> int:
+        """Return the score of keeping all attributes, which one record moves by one at most.
+
+        Parameters
+        ----------
+        best : int
+            Records of the largest class.
+        n_records : int
+        """
+        numerator, denominator = self.told.as_integer_ratio()
+        return (best * (denominator - numerator) + n_records * numerator) // denominator
 
 
 def screening_share(screening: "Screening | None", budget: Budget) -> Budget:
@@ -151,13 +127,13 @@ def planned_screening(
     if k == 2 and n_records is None and not gated:
         return None  # of more records than were assumed, all attributes would tell more
     names = [f"which attribute is kept, choice {i + 1}" for i in range(kept)]
-    names += ["whether it tells something", "whether the first attributes tell enough"][: 2 * gated]
+    names += ["whether the first attributes tell enough"] if gated else []
     each = choice_share(known, budget, len(names), gated=gated)
     steps = tuple(ResidualStep("screening", one, budget * each, neighboring) for one in names)
     return Screening(
         choices=steps[:kept],
-        promising=Question(steps[kept], PROMISING) if gated else None,
-        enough=Question(steps[kept + 1], TOLD) if gated else None,
+        enough=steps[kept] if gated else None,
+        told=TOLD,
         most_cells=min(known // RECORDS_OF_A_CELL, MOST_CELLS),
     )
 

@@ -13,29 +13,18 @@ from mrf_matrix.estimators.private.screened import screened
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.planning.private.screening import (
-    Question,
-    Screening,
-    planned_screening,
-    screening_share,
-)
+from mrf_matrix.planning.private.screening import Screening, planned_screening, screening_share
 from mrf_matrix.residual.step import ResidualStep
 
 DOMAIN = Domain.from_sizes([2, 2, 2], n_classes=2)
 ROWS = list(product((0, 1), repeat=4))
 """Codes of three attributes, and a class."""
-NAMES = [
-    *(((i,), False) for i in range(3)),
-    *((pair, flag) for pair in permutations(range(3), 2) for flag in (True, False)),
-]
-"""Attributes that are chosen, and whether they are enough."""
 
 
 def screening(neighboring="add_remove", epsilon=1.5, budget=PureDP, most_cells=4):
-    each = budget(epsilon) * Fraction(1, 4)
-    steps = [ResidualStep("screening", f"choice {i}", each, neighboring) for i in range(4)]
-    promising, enough = Question(steps[2], Fraction(1, 4)), Question(steps[3], Fraction(3, 10))
-    return Screening(tuple(steps[:2]), promising, enough, most_cells)
+    each = budget(epsilon) * Fraction(1, 3)
+    steps = [ResidualStep("screening", f"choice {i}", each, neighboring) for i in range(3)]
+    return Screening(tuple(steps[:2]), steps[2], Fraction(3, 10), most_cells)
 
 
 def right(rows, attributes):
@@ -54,26 +43,18 @@ def law(rows, plan, *, times=1):
 @cache
 def law_of(rows, together, *rates):
     outcomes = {}
-    best = max(sum(row[-1] == c for row in rows) for c in (0, 1))
-    for i in range(3):
-        chance = np.exp(rates[0] * right(rows, (i,)))
-        chance /= sum(np.exp(rates[0] * right(rows, (other,))) for other in range(3))
-        yes = answer(rates[1], right(rows, (i,)), (3 * best + len(rows)) // 4)
-        outcomes[(i,), False] = chance * (1 - yes)
-        weights = {j: np.exp(rates[2] * right(rows, (j,))) for j in range(3) if j != i}
-        for j, weight in weights.items():
-            enough = answer(
-                rates[3], right(rows, (i, j)[:together]), (7 * best + 3 * len(rows)) // 10
-            )
-            so_far = chance * yes * weight / sum(weights.values())
-            outcomes[(i, j), True] = so_far * enough
-            outcomes[(i, j), False] = so_far * (1 - enough)
-    return np.array([outcomes[name] for name in NAMES])
-
-
-def answer(rate, yes, no):
-    """Return the probability of yes."""
-    return 1 / (1 + np.exp(rate * (no - yes)))
+    for chosen in permutations(range(3), 2):
+        chance, left = 1.0, [0, 1, 2]
+        for one, rate in zip(chosen, rates[:2], strict=True):
+            weights = {i: np.exp(rate * right(rows, (i,))) for i in left}
+            chance *= weights[one] / sum(weights.values())
+            left.remove(one)
+        best = max(sum(row[-1] == c for row in rows) for c in (0, 1))
+        scores = [right(rows, chosen[:together]), (7 * best + 3 * len(rows)) // 10]
+        weights = np.exp(rates[2] * np.array(scores, dtype=float))
+        for enough, weight in zip((True, False), weights / weights.sum(), strict=True):
+            outcomes[chosen, enough] = chance * weight
+    return np.array(list(outcomes.values()))
 
 
 def tables(most=2):
@@ -86,7 +67,7 @@ def largest_loss(pairs, plan, **changes):
     return float(np.abs(losses).max())
 
 
-ADDED = [(rows, [*rows, one]) for rows in tables(3) for one in ROWS]
+ADDED = [(rows, [*rows, one]) for rows in tables() for one in ROWS]
 REPLACED = [([*rows, a], [*rows, b]) for rows in tables(1) for a in ROWS for b in ROWS if a < b]
 
 
@@ -107,7 +88,7 @@ def test_twice_the_rate_exceeds_the_budget():
 def test_zcdp_bounds_every_moment():
     """Divergences of order α are at most αρ: those of one choice, where they are largest."""
     plan = screening(epsilon=0.3, budget=ZCDP)
-    for one, other in ADDED[::37]:
+    for one, other in ADDED[::7]:
         p, q = law(one, plan), law(other, plan)
         for order in (1.5, 2.0, 8.0, 32.0):
             divergence = np.log((p**order * q ** (1 - order)).sum()) / (order - 1)
@@ -125,12 +106,13 @@ def test_the_sampler_has_this_law(most_cells):
     plan, known = screening(most_cells=most_cells), encoded(rows)
     bits = Bits(np.random.default_rng(0))
     draws = 1500
+    names = [(pair, flag) for pair in permutations(range(3), 2) for flag in (True, False)]
     found = [screened(plan, known, DOMAIN.sizes, bits) for _ in range(draws)]
-    seen = np.array([found.count(name) for name in NAMES])
+    seen = np.array([found.count(name) for name in names])
     expected = draws * law(rows, plan)
-    assert ((seen - expected) ** 2 / expected).sum() < 36.1  # chi-square, 14 degrees, 1e-3
+    assert ((seen - expected) ** 2 / expected).sum() < 31.3  # chi-square, 11 degrees, 1e-3
     wrong = draws * law(rows, plan, times=2)
-    assert ((seen - wrong) ** 2 / wrong).sum() > 36.1
+    assert ((seen - wrong) ** 2 / wrong).sum() > 31.3
 
 
 @pytest.mark.parametrize("budget", [PureDP(Fraction(1, 3)), ZCDP(Fraction(1, 7))])
@@ -142,17 +124,14 @@ def test_choices_and_the_rest_add_up_to_the_whole(budget, k, d):
     )
     rest = screening_share(plan, budget)
     assert sum((step.budget.exact for step in plan.steps), rest.exact) == budget.exact
-    assert (plan.enough is None) == (plan.promising is None) == (k > 2)
-    left = screening_share(plan.stopped, budget)
-    assert sum((step.budget.exact for step in plan.stopped.steps), left.exact) == budget.exact
-    assert plan.stopped.steps == (plan.steps if k > 2 else plan.steps[:2])
+    assert (plan.enough is None) == (k > 2)
 
 
 def test_all_records_alike_move_no_score_by_more_than_one():
-    question = replace(screening().enough, told=Fraction(7, 10))
+    plan = replace(screening(), told=Fraction(7, 10))
     for best in range(6):
         for n in range(best, 9):
-            moves = [question.no(best + up, n + 1) - question.no(best, n) for up in (0, 1)]
+            moves = [plan.without(best + up, n + 1) - plan.without(best, n) for up in (0, 1)]
             assert min(moves) >= 0
             assert max(moves) <= 1
 

@@ -48,7 +48,7 @@ def test_kinds_wait_for_their_signal(sizes, n_records, epsilon, residual, screen
 @pytest.mark.parametrize(
     ("sizes", "n_records", "n_classes", "epsilon", "screened"),
     [
-        ((3,) * 9, 767, 2, 8.0, False),
+        ((3,) * 9, 767, 2, 4.0, False),
         ((4,) * 18, 1848, 7, 0.5, False),
         ((3,) * 9, 767, 2, 2.0, True),
     ],
