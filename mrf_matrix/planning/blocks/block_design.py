@@ -37,7 +37,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests.sources.block_trees import Block, balanced_blocks
 from mrf_matrix.mechanisms import ZCDP, PureDP
 
-TOTALS_SHARE = 0.05  # share of the budget (of its square under zCDP) that the class totals get
+TOTALS_SHARE = 0.01  # of the budget (its square under zCDP), for class totals; tables tell them too
 
 UNKNOWN_RECORDS = (300, 1000, 3000, 10000)
 """Numbers of records that a design is judged by where theirs is not public."""
