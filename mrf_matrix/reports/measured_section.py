@@ -22,7 +22,7 @@ def noise_rms(one: Measurement) -> float | None:
     a choice, which adds no noise to sums.
     """
     budget = stated_budget(one.budget)
-    if one.law.startswith("exponential mechanism"):
+    if one.is_choice:
         return None
     if budget.is_infinite:
         return 0.0

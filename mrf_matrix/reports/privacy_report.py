@@ -23,6 +23,8 @@ DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no pr
 DERIVED = {"law", "sensitivity", "n_answers", "measured"}
 """What `PrivacyReport.to_dict` works out from the measurements."""
 
+CHOICE_LAW = "exponential mechanism"  # how the law of every choice begins
+
 WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "shares", "exact")
 
 
@@ -60,9 +62,14 @@ class Measurement:
             column_sum=release.mechanism.rounded.column_sum,
         )
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether it is a choice, which adds no noise to sums."""
+        return self.law.startswith(CHOICE_LAW)
+
     def __str__(self) -> str:
         what = "noisy integers"
-        if self.law.startswith("exponential mechanism"):
+        if self.is_choice:
             what = "choice" if self.n_answers == 1 else "choices"
         moved = f"of sensitivity {self.sensitivity:.6g}"
         return f"{self.measured}: {self.n_answers} {what} {moved}, {self.law}"

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.plans.verdict import verdict_of
-from mrf_matrix.reports.privacy_report import DENIAL, Measurement, PrivacyReport, private_claim
+from mrf_matrix.reports.privacy_report import (
+    CHOICE_LAW,
+    DENIAL,
+    Measurement,
+    PrivacyReport,
+    private_claim,
+)
 from mrf_matrix.residual import ResidualPlan, ResidualStep
 from mrf_matrix.residual.step import CHOICES
 
@@ -56,7 +62,7 @@ def of_choice(step: ResidualStep) -> Measurement:
     return Measurement(
         measured=step.measured,
         budget=repr(step.budget),
-        law=f"exponential mechanism of rate {float(step.choice_rate):.6g}",
+        law=f"{CHOICE_LAW} of rate {float(step.choice_rate):.6g}",
         sensitivity=step.sensitivity,
         n_answers=1,
         column_sum=step.column_sum,
