@@ -12,7 +12,6 @@ N ε, and what constants of few choices are worth there. Two classes: `binary_se
 import argparse
 from contextlib import contextmanager
 from fractions import Fraction
-from importlib import import_module
 from statistics import mean
 from typing import Any
 
@@ -25,10 +24,8 @@ from rival_held_out import load_held_out
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
-from mrf_matrix.planning.private import screening
+from mrf_matrix.planning.private import choosing, screening
 from mrf_matrix.residual import residual_signal
-
-plans = import_module("mrf_matrix.planning.private.private_plan")  # the name is a function too
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 MOST_RECORDS = 20_000
@@ -108,7 +105,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    homes = {name: screening if hasattr(screening, name) else plans for name in constants}
+    homes = {name: screening if hasattr(screening, name) else choosing for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():
         setattr(homes[name], name, value)

@@ -48,9 +48,8 @@ def test_kinds_wait_for_their_signal(sizes, n_records, epsilon, residual, screen
 @pytest.mark.parametrize(
     ("sizes", "n_records", "n_classes", "epsilon", "screened"),
     [
-        ((3,) * 9, 767, 2, 4.0, False),
         ((4,) * 18, 1848, 7, 0.5, False),
-        ((3,) * 9, 767, 2, 2.0, True),
+        ((3,) * 9, 767, 2, 0.4, True),
     ],
 )
 def test_where_one_law_keeps_all_attributes_each_law_of_the_claim_does(
@@ -59,6 +58,13 @@ def test_where_one_law_keeps_all_attributes_each_law_of_the_claim_does(
     laws = claiming_budgets(epsilon, 1e-6)
     assert kinds_of(sizes, n_records, laws[1:], n_classes)["screened"]
     assert kinds_of(sizes, n_records, laws, n_classes)["screened"] == screened
+
+
+def test_gaussian_noise_keeps_all_attributes_unless_records_are_few():
+    laws = claiming_budgets(2.0, 1e-6)
+    assert kinds_of((3,) * 9, 767, laws[:1])["screened"]
+    assert not kinds_of((3,) * 9, 767, laws)["screened"]
+    assert not kinds_of((3,) * 9, 7670, laws[1:])["screened"]
 
 
 @pytest.mark.parametrize(

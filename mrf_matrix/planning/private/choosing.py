@@ -1,0 +1,165 @@
+"""All kinds of forest are put on one scale, without data, and the best one is taken."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.planning.private.balance import planned_balance
+from mrf_matrix.planning.private.one_scale import Scale
+from mrf_matrix.planning.private.private_plan import RESIDUALS_LEAD, Forecast, PrivatePlan
+from mrf_matrix.planning.private.screening import Screening, epsilon_of, planned_screening
+from mrf_matrix.residual.sequence import most_codes
+from mrf_matrix.residual.settings import Budget
+
+WIDE = 0.35
+"""Part of the attributes in one table from which it sees what sums of single attributes do not."""
+
+LEAST_RESIDUAL = {"l1": 150, "l2": 100}
+"""Signal from which residuals are considered, by the norm of the noise. Below they were behind on
+public sets: under "l1" by a point of AUC, and by up to 14 where one class is rare."""
+
+LEAST_BESIDE_WIDE = 500
+"""The same where a posterior forest would have such a table."""
+
+OF_SEVERAL = "l2"
+"""Norm of the noise with which residuals of several classes are considered. Under "l1" a table of
+them costs two columns; on public tasks that lost two points as often as it gained them."""
+
+SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
+"""Screening is taken up to so much behind; the second where there are one or two choices. It finds
+out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
+points on public sets, and lost up to 7 where many tell a little each."""
+
+NOISES = {"l1": "Laplace", "l2": "Gaussian"}
+
+
+def private_plan(
+    domain: Domain,
+    budgets: Sequence[Budget],
+    *,
+    n_records: int | None,
+    neighboring: str = "add_remove",
+    delta: float = 0.0,
+    records: bool = True,
+    tables: bool = True,
+) -> PrivatePlan:
+    """Forecast every kind of forest without data, and return them in their order.
+
+    Parameters
+    ----------
+    domain : Domain
+        With classes.
+    budgets : sequence of PureDP or ZCDP
+        The same claim by different noise, such as Laplace noise of ε and Gaussian noise of the ρ
+        that implies (ε, δ).
+    n_records : int or None
+        Where it is public. Else forecasts are means over hundreds to ten thousand, and no residual
+        forest is considered.
+    neighboring : {"add_remove", "replace_one"}, default="add_remove"
+    delta : float, default=0
+    records, tables : bool, default=True
+        Whether the records themselves will be there, which residuals need, and tables of whatever
+        attributes are asked for, which screening needs.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP
+    >>> domain = Domain.from_sizes([4] * 10, n_classes=2)
+    >>> private_plan(domain, [PureDP(1)], n_records=100_000).chosen.name
+    'residual forest'
+    """
+    checked_neighboring(neighboring)
+    found: list[Forecast] = []
+    screening = _considered(domain, budgets, n_records, neighboring)
+    lag = LAG_OF_FEW if screening is not None and len(screening.steps) <= 2 else SCREENING_LAG
+    for budget in budgets:
+        scale = Scale(domain, budget, n_records, neighboring)
+        law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
+        found += _forecasts(scale, law, records, lag if tables and screening is not None else None)
+    found.sort(key=_worth, reverse=True)
+    left_out = None
+    if not records:
+        left_out = "residuals" if tables else "residuals and screening"
+    balance = None
+    if tables:
+        balance = planned_balance(
+            domain, found[0].budget, n_records=n_records, neighboring=neighboring
+        )
+    return PrivatePlan(domain, neighboring, n_records, delta, tuple(found), left_out, balance)
+
+
+def _considered(
+    domain: Domain, budgets: Sequence[Budget], n_records: int | None, neighboring: str
+) -> Screening | None:
+    """Return how the amplest law would screen; None where no law of the claim is to screen.
+
+    Where it keeps all attributes, or may, and Gaussian noise is at hand, all are kept: a choice
+    under zCDP has a small rate, and tables of all attributes cost no more than a root of each.
+    """
+    amplest = max(budgets, key=epsilon_of)
+    screening = planned_screening(domain, amplest, n_records=n_records, neighboring=neighboring)
+    if screening is None or Scale(domain, amplest, n_records, neighboring).width == 1:
+        return None
+    all_kept = screening.enough is not None and any(one.norm == "l2" for one in budgets)
+    return None if all_kept else screening
+
+
+def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
+    """Return what follows the choice of how rare the rarer class is, with what that choice left.
+
+    `plan`: the one that announced it; `even`: records of even classes that tell as much.
+    """
+    assert plan.balance is not None
+    is_rare = even < (plan.n_records or 0)
+    follows = private_plan(
+        plan.domain,
+        [plan.after_balance],
+        n_records=even,
+        neighboring=plan.neighboring,
+        delta=plan.delta,
+        records=plan.left_out is None,
+        tables=not is_rare,  # else each code says the usual class, and no score stands out
+    )
+    forecasts = follows.forecasts
+    if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior
+        kept = plan.chosen.residuals
+        forecasts = tuple(sorted(forecasts, key=lambda one: one.residuals != kept))
+    return replace(
+        follows,
+        forecasts=forecasts,
+        n_records=plan.n_records,
+        left_out=plan.left_out,
+        balance=None,
+        announced=plan,
+        even_records=even,
+    )
+
+
+def _worth(forecast: Forecast) -> float:
+    """Return what kinds are ordered by."""
+    if forecast.screening is not None:
+        return forecast.accuracy + forecast.lag
+    return forecast.accuracy - (RESIDUALS_LEAD if forecast.residuals else 0.0)
+
+
+def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list[Forecast]:
+    """Return what is expected of every kind under one budget; `lag` None: none is screened."""
+    domain, budget, known = scale.domain, scale.budget, scale.n_records
+    found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
+    if scale.width == 1:
+        return found
+    least = LEAST_BESIDE_WIDE if scale.width > WIDE else LEAST_RESIDUAL[budget.norm]
+    suits = scale.signal >= least
+    suits = suits and (domain.n_classes == 2 or budget.norm == OF_SEVERAL)
+    if records and suits and max(domain.sizes) <= most_codes(domain.n_classes):
+        found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
+    screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)
+    if lag is not None and screening is not None:
+        best = max(found, key=lambda one: one.accuracy)
+        residuals = best.residuals and screening.enough is not None
+        right = scale.right_of_screened(screening, residuals=residuals)
+        name = f"{len(screening.choices)} screened attributes"
+        name += f", else {best.name}" if screening.enough is not None else law
+        found.append(Forecast(name, budget, right, residuals, screening, lag))
+    return found
