@@ -94,7 +94,7 @@ class Scale:
     def right_of_screened(self, screening: Screening, *, residuals: bool) -> float:
         """Return the mean share of right labels where attributes are screened first.
 
-        `residuals`: whether a residual forest goes on where two attributes do not tell enough.
+        `residuals`: whether a residual forest goes on where few attributes do not tell enough.
         """
         goes_on = self.residual if residuals else self.posterior
         return self.right(lambda n, _: self._screened(n, screening, goes_on))

@@ -111,7 +111,7 @@ def test_several_classes_have_residuals_under_gaussian_noise_alone():
     domain = Domain.from_sizes((4,) * 12, n_classes=5)
     made = private_plan(domain, [pure, gaussian], n_records=20_000)
     assert made.chosen.name == "residual forest with Gaussian noise"
-    few = kinds_of((4,) * 12, 2000, [gaussian], 5)  # a signal below 100
+    few = kinds_of((4,) * 12, 1000, [gaussian], 5)  # a signal below 50
     assert not few["residual"]
 
 
