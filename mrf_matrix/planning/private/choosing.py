@@ -111,7 +111,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
     `plan`: the one that announced it; `even`: records of even classes that tell as much.
     """
     assert plan.balance is not None
-    is_rare = even < (plan.n_records or 0)
+    is_rare = even < (plan.n_records or 0)  # each code says the usual class: no score stands out
     follows = private_plan(
         plan.domain,
         [plan.after_balance],
@@ -119,7 +119,7 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         neighboring=plan.neighboring,
         delta=plan.delta,
         records=plan.left_out is None,
-        tables=not is_rare,  # else each code says the usual class, and no score stands out
+        tables=not is_rare and any(one.screening is not None for one in plan.forecasts),
     )
     forecasts = follows.forecasts
     if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior

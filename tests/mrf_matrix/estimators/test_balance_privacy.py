@@ -10,6 +10,7 @@ from mrf_matrix.estimators.private.screened import chosen_balance
 from mrf_matrix.estimators.shared.given_data import EncodedRecords
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import even_records, planned_for, private_plan
 from mrf_matrix.planning.private.balance import ONE_IN, balance_scores
 from mrf_matrix.residual.step import ResidualStep
@@ -118,6 +119,15 @@ def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
     assert follows.forecasts[1].accuracy > follows.chosen.accuracy
     assert "leads where classes are even" in follows.reason
     assert not planned_for(announced, 350).chosen.residuals  # a signal of 117
+
+
+def test_what_is_not_screened_before_the_question_is_not_after_it():
+    pure, gaussian = claiming_budgets(1, 1e-6)
+    for laws, screened in (([pure], True), ([pure, gaussian], False)):
+        announced = private_plan(Domain.from_sizes([3] * 10, n_classes=2), laws, n_records=3000)
+        assert announced.balance is not None
+        follows = planned_for(announced, 3000)
+        assert any(one.screening is not None for one in follows.forecasts) == screened
 
 
 def rare_records(n=8000, share=0.05):
