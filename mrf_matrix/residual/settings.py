@@ -10,7 +10,7 @@ from mrf_matrix.posterior import Smoothness
 Budget = PureDP | ZCDP
 
 LEAST_SIGNAL = 150
-"""Signal a residual forest needs; between 100 and 250 it makes little difference."""
+"""Signal a residual forest needs; between 100 and 250 it makes little difference on average."""
 
 PAIR_SIGNAL = 300
 """Signal from which tables of pairs and triples pay."""

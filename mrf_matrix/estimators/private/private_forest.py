@@ -40,7 +40,7 @@ from mrf_matrix.planning.plans.plan_of import plan_of
 from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, private_plan
 from mrf_matrix.residual.settings import Budget
-from strategies.operators import MemoryCapError
+from strategies.operators import MemoryCapError, check_allocation
 
 FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
 """What a fit leaves."""
@@ -192,6 +192,10 @@ class PrivateForestClassifier(
             every: list[Block] = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
             least = self._tables(announced, announced.after_balance, every)
             check_memory(least.parts, domain.n_classes)
+        screening = most.chosen.screening
+        if screening is not None and screening.enough is not None:
+            shape = (screening.most_cells, domain.n_classes)
+            check_allocation("the joint table of attributes that are chosen first", shape)
         sequences = [plan for plan in (most, announced) if plan.chosen.residuals]
         if sequences:  # steps take as much memory, whatever their budget
             self.plan_ = sequences[0]

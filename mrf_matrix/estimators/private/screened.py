@@ -36,7 +36,7 @@ def screened(
     to them.
     """
     scores = [right_by_codes(data.cells((i,)).counts) for i in range(len(sizes))]
-    left = np.ones(len(sizes), dtype=np.bool_)
+    left = np.array(sizes) > 1
     chosen: list[int] = []
     for step in screening.choices:
         chosen.append(_choice(scores, left, step, bits))

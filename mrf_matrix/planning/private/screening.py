@@ -119,7 +119,8 @@ def planned_screening(
     `budget`: the whole; `n_records`: where it is public; `neighboring` {"add_remove",
     "replace_one"}.
     """
-    known, k, d = n_records or ASSUMED_RECORDS, domain.n_classes, domain.n_attributes
+    known, k = n_records or ASSUMED_RECORDS, domain.n_classes
+    d = sum(size > 1 for size in domain.sizes)
     kept = n_kept(known, epsilon_of(budget), d, k)
     if kept is None:
         return None

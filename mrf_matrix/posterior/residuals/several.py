@@ -93,7 +93,7 @@ class ClassStates:
     parts : ndarray of shape (columns,)
         Of the mean curvature, each column's.
     curvature : float
-        Mean curvature of a record: as last measured and, of two classes, narrowed by every table
+        Mean curvature of a record: as last measured and, of two classes, changed by every table
         since.
     spread : float
         Of the log odds of two classes, by the same.

@@ -21,6 +21,10 @@ Floats = NDArray[np.float64]
 
 LEAST_SPREAD, LARGEST_SPREAD = 1e-9, 400.0
 
+LARGEST_ODDS = 500.0
+"""Log odds beyond which shares of a class would be nothing. A public N far below the records'
+number leads there."""
+
 
 def curvature_at(intercept: float, spread: float) -> float:
     """Return the mean curvature of a record of two classes.
@@ -54,6 +58,6 @@ def widening(intercept: float, shares: Floats, effects: Floats) -> float:
     >>> round(widening(0.0, np.array([0.5, 0.5]), np.array([-2.0, 2.0])), 3)
     3.046
     """
-    of_one = expit(intercept + effects)
-    one, other = shares * of_one, shares * (1 - of_one)
+    odds = np.clip(intercept + effects, -LARGEST_ODDS, LARGEST_ODDS)
+    one, other = shares * expit(odds), shares * expit(-odds)
     return float((one / one.sum() - other / other.sum()) @ effects)

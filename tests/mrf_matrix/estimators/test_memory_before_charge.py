@@ -160,6 +160,15 @@ def test_every_kind_that_may_follow_a_choice_is_refused_before_the_charge():
     assert ledger.spent == 0
 
 
+def test_the_joint_table_of_a_choice_is_refused_before_the_charge():
+    domain, ledger = Domain.from_sizes([4] * 12, 2), PrivacyLedger(epsilon=1)
+    model = PrivateForestClassifier(domain, epsilon=0.045, n_records=100_000, ledger=ledger)
+    assert model.plan().chosen.screening.enough is not None
+    with memory_cap(60_000), pytest.raises(MemoryCapError, match="joint table"):
+        model.fit(np.zeros((4, 12), dtype=int), np.zeros(4, dtype=int))
+    assert ledger.spent == 0
+
+
 def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
     """Designs of a rarer class may be larger than those that were checked before the charge."""
     domain, codes = Domain.from_sizes([4] * 60, 2), np.zeros((300, 60), dtype=int)

@@ -142,3 +142,17 @@ def test_all_records_alike_move_no_score_by_more_than_one():
 )
 def test_as_many_are_looked_at_together_as_have_records(sizes, most_cells, together):
     assert screening(most_cells=most_cells).together(sizes) == together
+
+
+def test_attributes_of_one_code_are_never_chosen():
+    """They are right as often as the largest class is, and would leave nothing to measure."""
+    domain = Domain.from_sizes([2, 1, 1, 1], n_classes=2)
+    table = np.zeros((4, 4), dtype=np.int32)
+    data = EncodedRecords(domain, table, np.array([0, 0, 0, 1], dtype=np.int32))
+    one = screening(epsilon=1e-6)
+    few = replace(one, choices=one.choices[:1], enough=None)
+    bits = Bits(np.random.default_rng(0))
+    assert {screened(few, data, domain.sizes, bits)[0] for _ in range(50)} == {(0,)}
+    wide = Domain.from_sizes([2, 2, 2, *[1] * 20], n_classes=2)
+    budget = PureDP(0.2)
+    assert planned_screening(wide, budget, n_records=300, neighboring="add_remove") is None

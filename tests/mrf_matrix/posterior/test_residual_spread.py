@@ -86,3 +86,15 @@ def test_the_curvature_follows_the_records_where_attributes_are_independent(monk
     ours, true = np.array(seen[:8]).T
     assert np.abs(ours / true - 1).max() < 0.2  # sums of few bits are no normal odds
     assert true[-1] < 0.4 * 0.25  # which one number for the whole pass would be
+
+
+@pytest.mark.parametrize("intercept", [-1e4, -40.0, 40.0, 1e4])
+def test_certain_classes_widen_by_what_certainty_leaves(intercept):
+    """Weights of classes so rare that their shares would be nothing stay weights."""
+    shares, effects = np.array([0.25, 0.75]), np.array([-1.0, 1.0])
+    found = widening(intercept, shares, effects)
+    assert np.isfinite(found)
+    if abs(intercept) < 100:  # both classes' shares are those of exp(±δ / 2) about the certain one
+        rare = shares * np.exp(-np.sign(intercept) * effects)
+        gap = np.sign(intercept) * (shares - rare / rare.sum()) @ effects
+        assert found == pytest.approx(gap, rel=1e-6)
