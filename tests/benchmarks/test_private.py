@@ -25,7 +25,7 @@ from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, Resid
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import choosing, screening
-from mrf_matrix.residual import residual_signal
+from mrf_matrix.residual import residual_signal, settings
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 MOST_RECORDS = 20_000
@@ -58,7 +58,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "never enough": {"TOLD": Fraction(1)},
     "no screening": {"LEAST_SIGNAL": float("inf")},
     "residuals from any signal": {
-        "LEAST_RESIDUAL": {"l1": 0, "l2": 0},
+        "RESIDUAL_SIGNAL": {"l1": 0, "l2": 0},
         "LEAST_BESIDE_WIDE": 0,
     },
     "residuals beside wide tables": {"WIDE": 1.0},
@@ -105,7 +105,8 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    homes = {name: screening if hasattr(screening, name) else choosing for name in constants}
+    places = (screening, choosing, settings)
+    homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():
         setattr(homes[name], name, value)

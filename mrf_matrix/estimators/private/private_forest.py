@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-
 from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
@@ -13,10 +11,11 @@ from mrf_matrix.estimators.private.held_records import ALL, Serving, held
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import chosen_balance, screened
 from mrf_matrix.estimators.private.votes import PrivateVotes
+from mrf_matrix.estimators.private.what_may_follow import blocks_of, check_what_may_follow
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import FitsFromCounts
 from mrf_matrix.estimators.shared.fixed_claim import PAID, check_claim, keep_if_fit_fails
-from mrf_matrix.estimators.shared.given_data import PrivateData, check_before_release
+from mrf_matrix.estimators.shared.given_data import PrivateData
 from mrf_matrix.estimators.shared.parameters import Seed, SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
     BudgetParameters,
@@ -26,21 +25,11 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.sources.block_trees import Block
 from mrf_matrix.mechanisms import PrivacyLedger
-from mrf_matrix.mechanisms.budgets.claim import claiming_budgets, squared_factor
+from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.mechanisms.ledger.default import already_paid
-from mrf_matrix.planning.blocks.block_design import BlockChoice, choose_blocks
-from mrf_matrix.planning.blocks.block_part import check_block
-from mrf_matrix.planning.kinds.words import kind_of
-from mrf_matrix.planning.plans.measuring import Measuring
-from mrf_matrix.planning.plans.part import check_memory
-from mrf_matrix.planning.plans.plan import Plan
-from mrf_matrix.planning.plans.plan_of import plan_of
-from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private import PrivatePlan, even_records, planned_for, private_plan
-from mrf_matrix.residual.settings import Budget
-from strategies.operators import MemoryCapError, check_allocation
+from mrf_matrix.residual import ResidualPlan
 
 FITTED = ("domain_", "classes_", "plan_", "screened_", "forest_", "posterior_", "privacy_report_")
 """What a fit leaves."""
@@ -159,13 +148,13 @@ class PrivateForestClassifier(
         """Charge the whole, make the choices, and fit the forest with what is left."""
         announced, known = self.plan_, self.plan_.n_records or 0
         most = announced if announced.balance is None else planned_for(announced, known)
-        self._check_what_may_follow(announced, most)
-        self.plan_ = announced
+        tables = data.tables([])
+        check_what_may_follow(announced, most, tables, self._steps)
         bill = bill_of(self, announced.budget)
         stream = noise_stream(self.noise, bill.noise_state)
         bill.charge()
         keep_if_fit_fails(self)
-        tables, bits, kept = data.tables([]), Bits(stream), None
+        bits, kept = Bits(stream), None
         if announced.balance is not None:
             tell("Choosing how rare the rarer class is")
             level = chosen_balance(announced.balance, tables, bits)
@@ -178,44 +167,6 @@ class PrivateForestClassifier(
         with already_paid():
             self._fit_forest(kept, lambda: data, stream, None)
 
-    def _check_what_may_follow(self, announced: PrivatePlan, most: PrivatePlan) -> None:
-        """Refuse forests of all attributes that could not be fitted, before anything is spent.
-
-        `announced`: before any choice; `most`: what follows where classes are even, whose signal
-        is weighed.
-        """
-        tell("Checking memory")
-        domain = most.domain
-        widest = int(np.argmax(domain.sizes))
-        check_block(domain, (widest,), domain.n_classes)  # the least that may be kept
-        if announced.balance is not None:  # tables follow, whatever they are for even classes
-            every: list[Block] = [(i,) for i, size in enumerate(domain.sizes) if size > 1]
-            least = self._tables(announced, announced.after_balance, every)
-            check_memory(least.parts, domain.n_classes)
-        screening = most.chosen.screening
-        if screening is not None and screening.enough is not None:
-            shape = (screening.most_cells, domain.n_classes)
-            check_allocation("the joint table of attributes that are chosen first", shape)
-        sequences = [plan for plan in (most, announced) if plan.chosen.residuals]
-        if sequences:  # steps take as much memory, whatever their budget
-            self.plan_ = sequences[0]
-            steps = self._forest(None, None, None).set_params(domain=domain).plan()
-            if self.plan_ is most and (weigh := WEIGHING.get()) is not None:
-                weigh(steps)
-        if not most.chosen.residuals:
-            check_before_release(self._tables(most, most.rest, None))
-
-    def _tables(self, plan: PrivatePlan, budget: Budget, blocks: list[Block] | None) -> Plan:
-        """Return the plan of a posterior forest: of given blocks, or of those it would choose."""
-        return plan_of(
-            kind_of("posterior"),
-            plan.domain,
-            BlockChoice("auto", blocks),
-            Measuring(budget, self.neighboring),
-            np.random.default_rng(0),
-            n_records=plan.n_records,
-        )
-
     def _fit_forest(
         self,
         chosen: tuple[int, ...] | None,
@@ -225,7 +176,7 @@ class PrivateForestClassifier(
     ) -> None:
         """Fit the forest that labels, over the chosen attributes or all of them."""
         self.screened_ = chosen
-        self.forest_ = self._forest(chosen, noise_state, ledger)
+        self.forest_ = self._forest(self.plan_, chosen, noise_state, ledger)
         try:
             self.forest_._fit(bring)
         finally:
@@ -257,11 +208,21 @@ class PrivateForestClassifier(
         names = ", ".join(str(self.domain_.names[i]) for i in self.screened_)
         return [f"screening kept {names}"]
 
+    def _steps(self, plan: PrivatePlan) -> ResidualPlan:
+        """Return the steps of a plan of residuals."""
+        forest = self._forest(plan).set_params(domain=plan.domain)
+        assert isinstance(forest, ResidualForestClassifier)
+        return forest.plan()
+
     def _forest(
-        self, chosen: tuple[int, ...] | None, noise_state: Seed, ledger: PrivacyLedger | None
+        self,
+        plan: PrivatePlan,
+        chosen: tuple[int, ...] | None = None,
+        noise_state: Seed = None,
+        ledger: PrivacyLedger | None = None,
     ) -> Forest:
-        """Return the forest of the plan, not yet fitted."""
-        plan, budget = self.plan_, self.plan_.rest
+        """Return the forest of a plan, not yet fitted."""
+        budget = plan.rest
         common: dict[str, Any] = {
             "domain": self.domain,
             budget.parameter: budget.amount,
@@ -278,28 +239,6 @@ class PrivateForestClassifier(
             return forest
         if chosen is None and plan.even_records is not None:
             chosen = tuple(range(plan.domain.n_attributes))
-        blocks = None if chosen is None else self._blocks(chosen, budget)
+        structure = structure_generator(self.random_state)
+        blocks = None if chosen is None else blocks_of(plan, chosen, structure)
         return PosteriorForestClassifier(blocks=blocks, **common)
-
-    def _blocks(self, chosen: tuple[int, ...], budget: Budget) -> list[Block]:
-        """Return the blocks of the chosen attributes: decided by public numbers and the choices."""
-        domain, factor = (
-            self.plan_.domain,
-            squared_factor(self.neighboring, budget.norm, nonnegative=True),
-        )
-        design = choose_blocks(
-            [domain.sizes[i] for i in chosen],
-            domain.n_classes,
-            budget,
-            self.plan_.even_records or self.plan_.n_records,
-            structure_generator(self.random_state),
-            squared_factor=factor,
-        )
-        blocks: list[Block] = [tuple(chosen[i] for i in block) for block in design.blocks]
-        try:
-            for block in blocks:
-                check_block(domain, block, domain.n_classes)
-            check_memory(self._tables(self.plan_, budget, blocks).parts, domain.n_classes)
-        except MemoryCapError:  # the budget is spent: one attribute a block was checked before
-            return [(i,) for i in chosen if domain.sizes[i] > 1]
-        return blocks

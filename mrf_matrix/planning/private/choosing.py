@@ -10,21 +10,14 @@ from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.private_plan import RESIDUALS_LEAD, Forecast, PrivatePlan
 from mrf_matrix.planning.private.screening import Screening, epsilon_of, planned_screening
 from mrf_matrix.residual.sequence import most_codes
-from mrf_matrix.residual.settings import Budget
+from mrf_matrix.residual.settings import Budget, suits_residual_forest
 
 WIDE = 0.35
 """Part of the attributes in one table from which it sees what sums of single attributes do not."""
 
-LEAST_RESIDUAL = {"l1": 150, "l2": 50}
-"""Signal from which residuals are considered, by the norm of the noise. Below they were behind on
-public sets: under "l1" by a point of AUC, and by up to 14 where one class is rare."""
-
 LEAST_BESIDE_WIDE = 500
-"""The same where a posterior forest would have such a table."""
-
-OF_SEVERAL = "l2"
-"""Norm of the noise with which residuals of several classes are considered. Under "l1" a table of
-them costs two columns; on public tasks that lost two points as often as it gained them."""
+"""Signal from which residuals are considered where a posterior forest would have such a table:
+below they were behind on public sets, on average and by up to 30 points."""
 
 SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 """Screening is taken up to so much behind; the second where there are one or two choices. It finds
@@ -149,9 +142,8 @@ def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list
     found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
     if scale.width == 1:
         return found
-    least = LEAST_BESIDE_WIDE if scale.width > WIDE else LEAST_RESIDUAL[budget.norm]
-    suits = scale.signal >= least
-    suits = suits and (domain.n_classes == 2 or budget.norm == OF_SEVERAL)
+    suits = suits_residual_forest(known, budget, domain.n_attributes, domain.n_classes)
+    suits = suits and (scale.width <= WIDE or scale.signal >= LEAST_BESIDE_WIDE)
     if records and suits and max(domain.sizes) <= most_codes(domain.n_classes):
         found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)

@@ -121,15 +121,15 @@ def planned_screening(
     """
     known, k = n_records or ASSUMED_RECORDS, domain.n_classes
     d = sum(size > 1 for size in domain.sizes)
-    kept = n_kept(known, epsilon_of(budget), d, k)
+    signal = known * epsilon_of(budget)
+    kept, gated = n_kept(signal, d, k), is_gated(signal, d, k)
     if kept is None:
         return None
-    gated = k == 2 and is_gated(known * epsilon_of(budget), d)
     if k == 2 and n_records is None and not gated:
         return None  # of more records than were assumed, all attributes would tell more
     names = [f"which attribute is kept, choice {i + 1}" for i in range(kept)]
     names += ["whether the first attributes tell enough"] if gated else []
-    each = choice_share(known, budget, len(names), gated=gated)
+    each = choice_share(signal, budget, len(names), gated=gated)
     steps = tuple(ResidualStep("screening", one, budget * each, neighboring) for one in names)
     return Screening(
         choices=steps[:kept],
@@ -139,19 +139,17 @@ def planned_screening(
     )
 
 
-def n_kept(n_records: int, epsilon: float, n_attributes: int, n_classes: int) -> int | None:
-    """Return how many attributes are kept; None for all.
+def n_kept(signal: float, n_attributes: int, n_classes: int) -> int | None:
+    """Return how many attributes are kept; None for all. `signal`: N ε.
 
     Examples
     --------
-    >>> n_kept(2500, 0.1, 36, 2), n_kept(2500, 0.5, 36, 2), n_kept(8800, 1.0, 16, 10)
+    >>> n_kept(250, 36, 2), n_kept(1250, 36, 2), n_kept(8800, 16, 10)
     (3, 5, None)
     """
-    least = max(LEAST_SIGNAL, LEAST_OF_CLASS * n_classes)
-    if n_attributes < 4 or n_records * epsilon < least:
+    if n_attributes < 4 or signal < max(LEAST_SIGNAL, LEAST_OF_CLASS * n_classes):
         return None
-    signal = min(n_records * epsilon, 1e18)
-    gated = n_classes == 2 and is_gated(signal, n_attributes)
+    signal, gated = min(signal, 1e18), is_gated(signal, n_attributes, n_classes)
     wanted = max(1, round((KEPT_OF_TWO if gated else KEPT) * sqrt(signal)))
     if n_classes == 2:
         ample = 2 * (AMPLE * n_attributes) ** 2
@@ -168,14 +166,13 @@ def epsilon_of(budget: Budget) -> float:
     return amount if budget.parameter == "epsilon" else sqrt(8 * amount)
 
 
-def is_gated(signal: float, n_attributes: int) -> bool:
-    """Tell whether all attributes of two classes may be kept; signal: N ε."""
-    return signal >= max(GATED_FROM, GATED_SIGNAL * n_attributes)
+def is_gated(signal: float, n_attributes: int, n_classes: int) -> bool:
+    """Tell whether the last choice is whether all attributes are kept; `signal`: N ε."""
+    return n_classes == 2 and signal >= max(GATED_FROM, GATED_SIGNAL * n_attributes)
 
 
-def choice_share(n_records: int, budget: Budget, count: int, *, gated: bool) -> Fraction:
-    """Return the share of the budget of each of so many choices."""
-    signal = n_records * epsilon_of(budget)
+def choice_share(signal: float, budget: Budget, count: int, *, gated: bool) -> Fraction:
+    """Return the share of the budget of each of so many choices; `signal`: N ε."""
     whole = (LARGEST_SHARE if gated else LARGEST_OF_FEW) / count
     if budget.is_infinite:
         return whole

@@ -169,6 +169,16 @@ def test_the_joint_table_of_a_choice_is_refused_before_the_charge():
     assert ledger.spent == 0
 
 
+def test_scores_of_records_are_refused_before_the_charge():
+    """What the forest would refuse by itself, a forest that chooses first refuses as early."""
+    domain, ledger = Domain.from_sizes([4] * 12, 2), PrivacyLedger(epsilon=1)
+    model = PrivateForestClassifier(domain, epsilon=0.045, n_records=100_000, ledger=ledger)
+    codes = np.zeros((100_000, 12), dtype=int)
+    with memory_cap(100_000), pytest.raises(MemoryCapError, match="scores of the records"):
+        model.fit(codes, np.zeros(len(codes), dtype=int))
+    assert ledger.spent == 0
+
+
 def test_blocks_of_a_rare_class_that_do_not_fit_become_single_attributes():
     """Designs of a rarer class may be larger than those that were checked before the charge."""
     domain, codes = Domain.from_sizes([4] * 60, 2), np.zeros((300, 60), dtype=int)

@@ -122,7 +122,8 @@ def test_gate_is_public_and_follows_the_signal():
     assert not suits_residual_forest(1000, PureDP(1), 10, 2)
     assert not suits_residual_forest(10_000, PureDP(2), 10, 3)
     assert suits_residual_forest(10_000, ZCDP(0.05), 10, 3)
-    assert not suits_residual_forest(1000, ZCDP(0.05), 10, 3)
+    assert suits_residual_forest(1000, ZCDP(0.05), 10, 3)  # a signal of 67
+    assert not suits_residual_forest(700, ZCDP(0.05), 10, 3)
     assert not suits_residual_forest(None, PureDP(2), 10, 2)
     assert suits_residual_forest(10, PureDP(float("inf")), 10, 2)
 
