@@ -1,18 +1,13 @@
 """The steps of a residual forest, taken in turn: measure, then work out what the next one needs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import combinations
 from math import pi, prod, sqrt
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.steps import tell
-from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.selection import Rate, select
-from mrf_matrix.mechanisms import CellCounts, Release, measure
 from mrf_matrix.posterior import (
     UNITS,
     ClassStates,
@@ -20,19 +15,20 @@ from mrf_matrix.posterior import (
     ResidualPosterior,
     ResidualState,
     SeveralPosterior,
+    beside,
     estimated_total,
     intercept,
     intercepts,
     margin,
+    scaled,
     shrunk_counts,
+    sum_of_effects,
 )
-from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.releases import Attributes, Steps
 from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
-from mrf_matrix.residual.step import PairSteps, ResidualStep
+from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
 
 Floats = NDArray[np.float64]
-Attributes = tuple[int, ...]
-
 LARGEST_TRIPLE = 64  # cells of a triple that may be chosen
 
 MOST_ATTRIBUTES = 32
@@ -41,94 +37,12 @@ MOST_ATTRIBUTES = 32
 MOST_FOR_TRIPLES = 16  # attributes beyond which triples are no candidates
 
 
-class Steps(Protocol):
-    """What takes the steps of a plan: private records, or releases that were made before."""
-
-    def add(self, attributes: Sequence[int], effects: Floats) -> None:
-        """Take note of a table's effects."""
-
-    def totals(self, step: ResidualStep) -> Floats:
-        """Return noisy class totals, shape (k,)."""
-
-    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
-        """Return a noisy table in records, shape (n, columns)."""
-
-    def choose(
-        self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Floats
-    ) -> list[Attributes | None]:
-        """Return a candidate for each step, or None of them."""
-
-
-@dataclass(eq=False)
-class ResidualReleases:
-    """Takes the steps of a plan on private records, and keeps every release."""
-
-    records: ResidualRecords
-    noise: str
-    stream: np.random.Generator | None  # of research noise
-    releases: list[tuple[ResidualStep, Release]] = field(default_factory=list)
-    choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
-
-    def add(self, attributes: Sequence[int], effects: Floats) -> None:
-        """Add a table's public effects to the scores of the records in its cells."""
-        self.records.add(attributes, effects)
-
-    def totals(self, step: ResidualStep) -> Floats:
-        """Return noisy class totals, shape (k,)."""
-        return np.asarray(self._measured(step, self.records.totals(), 1)[0])
-
-    def table(self, step: ResidualStep, attributes: Sequence[int]) -> Floats:
-        """Return a noisy table in records, shape (n, columns)."""
-        counts = self.records.table(step, attributes)
-        return self._measured(step, counts, counts.sizes[0])
-
-    def _measured(self, step: ResidualStep, counts: CellCounts, n_cells: int) -> Floats:
-        tell(f"Measuring {step.measured}")
-        release = measure(
-            step.mechanism(n_cells), counts, noise=self.noise, random_state=self.stream
-        )
-        self.releases.append((step, release))
-        return np.asarray(release.values / step.units)
-
-    def choose(
-        self,
-        steps: Sequence[ResidualStep],
-        candidates: Sequence[Attributes],
-        penalties: Floats,
-    ) -> list[Attributes | None]:
-        """Choose a candidate for each step, each once, by the exponential mechanism.
-
-        "None of them" stands among the candidates once for each step, with a score of 0.
-        """
-        nothing = np.zeros(len(steps), dtype=np.int64)
-        scores = np.concatenate(
-            [self.records.scores(candidates, penalties, steps[0].budget.norm), nothing]
-        )
-        options = np.ones((len(scores), 1), dtype=np.bool_)
-        bits = Bits(self.stream)
-        found: list[Attributes | None] = []
-        for step in steps:
-            gaps = (scores[options[:, 0]].max() - scores)[:, None]
-            place = chosen_place(gaps, options, Rate.below(step.choice_rate), bits)
-            options[place] = False
-            found.append(candidates[place] if place < len(candidates) else None)
-        self.choices.extend(zip(steps, found, strict=True))
-        return found
-
-
-def chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bits: Bits) -> int:
-    """Choose among the options of the only column; without noise the first of the best."""
-    if rate.units is None:
-        return int(np.argmax(options[:, 0] & (gaps[:, 0] == 0)))
-    return int(select(np.where(options, gaps, 0), options, rate, bits)[0])
-
-
 def learned(plan: ResidualPlan, releases: Steps) -> ResidualPosterior | SeveralPosterior:
     """Take every step of a plan; return what its releases imply."""
-    state = _started(plan, releases)
-    for number, one in enumerate(plan.passes):
+    state = _with_first_pass(_started(plan, releases), plan.first, releases)
+    for one in plan.passes:
         state = _with_curvature(state, one.curvature, releases)
-        visited = _visited_attributes(state, one.order, len(one.visits), number)
+        visited = _visited_attributes(state, one.order, len(one.visits))
         for step, attribute in zip(one.visits, visited, strict=True):
             state = _visit(state, step, attribute, releases)
     return (state if plan.pairs is None else _with_pairs(state, plan.pairs, releases)).posterior
@@ -178,6 +92,24 @@ def _intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floa
     return bases, unknown, shares / (1 - (shares**2).sum())
 
 
+def _with_first_pass(state: ClassStates, first: FirstPass, releases: Steps) -> ClassStates:
+    """Measure each attribute beside the class totals alone; choose how far to believe their sum."""
+    bases = np.array([[one.intercept for one in state.columns]])
+    link = first.scale.link
+    state = state.measured(float(link.curvature_units(bases)[0]) / UNITS)
+    for i, step in enumerate(first.visits):
+        residuals = releases.table(step, (i,))
+        found, _ = state.visited(i, residuals, state.first.expected_counts((i,)), step.variance)
+        state = beside(state, found)
+    effects = sum_of_effects(state)
+    scale = releases.scale(first.scale, effects)
+    state = scaled(state, effects, scale)
+    releases.add((), (effects.intercepts(scale) - effects.base)[None, :])
+    for i, one in enumerate(effects.effects):
+        releases.add((i,), scale * one)
+    return state
+
+
 def _with_curvature(state: ClassStates, step: ResidualStep, releases: Steps) -> ClassStates:
     """Measure the mean curvature of a record, within its bounds."""
     total = float(releases.table(step, ())[0, 0])
@@ -185,12 +117,8 @@ def _with_curvature(state: ClassStates, step: ResidualStep, releases: Steps) -> 
     return state.measured(min(total / state.first.n_records, largest))
 
 
-def _visited_attributes(
-    state: ClassStates, order: Attributes, count: int, number: int
-) -> Attributes:
-    """Return which attributes a pass visits: all, or those of the largest released effects."""
-    if count == len(order) or number == 0:
-        return order[:count]
+def _visited_attributes(state: ClassStates, order: Attributes, count: int) -> Attributes:
+    """Return which attributes a pass visits: those of the largest released effects."""
     chosen = set(state.largest_effects(count))
     return tuple(i for i in order if i in chosen)
 

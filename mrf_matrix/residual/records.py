@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.mechanisms import CellCounts, count_cells
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation
-from mrf_matrix.posterior import UNITS, Link
+from mrf_matrix.posterior import SCALES, UNITS, Link, SumOfEffects
 from mrf_matrix.residual.step import ResidualStep
 
 Codes = NDArray[np.integer]
@@ -101,6 +101,27 @@ class ResidualRecords:
         norms = np.array([self._norm(units, candidate) for candidate in candidates])
         penalised = np.floor(UNITS / link.largest_sum * penalties)
         found = np.floor(norms / link.largest_sum - penalised)
+        return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE - 1).astype(np.int64)
+
+    def balances(
+        self, effects: SumOfEffects, penalties: Floats, norm: Literal["l1", "l2"] = "l1"
+    ) -> Longs:
+        """Return how near each of `SCALES` leaves residuals to balance, as integers.
+
+        Residuals are added where a record's sum of effects is above its mean, and taken away where
+        it is not: the sum's size, in units of the most that a record has, less a public penalty,
+        is rounded and clipped. One record more or less changes it by at most 1.
+        """
+        link = Link(self._n_classes, norm)
+        sums = np.zeros_like(self._scores)
+        for i, one in enumerate(effects.effects):
+            sums += one[self._columns[i]]
+        above = sums >= effects.mean
+        found = np.empty(len(SCALES))
+        for place, scale in enumerate(SCALES):
+            units = link.residual_units(scale * sums + effects.intercepts(scale), self._labels)
+            found[place] = abs(int(units[above].sum()) - int(units[~above].sum()))
+        found = np.floor(-found / link.largest_sum - np.floor(penalties))
         return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE - 1).astype(np.int64)
 
     def _norm(self, units: Floats, attributes: tuple[int, ...]) -> float:

@@ -22,7 +22,7 @@ from mrf_matrix.residual.settings import (
     residual_signal,
     settings_for,
 )
-from mrf_matrix.residual.step import Kind, PairSteps, ResidualPass, ResidualStep
+from mrf_matrix.residual.step import FirstPass, Kind, PairSteps, ResidualPass, ResidualStep
 from strategies.operators import check_allocation
 
 LARGEST_PAIR, OF_SEVERAL = 400, 64
@@ -57,7 +57,8 @@ class ResidualPlan:
     settings: ResidualSettings
     totals: ResidualStep
     counts: tuple[ResidualStep, ...]  # one-way counts without class, one an attribute
-    passes: tuple[ResidualPass, ...]
+    first: FirstPass
+    passes: tuple[ResidualPass, ...]  # those after the first
     pairs: PairSteps | None
     delta: float = 0.0  # the δ that the claim is stated for, where the budget is zCDP; 0 for none
     # records of even classes that tell as much, where an earlier release said so
@@ -66,7 +67,7 @@ class ResidualPlan:
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
         """Every step, in the order in which they are taken."""
-        found = [self.totals, *self.counts]
+        found = [self.totals, *self.counts, *self.first.visits, self.first.scale]
         for one in self.passes:
             found += [one.curvature, *one.visits]
         if self.pairs is not None:
@@ -84,8 +85,9 @@ class ResidualPlan:
     def most_measurements(self) -> int:
         """Noisy sums of all steps, at most: which tables they hold is known as they are taken."""
         sizes = sorted(self.domain.sizes, reverse=True)
-        columns = self.passes[0].visits[0].n_columns
-        visits = sum(sum(sizes[: len(one.visits)]) * columns + 1 for one in self.passes)
+        columns = self.first.visits[0].n_columns
+        visits = sum(sizes) * columns
+        visits += sum(sum(sizes[: len(one.visits)]) * columns + 1 for one in self.passes)
         tables = 0 if self.pairs is None else len(self.pairs.residuals)
         pairs = tables * (1 + columns) * largest_pair(self.n_classes) + (tables > 0)
         return self.n_classes + sum(sizes) + visits + pairs
@@ -178,8 +180,10 @@ def residual_plan(
     signal = residual_signal(reckoned, budget, n_attributes, domain.n_classes)
     passes, tables = n_passes(known, signal), n_pair_tables(signal, n_attributes)
     shares = _Shares(budget, checked_neighboring(neighboring), domain.n_classes)
-    rest = 1 - known.totals - known.counts - known.curvature - (known.choice if tables else 0)
-    each_curvature = known.curvature / (passes + (tables > 0))
+    rest = 1 - known.totals - known.counts - known.scale - (known.choice if tables else 0)
+    curvatures = passes - 1 + (tables > 0)
+    each_curvature = known.curvature / max(curvatures, 1)
+    rest -= known.curvature if curvatures else 0
     for_pairs = rest * known.pairs if tables else Fraction(0)
     plan = ResidualPlan(
         domain=domain,
@@ -191,6 +195,14 @@ def residual_plan(
         counts=shares.steps(
             "counts", [f"counts of attribute {i + 1}" for i in range(n_attributes)], known.counts
         ),
+        first=FirstPass(
+            visits=shares.steps(
+                "residuals",
+                [f"pass 1: residuals of attribute {i + 1}" for i in range(n_attributes)],
+                (rest - for_pairs) * known.pass_share(0, passes),
+            ),
+            scale=shares.step("choice", "pass 1: scale of all effects", known.scale),
+        ),
         passes=tuple(
             _pass(
                 shares,
@@ -201,7 +213,7 @@ def residual_plan(
                 (rest - for_pairs) * known.pass_share(number, passes),
                 structure,
             )
-            for number in range(passes)
+            for number in range(1, passes)
         ),
         pairs=_pairs(shares, known, tables, each_curvature, for_pairs) if tables else None,
         delta=delta,
@@ -232,7 +244,7 @@ def _pass(
     share: Fraction,
     structure: np.random.Generator,
 ) -> ResidualPass:
-    """Return one pass; the first visits every attribute, later ones those of largest effects."""
+    """Return one pass after the first: over the attributes of the largest effects."""
     count = settings.n_visits(number, n_attributes)
     name = f"pass {number + 1}"
     visits = [f"{name}: residuals, table {visit + 1}" for visit in range(count)]

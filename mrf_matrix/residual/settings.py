@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, sqrt
+from math import ceil, comb, sqrt
 
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness
@@ -22,7 +22,7 @@ SIGNAL_OF_A_PAIR = 150
 ASSUMED_RECORDS = 2000
 """Number of records for which passes and pairs are planned where theirs is not public."""
 
-PASSES_BELOW = ((200, 1), (800, 2), (2000, 3), (5000, 4))
+PASSES_BELOW = ((50, 1), (800, 2), (2000, 3), (5000, 4))
 """Passes over the attributes under pure DP, by signal; `MOST_PASSES` beyond."""
 
 MOST_PASSES = 5
@@ -34,9 +34,9 @@ class ResidualSettings:
 
     Attributes
     ----------
-    totals, counts, curvature, choice : Fraction
-        Shares of the budget for class totals, for one-way counts without class, for mean
-        curvatures, and for choosing pairs where there are any.
+    totals, counts, scale, curvature, choice : Fraction
+        Shares of the budget for class totals, for one-way counts without class, for the scale of
+        the first pass, and for mean curvatures and choosing pairs where there are any.
     pairs : Fraction
         Share of what remains for tables of pairs and triples, where there are any.
     pair_counts : Fraction
@@ -61,6 +61,7 @@ class ResidualSettings:
 
     totals: Fraction = Fraction(4, 100)
     counts: Fraction = Fraction(5, 100)
+    scale: Fraction = Fraction(3, 100)
     curvature: Fraction = Fraction(2, 100)
     choice: Fraction = Fraction(5, 100)
     pairs: Fraction = Fraction(40, 100)
@@ -154,5 +155,5 @@ def n_pair_tables(signal: float, n_attributes: int) -> int:
     """Return how many tables of pairs and triples are measured."""
     if signal < PAIR_SIGNAL or n_attributes < 2:
         return 0
-    most = min(n_attributes, 10)
+    most = min(n_attributes, 10, comb(n_attributes, 2))
     return most if signal > most * SIGNAL_OF_A_PAIR else max(1, int(signal / SIGNAL_OF_A_PAIR))

@@ -152,8 +152,20 @@ def sums_of_values(values: tuple[int, int] | None, n_cells: int) -> Operator:
 
 
 @dataclass(frozen=True)
+class FirstPass:
+    """A table of residuals for each attribute, beside the class totals alone; then one choice.
+
+    The scale that is chosen says by how much of the sum of their effects to believe. The mean
+    curvature at the class totals is known.
+    """
+
+    visits: tuple[ResidualStep, ...]  # one an attribute, in the domain's order
+    scale: ResidualStep
+
+
+@dataclass(frozen=True)
 class ResidualPass:
-    """A pass over attributes: the mean curvature, then a table of residuals a visit."""
+    """A later pass over attributes: the mean curvature, then a table of residuals a visit."""
 
     curvature: ResidualStep
     visits: tuple[ResidualStep, ...]

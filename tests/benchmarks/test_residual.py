@@ -32,8 +32,9 @@ from mrf_matrix import (
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.posterior import Smoothness
 from mrf_matrix.residual import ResidualSettings, residual_plan, suits_residual_forest
-from mrf_matrix.residual.learning import ResidualReleases, learned
+from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.releases import ResidualReleases
 from mrf_matrix.residual.settings import GAUSSIAN, PURE
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)

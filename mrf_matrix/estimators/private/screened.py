@@ -10,7 +10,7 @@ from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private.balance import balance_scores
 from mrf_matrix.planning.private.screening import Screening, right_by_codes
-from mrf_matrix.residual.learning import chosen_place
+from mrf_matrix.residual.releases import chosen_place
 from mrf_matrix.residual.step import ResidualStep
 
 

@@ -25,6 +25,8 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
         The steps that were taken.
     releases : tuple of Release
         What each step that measures a table released.
+    scale : int
+        Place among `mrf_matrix.posterior.SCALES` of the one that was chosen for the first pass.
     choices : tuple of (tuple of int or None)
         Pairs and triples that were chosen.
     posterior : ResidualPosterior or SeveralPosterior
@@ -36,7 +38,7 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
 
     Attributes
     ----------
-    plan_, releases_, choices_, posterior_, privacy_report_
+    plan_, releases_, scale_, choices_, posterior_, privacy_report_
         As given.
     domain_ : Domain
     classes_ : ndarray of shape (k,)
@@ -46,17 +48,19 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
     """
 
     released_by = "ResidualForestClassifier"
-    _claim_rests_on = ("plan", "releases", "choices", "posterior", "report")
+    _claim_rests_on = ("plan", "releases", "scale", "choices", "posterior", "report")
 
     plan: ResidualPlan
     releases: tuple[Release, ...]
+    scale: int
     choices: tuple[tuple[int, ...] | None, ...]
     posterior: ResidualPosterior | SeveralPosterior
     domain: Domain
     report: PrivacyReport
 
     def _keep(self) -> None:
-        self.plan_, self.releases_, self.choices_ = self.plan, self.releases, self.choices
+        self.plan_, self.releases_ = self.plan, self.releases
+        self.scale_, self.choices_ = self.scale, self.choices
         self.posterior_ = self.posterior
         self.classes_, _ = sorted_classes(self.domain)
 

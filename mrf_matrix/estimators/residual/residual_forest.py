@@ -31,11 +31,15 @@ from mrf_matrix.estimators.shared.spending import (
 from mrf_matrix.planning.plans.planner import sequence_plan
 from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.residual.law import sequence_budget
-from mrf_matrix.residual.learning import ResidualReleases, learned
+from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.releases import ResidualReleases
 from mrf_matrix.residual.sequence import ResidualPlan
 
-FITTED = ("domain_", "classes_", "plan_", "releases_", "choices_", "posterior_", "privacy_report_")
+FITTED = (
+    "domain_", "classes_", "plan_", "releases_", "scale_", "choices_", "posterior_",
+    "privacy_report_",
+)  # fmt: skip
 """What a fit leaves."""
 
 
@@ -65,6 +69,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         The sequence of steps that was announced and taken.
     releases_ : tuple of Release
         All that was learned from the records, beside the choices, in the order of the steps.
+    scale_ : int
+        Place among `mrf_matrix.posterior.SCALES` of the one that was chosen for the first pass.
     choices_ : tuple of (tuple of int or None)
         Pairs and triples that were chosen, None where none of them was.
     posterior_ : ResidualPosterior, or SeveralPosterior of several classes
@@ -188,6 +194,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
                 with_provenance(release, self.domain) for _, release in releases.releases
             )
             self.choices_ = tuple(found for _, found in releases.choices)
+            for _, place in releases.scales:
+                self.scale_ = place
         self.domain_, self.classes_ = domain, classes
         self.posterior_ = posterior
         self.privacy_report_ = residual_report(plan, self.releases_)

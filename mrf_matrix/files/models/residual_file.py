@@ -33,17 +33,18 @@ from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.mechanisms import NEIGHBORING, Release
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.mechanisms.measurement.release import NOISE_KINDS, Noise
+from mrf_matrix.posterior import SCALES, SumOfEffects
 from mrf_matrix.residual import ResidualPlan, ResidualStep, residual_plan
 from mrf_matrix.residual.learning import learned
 
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
-RESIDUAL_VERSION = 1
+RESIDUAL_VERSION = 2
 ANSWERS = "<i8"
 LARGEST_ANSWER = 2**62
 MOST_RECORDS = 10**15
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
-    "orders", "choices", "n_answers", "report",
+    "orders", "scale", "choices", "n_answers", "report",
 }  # fmt: skip
 
 Attributes = tuple[int, ...]
@@ -64,6 +65,7 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
         "noise": model.releases_[0].noise,
         "n_records": plan.n_records,
         "orders": [list(one.order) for one in plan.passes],
+        "scale": model.scale_,
         "choices": [found and list(found) for found in model.choices_],
         "n_answers": len(answers),
         "report": model.privacy_report_.to_dict(),
@@ -87,9 +89,11 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
         raise FieldError("it has members that are no arrays of its releases.")
     n_answers = integer_of(data["n_answers"], "n_answers", least=1)
     answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
-    if not bool(np.all(np.abs(answers) <= LARGEST_ANSWER)):
+    if not bool(np.all((answers >= -LARGEST_ANSWER) & (answers <= LARGEST_ANSWER))):
         raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
-    again = ReplayedReleases(domain.sizes, answers, _choices(data["choices"]), _noise(plan, data))
+    scale = integer_of(data["scale"], "scale", 0, len(SCALES) - 1)
+    chosen = _choices(data["choices"])
+    again = ReplayedReleases(domain.sizes, answers, scale, chosen, _noise(plan, data))
     with np.errstate(all="ignore"):  # what overflows is found below
         posterior = learned(plan, again)
     if again.used != n_answers:
@@ -102,7 +106,7 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     expected = residual_report(plan, again.releases)
     report = check_follows(report_of(data["report"]), expected)
     return ReleasedResidualForestClassifier(
-        plan, tuple(again.releases), again.choices, posterior, plan.domain, report
+        plan, tuple(again.releases), scale, chosen, posterior, plan.domain, report
     )
 
 
@@ -112,6 +116,7 @@ class ReplayedReleases:
 
     sizes: tuple[int, ...]
     answers: Longs  # of all releases, one after another
+    place: int  # of the scale, among `SCALES`
     choices: tuple[Attributes | None, ...]
     noise: Noise
     used: int = 0  # answers that were taken so far
@@ -138,6 +143,10 @@ class ReplayedReleases:
         self.used = end
         self.releases.append(Release(step.mechanism(n_cells), answers, self.noise, sizes))
         return np.asarray(self.releases[-1].values / step.units)
+
+    def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:
+        """Return the scale that was chosen."""
+        return float(SCALES[self.place])
 
     def choose(
         self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Array

@@ -22,8 +22,9 @@ from mrf_matrix.planning.blocks.block_part import only_blocks, tables_of
 from mrf_matrix.planning.plans.part import PlanPart
 from mrf_matrix.planning.plans.plan import Plan
 from mrf_matrix.posterior import product_posterior
-from mrf_matrix.residual.learning import ResidualReleases, learned
+from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.releases import ResidualReleases
 from mrf_matrix.residual.sequence import ResidualPlan
 
 Votes = dict[str, Array]  # votes of the imagined queries by voting rule, (laws, queries, k) each

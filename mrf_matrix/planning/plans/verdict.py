@@ -82,7 +82,7 @@ def verdict_of(plan: "PlannedErrors | ResidualPlan", n_records: int | None = Non
 
     known = plan.n_records or n_records
     if isinstance(plan, ResidualPlan):
-        noise = sqrt(plan.passes[0].visits[0].variance)
+        noise = sqrt(plan.first.visits[0].variance)
         behind = None if known is None else known / float(np.median(plan.domain.sizes))
         return Verdict("leaf", noise, behind)
     unit = "leaf" if plan.releases_leaves else "query"

@@ -7,8 +7,9 @@ Tables of blocks show effects a with noise of known variance r; the posterior sh
 
     T = \sum_i \kappa_i a_i^2, \qquad S = (\kappa a)^\top R\, \kappa a + \sum_i \kappa_i^2 r_i .
 
-Tables of residuals are visited one after another: each shows :math:`R (w - \hat w)` of its
-attribute, so that what others have said already is not said again, with the noise of that visit.
+Tables of residuals show the same effects at first, whose sum is scaled to explain the most. Later
+ones are visited one after another: each shows :math:`R (w - \hat w)` of its attribute, so that what
+others have said already is not said again, with the noise of that visit.
 """
 
 from collections.abc import Sequence
@@ -81,18 +82,24 @@ def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: f
     records alone tell them apart, their two columns have noise each, and under Gaussian noise a
     record's residuals weigh more, see `Link`.
     """
-    columns, noises, weight = plan.passes[0].visits[0].n_columns, 1, 1.0
+    columns, noises, weight = plan.first.visits[0].n_columns, 1, 1.0
     if columns > 1:
         n_records, noises = n_records * 2 / columns, 2
         weight = sqrt(2) if plan.budget.norm == "l2" else 1.0
     sizes, alike = np.array(plan.domain.sizes, dtype=np.float64), alike_codes(plan.domain)
-    known, noise = np.zeros_like(prior.weights), np.zeros_like(prior.weights)
+    nothing = np.zeros_like(prior.weights)
+    curvatures = weight * n_records / sizes * _curvature(prior, nothing, nothing)
+    error = noises * plan.first.visits[0].variance + curvatures
+    error = EXCESS * error / curvatures**2 / alike
+    kept = shrunk(prior.shown**2, error)
+    known, noise = kept * prior.shown, kept**2 * error
+    told, spent = _covered(prior, known, noise)
+    scale = (told / np.maximum(spent, 1e-300))[:, None]
+    known, noise = scale * known, scale**2 * noise
     rows = np.arange(len(known))
-    for number, one in enumerate(plan.passes):
+    for one in plan.passes:
         curvatures = weight * n_records / sizes * _curvature(prior, known, noise)
-        places = np.tile(np.array(one.order), (len(rows), 1))
-        if number:  # a later pass visits the largest effects
-            places = np.argsort(-(known**2), axis=1)
+        places = np.argsort(-(known**2), axis=1)  # the largest effects
         for visit, step in enumerate(one.visits):
             at = rows, places[:, visit]
             lacking = prior.correlated(prior.weights - known)[at]

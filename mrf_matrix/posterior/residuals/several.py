@@ -16,13 +16,6 @@ from scipy.special import softmax
 
 from mrf_matrix.posterior.residuals.block import EffectBlock
 from mrf_matrix.posterior.residuals.posterior import Codes, Floats, Margins, ResidualPosterior
-from mrf_matrix.posterior.residuals.spread import (
-    LARGEST_SPREAD,
-    LEAST_SPREAD,
-    curvature_at,
-    spread_at,
-    widening,
-)
 from mrf_matrix.posterior.residuals.state import ResidualState
 
 LEAST_CURVATURE = 0.01
@@ -93,16 +86,12 @@ class ClassStates:
     parts : ndarray of shape (columns,)
         Of the mean curvature, each column's.
     curvature : float
-        Mean curvature of a record: as last measured and, of two classes, changed by every table
-        since.
-    spread : float
-        Of the log odds of two classes, by the same.
+        Mean curvature of a record, as last measured.
     """
 
     columns: tuple[ResidualState, ...]
     parts: Floats
     curvature: float = 0.0
-    spread: float = 0.0
 
     @property
     def first(self) -> ResidualState:
@@ -121,9 +110,7 @@ class ClassStates:
 
     def measured(self, curvature: float) -> "ClassStates":
         """Return the states with a mean curvature of a record that was measured."""
-        kept = max(curvature, LEAST_CURVATURE)
-        spread = spread_at(self.first.intercept, kept) if len(self.columns) == 1 else 0.0
-        return replace(self, curvature=kept, spread=spread)
+        return replace(self, curvature=max(curvature, LEAST_CURVATURE))
 
     def visited(
         self, place: int, residuals: Floats, counts: Floats, variance: float
@@ -143,20 +130,7 @@ class ClassStates:
             for c, one in enumerate(self.columns)
         ]
         states = self._of([state for state, _ in found])
-        if n_columns == 1:
-            states = states._spread_since(self, place, counts)
         return states, np.stack([g for _, g in found], axis=1)
-
-    def _spread_since(self, before: "ClassStates", place: int, counts: Floats) -> "ClassStates":
-        """Return the states, their spread and curvature as a table's effects have changed them."""
-        shares = counts / counts.sum()
-        gone, come = (
-            widening(one.intercept, shares, one.blocks[place].mean)
-            for one in (before.first, self.first)
-        )
-        spread = min(max(before.spread - gone, LEAST_SPREAD) + come, LARGEST_SPREAD)
-        curvature = max(curvature_at(self.first.intercept, spread), LEAST_CURVATURE)
-        return replace(self, spread=spread, curvature=curvature)
 
     def _of(self, columns: list[ResidualState]) -> "ClassStates":
         return replace(self, columns=tuple(columns))

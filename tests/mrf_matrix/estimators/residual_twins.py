@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from mrf_matrix.forests.growth.private.selection import Rate, probabilities
-from mrf_matrix.residual.learning import ResidualReleases
 from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.releases import ResidualReleases
 
 
 class TwinRecords:
@@ -60,11 +60,8 @@ class TwinReleases(ResidualReleases):
         self.outcome_losses.append(float(ratio.sum()))
         return outcome / step.units
 
-    def choose(self, steps, candidates, penalties):
-        both = [
-            np.append(one.scores(candidates, penalties, steps[0].budget.norm), [0] * len(steps))
-            for one in self.records.both
-        ]
+    def _places(self, steps, scores_of):
+        both = [scores_of(one) for one in self.records.both]
         options, found = np.ones((len(both[0]), 1), bool), []
         for step in steps:
             laws = []
@@ -80,7 +77,7 @@ class TwinReleases(ResidualReleases):
             place = int(kept[np.argmax(ratios)] if self.worst else self.stream.choice(kept))
             self.outcome_losses.append(float(np.log(laws[0][place] / laws[1][place])))
             options[place] = False
-            found.append(candidates[place] if place < len(candidates) else None)
+            found.append(place)
         return found
 
     def within_shares(self):

@@ -50,7 +50,7 @@ from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
-from mrf_matrix.residual import learning as residual_learning
+from mrf_matrix.residual import releases as residual_releases
 
 INFINITE = float("inf")
 CLAIM = re.compile(r"(PureDP|ZCDP)\((?:epsilon|rho)=([0-9./e-]+)\) under (\w+) neighbours")
@@ -188,7 +188,7 @@ class Watch:
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
-        for module, moved in ((residual_learning, 2), (screened, 1)):
+        for module, moved in ((residual_releases, 2), (screened, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
         asking = self._asking(private_forest.chosen_balance)

@@ -112,6 +112,7 @@ CHANGES = {
     "release": None,
     "plan": None,
     "releases": (),
+    "scale": -1,
     "choices": (((),),),
     "posterior": None,
 }

@@ -85,7 +85,7 @@ def test_report_lists_every_release_and_their_budgets_add_up(budget, neighboring
     assert report.statement.startswith("Private release: ")
     assert f"{len(steps)} adaptive releases" in report.statement
     assert neighboring in report.statement
-    assert len(model.releases_) == len(steps) - len(model.plan_.pairs.choices)
+    assert len(model.releases_) == len(steps) - len(model.plan_.pairs.choices) - 1
     assert all(release.is_private for release in model.releases_)
     announced = [step.law for step in steps if step.kind != "choice"]
     assert [str(one.law) for one in model.releases_] == [str(law) for law in announced]
@@ -184,7 +184,7 @@ def test_predictions_are_a_function_of_the_releases():
     codes, labels = records()
     model = research(codes).fit(codes, labels)
     answers = np.concatenate([release.answers.ravel() for release in model.releases_])
-    again = ReplayedReleases((3,) * 5, answers, model.choices_, "research")
+    again = ReplayedReleases((3,) * 5, answers, model.scale_, model.choices_, "research")
     posterior = learned(model.plan_, again)
     assert np.array_equal(posterior.probabilities(codes), model.predict_proba(codes))
 

@@ -9,8 +9,8 @@ import pytest
 
 from mrf_matrix import Domain
 from mrf_matrix.mechanisms import ZCDP, PureDP
-from mrf_matrix.posterior import Link
-from mrf_matrix.residual import learning as residual_learning
+from mrf_matrix.posterior import SCALES, Link, SumOfEffects, penalties_of_scales
+from mrf_matrix.residual import releases as residual_releases
 from mrf_matrix.residual import residual_plan
 from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
@@ -153,6 +153,53 @@ def test_one_record_moves_a_score_by_one_at_most(seed, k, norm):
     assert np.abs(scores[0] - scores[1]).max() <= CHOICE_SENSITIVITY
 
 
+def sum_of(generator, k):
+    """Effects that earlier releases may have given."""
+    columns = 1 if k == 2 else k
+    effects = tuple(generator.normal(0, 2, size=(2, columns)) for _ in SIZES)
+    return SumOfEffects(effects, *generator.normal(size=(3, columns)))
+
+
+@pytest.mark.parametrize(("k", "norm"), [(2, "l1"), (3, "l1"), (3, "l2"), (9, "l2")])
+def test_one_record_moves_a_balance_by_one_at_most(k, norm):
+    """And by no less somewhere: half the noise would be too little."""
+    largest = 0
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        penalties = generator.uniform(0, 3, len(SCALES))
+        both = scored_twins(generator, int(generator.integers(1, 30)), k)
+        effects = sum_of(generator, k)
+        scores = [records.balances(effects, penalties, norm) for records in both]
+        largest = max(largest, np.abs(scores[0] - scores[1]).max())
+    assert largest == CHOICE_SENSITIVITY
+
+
+def losses_of_scales(budget, k):
+    """By how much of its share the choice of a scale tells neighbours apart, for many of them."""
+    step = plan_of(budget, "add_remove", k).first.scale
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        records = [RECORDS[k][i] for i in generator.integers(0, len(RECORDS[k]), 6)]
+        pair = TwinRecords(data(records), data(records[:-1]), SIZES, k)
+        found = TwinReleases(pair, generator)
+        found.scale(step, sum_of(generator, k))
+        [(_, loss)] = found.losses
+        yield loss / float(step.budget.exact)
+
+
+@pytest.mark.parametrize("k", RECORDS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_a_scale_spends_its_share_and_one_that_sees_records_twice_more(budget, k, monkeypatch):
+    """With a negative control: balances of which a record moves two."""
+    largest = max(losses_of_scales(budget, k))
+    assert 0.5 < largest <= 1 + 1e-9 if budget.norm == "l1" else 0 < largest <= 1
+    honest = ResidualRecords.balances
+    monkeypatch.setattr(ResidualRecords, "balances", lambda self, *given: 2 * honest(self, *given))
+    assert max(losses_of_scales(budget, k)) > 1.2 * largest
+    if budget.norm == "l1":
+        assert max(losses_of_scales(budget, k)) > 1
+
+
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_choices_are_drawn_by_the_law_that_is_claimed(budget, monkeypatch):
     """What is handed to the exact sampler: gaps to the best score left, at the announced rate."""
@@ -162,12 +209,20 @@ def test_choices_are_drawn_by_the_law_that_is_claimed(budget, monkeypatch):
         drawn.append((gaps[:, 0].copy(), options[:, 0].copy(), rate, bits))
         return np.array([np.flatnonzero(options[:, 0])[0]])
 
-    monkeypatch.setattr(residual_learning, "select", first_option)
+    monkeypatch.setattr(residual_releases, "select", first_option)
     plan = plan_of(budget, "add_remove")
     records, _ = scored_twins(np.random.default_rng(3), 25)
     penalties = np.zeros(len(CANDIDATES))
-    made = residual_learning.ResidualReleases(records, "exact", None)
+    made = residual_releases.ResidualReleases(records, "exact", None)
     found = made.choose(plan.pairs.choices, CANDIDATES, penalties)
+    effects, scale = sum_of(np.random.default_rng(4), 2), plan.first.scale
+    assert made.scale(scale, effects) == SCALES[0]
+    gaps, options, rate, _ = drawn.pop()
+    behind = penalties_of_scales(float(scale.choice_rate))
+    balances = records.balances(effects, behind, budget.norm)
+    assert options.all()
+    assert np.array_equal(gaps, balances.max() - balances)
+    assert 0.999 * scale.choice_rate < rate.value <= scale.choice_rate
     count = len(plan.pairs.choices)
     scores = np.append(records.scores(CANDIDATES, penalties), [0] * count)
     assert found == [*CANDIDATES, *[None] * count][:count]

@@ -89,14 +89,17 @@ CHANGES = {
     "no records": {"n_records": 0},
     "delta of one": {"delta": 1.0},
     "no delta": {"delta": None},
-    "orders short": {"orders": [[0, 1, 2, 3]]},
-    "orders repeat": {"orders": [[0, 0, 2, 3]] * 2},
-    "orders false": {"orders": [[0, 1, 2, True]] * 2},
+    "orders short": {"orders": []},
+    "orders repeat": {"orders": [[0, 0, 2, 3]]},
+    "orders false": {"orders": [[0, 1, 2, True]]},
+    "scale unknown": {"scale": 17},
+    "scale below": {"scale": -1},
+    "scale no place": {"scale": 0.6},
     "choices repeat": {"choices": [[0, 1]] * 2},
     "choices unknown": {"choices": [[0, 9], None]},
     "choices no list": {"choices": {}},
     "fewer answers": {"n_answers": 3},
-    "another version": {"schema_version": 2},
+    "another version": {"schema_version": 1},
 }
 
 
@@ -122,7 +125,7 @@ def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
 
 def test_answers_beyond_all_bounds_are_refused(members, read):
     length = json.loads(members[MODEL])["n_answers"]
-    with pytest.raises(ModelFileError, match="answers"):
+    with pytest.raises(ModelFileError, match="answers: expected whole numbers"):
         read(members | {"answers.npy": bytes_of(np.full(length, -(2**63), dtype="<i8"))})
     with pytest.raises(ModelFileError, match="size"):
         read(members | {"answers.npy": bytes_of(np.zeros(length + 1, dtype="<i8"))})

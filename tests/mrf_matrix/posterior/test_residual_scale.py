@@ -1,0 +1,177 @@
+"""A scaled sum of effects: its middle by enumeration, and the scale that records ask for."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit, softmax
+
+from mrf_matrix import Domain, ResidualForestClassifier
+from mrf_matrix.mechanisms import ZCDP, PureDP
+from mrf_matrix.posterior import (
+    SCALES,
+    ClassStates,
+    Pooling,
+    ResidualState,
+    Smoothness,
+    SumOfEffects,
+    beside,
+    penalties_of_scales,
+    scaled,
+    sum_of_effects,
+)
+from mrf_matrix.residual.records import ResidualRecords
+
+SIZES = (2, 3, 4)
+POOLING = Pooling(Smoothness(0.1, 0.95), 2.0, 0.1, 0.25, 1.0)
+
+
+def states_of(generator, k):
+    """States with effects on every attribute, as if tables had told them."""
+    margins = tuple(generator.dirichlet(np.full(size, 3.0)) for size in SIZES)
+    columns = []
+    for base in generator.normal(size=1 if k == 2 else k):
+        state = ResidualState(SIZES, (False,) * 3, 1000.0, float(base), 0.01, margins, POOLING, ())
+        blocks = tuple(state.unseen_block((i,)) for i in range(3))
+        state = ResidualState(
+            SIZES, (False,) * 3, 1000.0, float(base), 0.01, margins, POOLING, blocks
+        )
+        gains = state.expected_counts((0,)) * generator.normal(size=2)
+        for i in range(3):
+            gains = state.expected_counts((i,)) * generator.normal(size=SIZES[i])
+            state, _ = state.visited(i, gains, state.expected_counts((i,)), 1.0)
+        columns.append(state)
+    return ClassStates(tuple(columns), np.ones(len(columns)), 0.25)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_middle_lies_half_way_between_the_classes(k):
+    """Against all records there may be, each class's attributes drawn one by one."""
+    states = states_of(np.random.default_rng(k), k)
+    found = sum_of_effects(states)
+    base = np.append(0.0, found.base) if k == 2 else found.base
+    effects = [
+        np.column_stack([np.zeros(len(one)), one]) if k == 2 else one for one in found.effects
+    ]
+    means = np.zeros((k, k))  # of each class's records, each score
+    for c in range(k):
+        shares = []
+        for margin, one in zip(states.first.margins, effects, strict=True):
+            weights = margin * softmax(base + one, axis=1)[:, c]
+            shares.append(weights / weights.sum())
+        for cell in product(*map(range, SIZES)):
+            chance = np.prod([share[code] for share, code in zip(shares, cell, strict=True)])
+            means[c] += chance * sum(one[code] for one, code in zip(effects, cell, strict=True))
+    if k == 2:
+        assert_allclose(found.middle, [means[:, 1].mean()])
+        return
+    totals = softmax(base)
+    for c in range(k):
+        against = [(means[c, c] - means[c, o] + means[o, c] - means[o, o]) / 2 for o in range(k)]
+        assert found.middle[c] == pytest.approx(totals @ against)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_scaled_state_scores_by_the_scaled_sum(k):
+    states = states_of(np.random.default_rng(7), k)
+    effects = sum_of_effects(states)
+    after = scaled(states, effects, 0.4)
+    for c, (old, new) in enumerate(zip(states.columns, after.columns, strict=True)):
+        assert new.intercept == pytest.approx(old.intercept - 0.4 * effects.middle[c])
+        for one, other in zip(old.blocks, new.blocks, strict=True):
+            assert_allclose(other.mean, 0.4 * one.mean)
+            assert_allclose(other.covariance, 0.16 * one.covariance)
+    expected = sum(
+        float(q @ e[:, 0]) for q, e in zip(states.first.margins, effects.effects, strict=True)
+    )
+    assert effects.mean[0] == pytest.approx(expected)
+
+
+def test_a_table_beside_the_totals_leaves_the_intercept():
+    states = states_of(np.random.default_rng(2), 2)
+    counts = states.first.expected_counts((1,))
+    found, _ = states.visited(1, counts[:, None] * 0.2, counts, 1.0)
+    kept = beside(states, found)
+    assert found.first.intercept != states.first.intercept
+    assert kept.first.intercept == states.first.intercept
+    assert kept.first.base_variance == states.first.base_variance
+    assert kept.first.blocks[1] is found.first.blocks[1]
+
+
+def test_the_usual_scale_is_the_likeliest_before_any_record():
+    behind = penalties_of_scales(0.01)
+    assert SCALES[np.argmin(behind)] == 0.6
+    assert behind.min() == 0
+    assert penalties_of_scales(float("inf")).max() == 0  # records alone decide
+    assert_allclose(behind, 2 * penalties_of_scales(0.02))
+
+
+@pytest.mark.parametrize(("k", "norm"), [(2, "l1"), (3, "l1"), (3, "l2")])
+def test_balances_are_those_of_a_loop(k, norm):
+    generator = np.random.default_rng(k)
+    codes = generator.integers(0, SIZES, size=(80, 3))
+    labels = generator.integers(0, k, 80)
+    columns = 1 if k == 2 else k
+    effects = SumOfEffects(
+        tuple(generator.normal(size=(size, columns)) for size in SIZES),
+        generator.normal(size=columns), generator.normal(size=columns), np.zeros(columns),
+    )  # fmt: skip
+    penalties = generator.uniform(0, 9, len(SCALES))
+    found = ResidualRecords(codes, labels, SIZES, k).balances(effects, penalties, norm)
+    for place, scale in enumerate(SCALES):
+        total = 0.0
+        for code, label in zip(codes, labels, strict=True):
+            sums = sum(effects.effects[i][code[i]] for i in range(3))
+            scores = scale * sums + effects.base - scale * effects.middle
+            p = softmax(np.append(0.0, scores) if k == 2 else scores)
+            missed = np.eye(k)[label] - p
+            if k == 2:
+                missed = missed[1:] / (2 * p.max())
+            else:
+                moved = np.eye(k) - p
+                size = np.abs(moved).sum(axis=1) if norm == "l1" else np.linalg.norm(moved, axis=1)
+                missed = missed / size.max()
+            total += float(missed @ np.where(sums >= 0, 1, -1))
+        largest = {(2, "l1"): 0.5, (3, "l1"): 1.0, (3, "l2"): 2.0}[k, norm]
+        assert found[place] == pytest.approx(-abs(total) / largest - penalties[place], abs=2.2)
+
+
+def drawn(copies, generator, n=20_000):
+    """Labels by four attributes that are independent given the class, each so many times."""
+    labels = generator.integers(0, 2, n)
+    own = (generator.random((n, 4)) < np.where(labels == 1, 0.7, 0.3)[:, None]).astype(int)
+    return np.repeat(own, copies, axis=1), labels
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 4}, {"epsilon": None, "rho": 1}], ids=str)
+@pytest.mark.parametrize("copies", [1, 2, 5])
+def test_copies_ask_for_their_part_of_the_sum(copies, budget):
+    """Independent attributes are believed as a product would, copies by their number less."""
+    codes, labels = drawn(copies, np.random.default_rng(0))
+    domain = Domain.from_sizes([2] * codes.shape[1], n_classes=2)
+    model = ResidualForestClassifier(
+        domain, **budget, n_records=len(codes), noise="research", noise_state=0, random_state=0
+    ).fit(codes, labels)
+    # tables are linear in effects, which they so see smaller than they are
+    assert 0.8 / copies < SCALES[model.scale_] < 1.6 / copies
+    odds = np.log(7 / 3) * (2 * codes - 1).sum(axis=1) / copies
+    assert np.abs(model.predict_proba(codes)[:, 1] - expit(odds)).mean() < 0.03
+
+
+@pytest.mark.parametrize("budget", [PureDP(float("inf")), ZCDP(float("inf"))], ids=repr)
+def test_the_first_pass_sees_no_other_attribute(budget):
+    """Without noise, an attribute's table is the same whatever was measured before it."""
+    codes, labels = drawn(1, np.random.default_rng(1), 500)
+    tables = []
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        model = ResidualForestClassifier(
+            Domain.from_sizes([2] * 4, n_classes=2),
+            **{"epsilon": None, budget.parameter: float("inf")},
+            n_records=500,
+            random_state=0,
+        ).fit(codes[:, order], labels)
+        first = model.releases_[5:9]  # after class totals and four tables of counts
+        tables.append({i: first[place].answers for place, i in enumerate(order)})
+    for i in range(4):
+        assert np.array_equal(tables[0][i], tables[1][i])
