@@ -28,9 +28,6 @@ LEAST_CURVATURE = 0.02  # of a record, however sure its label is
 
 LARGEST_INTERCEPT = 1.0  # variance of the classes' log odds, however little totals say of them
 
-EXCESS = 3.0
-"""By what residuals teach less than their noise alone allows: variances are picked by them too."""
-
 SMOOTH_CODES = 2.0
 """An ordered attribute has so many codes that differ; others take after their neighbours."""
 
@@ -89,8 +86,7 @@ def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: f
     sizes, alike = np.array(plan.domain.sizes, dtype=np.float64), alike_codes(plan.domain)
     nothing = np.zeros_like(prior.weights)
     curvatures = weight * n_records / sizes * _curvature(prior, nothing, nothing)
-    error = noises * plan.first.visits[0].variance + curvatures
-    error = EXCESS * error / curvatures**2 / alike
+    error = (noises * plan.first.visits[0].variance + curvatures) / curvatures**2 / alike
     kept = shrunk(prior.shown**2, error)
     known, noise = kept * prior.shown, kept**2 * error
     told, spent = _covered(prior, known, noise)
@@ -104,7 +100,7 @@ def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: f
             at = rows, places[:, visit]
             lacking = prior.correlated(prior.weights - known)[at]
             bent = curvatures[at]
-            error = EXCESS * (noises * step.variance + bent) / bent**2 / alike[at[1]]
+            error = (noises * step.variance + bent) / bent**2 / alike[at[1]]
             kept = shrunk(lacking**2, error)
             known[at] += kept * lacking
             noise[at] = (1 - kept) ** 2 * noise[at] + kept**2 * error
