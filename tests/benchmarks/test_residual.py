@@ -140,6 +140,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "every pass visits all": {"decay": 1.0},
     "later passes visit half of the last": {"decay": 0.5},
     "first pass has half the share of others": {"first_pass": Fraction(1, 2)},
+    "half the share for the scale": {"scale": Fraction(15, 1000)},
+    "twice the share for the scale": {"scale": Fraction(6, 100)},
     "rougher kernel": {"smoothness": Smoothness(0.3, 0.9)},
     "no smoothness": {"smoothness": Smoothness(1.0, 0.5)},
     "stronger pooling": {"prior_visits": 6.0, "prior_variance": 0.025, "pooling": 0.5},
