@@ -50,7 +50,7 @@ class ResidualReleases:
     stream: np.random.Generator | None  # of research noise
     releases: list[tuple[ResidualStep, Release]] = field(default_factory=list)
     choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
-    scales: list[tuple[ResidualStep, int]] = field(default_factory=list)  # places among `SCALES`
+    scales: list[tuple[ResidualStep, float]] = field(default_factory=list)
 
     def add(self, attributes: Sequence[int], effects: Floats) -> None:
         """Add a table's public effects to the scores of the records in its cells."""
@@ -79,8 +79,9 @@ class ResidualReleases:
         [place] = self._places(
             [step], lambda records: records.balances(effects, behind, step.budget.norm)
         )
-        self.scales.append((step, place))
-        return float(SCALES[place])
+        scale = float(SCALES[place])
+        self.scales.append((step, scale))
+        return scale
 
     def choose(
         self,

@@ -25,8 +25,8 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
         The steps that were taken.
     releases : tuple of Release
         What each step that measures a table released.
-    scale : int
-        Place among `mrf_matrix.posterior.SCALES` of the one that was chosen for the first pass.
+    scale : float
+        By how much of the sum of the first pass's effects was believed.
     choices : tuple of (tuple of int or None)
         Pairs and triples that were chosen.
     posterior : ResidualPosterior or SeveralPosterior
@@ -52,7 +52,7 @@ class ReleasedResidualForestClassifier(Released, ResidualVotes):
 
     plan: ResidualPlan
     releases: tuple[Release, ...]
-    scale: int
+    scale: float
     choices: tuple[tuple[int, ...] | None, ...]
     posterior: ResidualPosterior | SeveralPosterior
     domain: Domain

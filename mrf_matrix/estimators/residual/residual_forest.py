@@ -69,8 +69,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
         The sequence of steps that was announced and taken.
     releases_ : tuple of Release
         All that was learned from the records, beside the choices, in the order of the steps.
-    scale_ : int
-        Place among `mrf_matrix.posterior.SCALES` of the one that was chosen for the first pass.
+    scale_ : float
+        By how much of the sum of the first pass's effects was believed, as a choice says.
     choices_ : tuple of (tuple of int or None)
         Pairs and triples that were chosen, None where none of them was.
     posterior_ : ResidualPosterior, or SeveralPosterior of several classes
@@ -194,8 +194,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
                 with_provenance(release, self.domain) for _, release in releases.releases
             )
             self.choices_ = tuple(found for _, found in releases.choices)
-            for _, place in releases.scales:
-                self.scale_ = place
+            for _, scale in releases.scales:
+                self.scale_ = scale
         self.domain_, self.classes_ = domain, classes
         self.posterior_ = posterior
         self.privacy_report_ = residual_report(plan, self.releases_)

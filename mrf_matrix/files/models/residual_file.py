@@ -65,7 +65,7 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
         "noise": model.releases_[0].noise,
         "n_records": plan.n_records,
         "orders": [list(one.order) for one in plan.passes],
-        "scale": model.scale_,
+        "scale": SCALES.tolist().index(model.scale_),
         "choices": [found and list(found) for found in model.choices_],
         "n_answers": len(answers),
         "report": model.privacy_report_.to_dict(),
@@ -91,7 +91,7 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
     if not bool(np.all((answers >= -LARGEST_ANSWER) & (answers <= LARGEST_ANSWER))):
         raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
-    scale = integer_of(data["scale"], "scale", 0, len(SCALES) - 1)
+    scale = float(SCALES[integer_of(data["scale"], "scale", 0, len(SCALES) - 1)])
     chosen = _choices(data["choices"])
     again = ReplayedReleases(domain.sizes, answers, scale, chosen, _noise(plan, data))
     with np.errstate(all="ignore"):  # what overflows is found below
@@ -116,7 +116,7 @@ class ReplayedReleases:
 
     sizes: tuple[int, ...]
     answers: Longs  # of all releases, one after another
-    place: int  # of the scale, among `SCALES`
+    chosen_scale: float
     choices: tuple[Attributes | None, ...]
     noise: Noise
     used: int = 0  # answers that were taken so far
@@ -146,7 +146,7 @@ class ReplayedReleases:
 
     def scale(self, step: ResidualStep, effects: SumOfEffects) -> float:
         """Return the scale that was chosen."""
-        return float(SCALES[self.place])
+        return self.chosen_scale
 
     def choose(
         self, steps: Sequence[ResidualStep], candidates: Sequence[Attributes], penalties: Array

@@ -154,7 +154,7 @@ def test_copies_ask_for_their_part_of_the_sum(copies, budget):
         domain, **budget, n_records=len(codes), noise="research", noise_state=0, random_state=0
     ).fit(codes, labels)
     # tables are linear in effects, which they so see smaller than they are
-    assert 0.8 / copies < SCALES[model.scale_] < 1.6 / copies
+    assert 0.8 / copies < model.scale_ < 1.6 / copies
     odds = np.log(7 / 3) * (2 * codes - 1).sum(axis=1) / copies
     assert np.abs(model.predict_proba(codes)[:, 1] - expit(odds)).mean() < 0.03
 
