@@ -16,6 +16,8 @@ Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
+LEAST = 1e-12  # spreads of sums are no smaller, where no attribute has an effect
+
 LARGEST_SCORE = 1 << 30
 """Scores of choices are clipped to it, which moves no two of them further apart."""
 
@@ -99,30 +101,36 @@ class ResidualRecords:
         link = Link(self._n_classes, norm)
         units = link.residual_units(self._scores, self._labels).T.astype(np.float64)
         norms = np.array([self._norm(units, candidate) for candidate in candidates])
-        penalised = np.floor(UNITS / link.largest_sum * penalties)
-        found = np.floor(norms / link.largest_sum - penalised)
-        return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE - 1).astype(np.int64)
+        return _as_scores(norms / link.largest_sum, np.floor(UNITS / link.largest_sum * penalties))
 
     def balances(
         self, effects: SumOfEffects, penalties: Floats, norm: Literal["l1", "l2"] = "l1"
     ) -> Longs:
         """Return how near each of `SCALES` leaves residuals to balance, as integers.
 
-        Residuals are added where a record's sum of effects is above its mean, and taken away where
-        it is not: the sum's size, in units of the most that a record has, less a public penalty,
-        is rounded and clipped. One record more or less changes it by at most 1.
+        A record counts by its residual of the class for which its sum of effects speaks most, each
+        score beside its mean, and by how much it does, up to one. The total's size, in units of the
+        most that a record adds, less a public penalty, is rounded and clipped: one record more or
+        less changes it by at most 1.
         """
         link = Link(self._n_classes, norm)
-        sums = np.zeros_like(self._scores)
-        for i, one in enumerate(effects.effects):
-            sums += one[self._columns[i]]
-        above = sums >= effects.mean
+        sums = self._sums(effects.effects)
+        places, lifts = _largest_lifts((sums - effects.mean) / np.maximum(effects.spread, LEAST))
         found = np.empty(len(SCALES))
-        for place, scale in enumerate(SCALES):
+        for i, scale in enumerate(SCALES):
             units = link.residual_units(scale * sums + effects.intercepts(scale), self._labels)
-            found[place] = abs(int(units[above].sum()) - int(units[~above].sum()))
-        found = np.floor(-found / link.largest_sum - np.floor(penalties))
-        return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE - 1).astype(np.int64)
+            if units.shape[1] == 1:  # class 0 has the negative of class 1
+                units = np.column_stack([-units[:, 0], units[:, 0]])
+            own = np.take_along_axis(units, places[:, None], axis=1)[:, 0]
+            found[i] = -abs(int(np.trunc(own * lifts).astype(np.int64).sum()))
+        return _as_scores(found / link.largest_entry, np.floor(penalties))
+
+    def _sums(self, effects: Sequence[Floats]) -> Floats:
+        """Return each record's sum of effects, (N, columns): attribute after attribute."""
+        sums = np.zeros_like(self._scores)
+        for column, one in zip(self._columns, effects, strict=True):
+            sums += one[column]
+        return sums
 
     def _norm(self, units: Floats, attributes: tuple[int, ...]) -> float:
         # sums of whole numbers far below 2**53 are exact in doubles
@@ -134,3 +142,21 @@ class ResidualRecords:
         for i in attributes:
             cells = cells * self._sizes[i] + self._columns[i]
         return cells
+
+
+def _as_scores(gains: Floats, penalties: Floats) -> Longs:
+    """Return gains less whole penalties, rounded down and clipped."""
+    found = np.floor(gains - penalties)
+    return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE - 1).astype(np.int64)
+
+
+def _largest_lifts(lifts: Floats) -> tuple[Longs, Floats]:
+    """Return each record's class of largest lift, and that lift, 0 to 1.
+
+    Of two classes the only column is that of class 1, whose negative class 0 has.
+    """
+    if lifts.shape[1] == 1:
+        lifts = np.column_stack([-lifts[:, 0], lifts[:, 0]])
+    places = lifts.argmax(axis=1)
+    largest = np.take_along_axis(lifts, places[:, None], axis=1)[:, 0]
+    return places, np.clip(largest, 0.0, 1.0)

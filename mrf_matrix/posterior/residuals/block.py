@@ -102,14 +102,22 @@ def updated(
     effects = np.clip(prior @ gain[:, 0] - intercept_step, -largest_step, largest_step)
     ones = scaled @ np.linalg.solve(inner, scaled)
     left = max(intercept_variance - intercept_variance**2 * float(ones), 0.0)
-    covariance = prior - prior @ gain[:, 1:] - left
+    covariance = prior - prior @ gain[:, 1:]
     covariance = (covariance + covariance.T) / 2
+    covariance -= min(left, _shared(covariance))
     diagonal = np.diag_indices_from(covariance)
     covariance[diagonal] = np.maximum(covariance[diagonal], LEAST_UNKNOWN)
     known = replace(
         block, mean=block.mean + effects, covariance=covariance, n_visits=block.n_visits + 1
     )
     return Update(known, effects + intercept_step, intercept_step, left, picked)
+
+
+def _shared(covariance: Floats) -> float:
+    """Return the largest variance that all effects may have in common: ``1 / (1ᵀ Σ⁻¹ 1)``."""
+    n = len(covariance)
+    certain = covariance + LEAST_UNKNOWN * np.eye(n)
+    return 1 / max(float(np.linalg.solve(certain, np.ones(n)).sum()), 1e-300)
 
 
 def _picked(

@@ -68,6 +68,11 @@ class Link:
         return UNITS // 2 if self.norm == "l1" else UNITS
 
     @property
+    def largest_entry(self) -> int:
+        """Largest size of one of a record's residuals, in units: under "l1" others outweigh it."""
+        return UNITS if self.n_columns > 1 and self.norm == "l2" else RESIDUAL_CAP
+
+    @property
     def largest_sum(self) -> int:
         """Largest sum of the sizes of one record's residuals, in units."""
         return 2 * UNITS if self.n_columns > 1 and self.norm == "l2" else self.residual_cap

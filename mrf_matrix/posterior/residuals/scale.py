@@ -6,10 +6,10 @@ number for all of them, the scale s,
 
 .. math:: F(x) = f_0 + s \Bigl(\sum_i g_i(x_i) - \bar m\Bigr),
 
-right log odds leave no residual in all, neither where the sum is above its mean nor below. The
+right log odds leave no residual in all, whether the sum is far above its mean or far below. The
 middle :math:`\bar m` lies half-way between the means of the sum in the two classes: means add up,
 whatever attributes have in common. Of several classes the same holds for any two scores, and each
-score takes the mean over the others, by their shares.
+score takes its mean over all classes, by their shares.
 """
 
 from dataclasses import dataclass, replace
@@ -25,10 +25,13 @@ Floats = NDArray[np.float64]
 USUAL_SCALE = 0.6
 """Where no record says otherwise: what sums over public sets were worth."""
 
-SCALES: Floats = USUAL_SCALE * 1.25 ** np.arange(-8.0, 9.0)
-"""Candidates: from a tenth to three and a half, each a quarter above the one before."""
+SCALES: Floats = USUAL_SCALE * 1.25 ** np.array(sorted(range(-18, 9), key=abs), dtype=np.float64)
+"""Candidates, a quarter apart, from a hundredth to three and a half: the usual ones first, for ties
+go to the first."""
 
-SPREAD_OF_SCALES = 0.5  # of their logarithms about the usual one, before any record
+SPREAD_OF_SCALES = 0.4
+"""Of their logarithms about the usual one, before any record: the mean size of a Laplace law, for
+copies ask for far smaller ones."""
 
 UNKNOWN_INTERCEPT = 0.05
 """Variance of what the middle misses of the intercept, on the log odds."""
@@ -42,14 +45,16 @@ class SumOfEffects:
     ----------
     effects : tuple of ndarray, (n_i, columns)
         Of each attribute's codes: on the log odds of two classes, else on each class's score.
-    base, middle, mean : ndarray of shape (columns,)
-        Intercepts without effects; middle of the sum between the classes; its mean over records.
+    base, middle, mean, spread : ndarray of shape (columns,)
+        Intercepts without effects; middle of the sum between the classes; its mean over records,
+        and its standard deviation if attributes were independent.
     """
 
     effects: tuple[Floats, ...]
     base: Floats
     middle: Floats
     mean: Floats
+    spread: Floats
 
     def intercepts(self, scale: float) -> Floats:
         """Return the intercepts beside the scaled sum."""
@@ -63,8 +68,13 @@ def sum_of_effects(states: ClassStates) -> SumOfEffects:
         np.column_stack([one.blocks[i].mean for one in states.columns]) for i in range(len(margins))
     )
     base = np.array([one.intercept for one in states.columns])
-    mean = sum((q @ g for q, g in zip(margins, effects, strict=True)), np.zeros(len(base)))
-    return SumOfEffects(effects, base, _middle(margins, effects, base), mean)
+    mean, variance = np.zeros_like(base), np.zeros_like(base)
+    for shares, one in zip(margins, effects, strict=True):
+        own = shares @ one
+        mean += own
+        variance += shares @ (one - own) ** 2
+    middle = _middle(margins, effects, base)
+    return SumOfEffects(effects, base, middle, mean, np.sqrt(variance))
 
 
 def _middle(margins: tuple[Floats, ...], effects: tuple[Floats, ...], base: Floats) -> Floats:
@@ -118,7 +128,8 @@ def scaled(states: ClassStates, effects: SumOfEffects, scale: float) -> ClassSta
 def penalties_of_scales(rate: float) -> Floats:
     """Return by what each scale is behind before any record, in units of score.
 
-    `rate`: by what the log probability of a choice falls for a unit of score.
+    `rate`: by what the log probability of a choice falls for a unit of score. Scores are clipped,
+    so that far below any rate in use all scales would be as likely.
     """
-    distance = np.log(SCALES / USUAL_SCALE) / SPREAD_OF_SCALES
-    return np.asarray(distance**2 / 2 / max(rate, 1e-300))
+    distance = np.abs(np.log(SCALES / USUAL_SCALE)) / SPREAD_OF_SCALES
+    return np.asarray(distance / max(rate, 1e-300))
