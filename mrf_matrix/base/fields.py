@@ -52,6 +52,11 @@ def check_version(data: JsonObject, name: str, version: int) -> None:
     if data.get("format") != name:
         raise FieldError(f"format={shown(data.get('format'))}: expected {name!r}.")
     found = data.get("schema_version")
+    if type(found) is int and 0 < found < version:
+        raise FieldError(
+            f"schema_version={found}: this mrf_matrix reads {version}. An earlier one wrote it and "
+            f"can read it; with this one, make it anew."
+        )
     if type(found) is not int or found != version:
         raise FieldError(
             f"schema_version={shown(found)}: this mrf_matrix reads {version}; a later one may read "

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mrf_matrix.posterior.residuals.posterior import ResidualPosterior as ResidualPosterior
     from mrf_matrix.posterior.residuals.scale import SCALES as SCALES
     from mrf_matrix.posterior.residuals.scale import SumOfEffects as SumOfEffects
-    from mrf_matrix.posterior.residuals.scale import beside as beside
+    from mrf_matrix.posterior.residuals.scale import beside_totals as beside_totals
     from mrf_matrix.posterior.residuals.scale import penalties_of_scales as penalties_of_scales
-    from mrf_matrix.posterior.residuals.scale import scaled as scaled
+    from mrf_matrix.posterior.residuals.scale import scaled_states as scaled_states
     from mrf_matrix.posterior.residuals.scale import sum_of_effects as sum_of_effects
     from mrf_matrix.posterior.residuals.several import ClassStates as ClassStates
     from mrf_matrix.posterior.residuals.several import SeveralPosterior as SeveralPosterior

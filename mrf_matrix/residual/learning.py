@@ -15,12 +15,12 @@ from mrf_matrix.posterior import (
     ResidualPosterior,
     ResidualState,
     SeveralPosterior,
-    beside,
+    beside_totals,
     estimated_total,
     intercept,
     intercepts,
     margin,
-    scaled,
+    scaled_states,
     shrunk_counts,
     sum_of_effects,
 )
@@ -29,6 +29,7 @@ from mrf_matrix.residual.sequence import ResidualPlan, largest_pair
 from mrf_matrix.residual.step import FirstPass, PairSteps, ResidualStep
 
 Floats = NDArray[np.float64]
+
 LARGEST_TRIPLE = 64  # cells of a triple that may be chosen
 
 MOST_ATTRIBUTES = 32
@@ -95,15 +96,15 @@ def _intercepts(totals: Floats, variance: float, n_records: float) -> tuple[Floa
 def _with_first_pass(state: ClassStates, first: FirstPass, releases: Steps) -> ClassStates:
     """Measure each attribute beside the class totals alone; choose how far to believe their sum."""
     bases = np.array([[one.intercept for one in state.columns]])
-    link = first.scale.link
-    state = state.measured(float(link.curvature_units(bases)[0]) / UNITS)
+    link = first.visits[0].link
+    state = state.with_curvature(float(link.curvature_units(bases)[0]) / UNITS)
     for i, step in enumerate(first.visits):
         residuals = releases.table(step, (i,))
         found, _ = state.visited(i, residuals, state.first.expected_counts((i,)), step.variance)
-        state = beside(state, found)
+        state = beside_totals(state, found)
     effects = sum_of_effects(state)
     scale = releases.scale(first.scale, effects)
-    state = scaled(state, effects, scale)
+    state = scaled_states(state, effects, scale)
     releases.add((), (effects.intercepts(scale) - effects.base)[None, :])
     for i, one in enumerate(effects.effects):
         releases.add((i,), scale * one)
@@ -114,7 +115,7 @@ def _with_curvature(state: ClassStates, step: ResidualStep, releases: Steps) -> 
     """Measure the mean curvature of a record, within its bounds."""
     total = float(releases.table(step, ())[0, 0])
     largest = step.link.curvature_cap / UNITS
-    return state.measured(min(total / state.first.n_records, largest))
+    return state.with_curvature(min(total / state.first.n_records, largest))
 
 
 def _visited_attributes(state: ClassStates, order: Attributes, count: int) -> Attributes:

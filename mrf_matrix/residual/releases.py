@@ -50,7 +50,7 @@ class ResidualReleases:
     stream: np.random.Generator | None  # of research noise
     releases: list[tuple[ResidualStep, Release]] = field(default_factory=list)
     choices: list[tuple[ResidualStep, Attributes | None]] = field(default_factory=list)
-    scales: list[tuple[ResidualStep, float]] = field(default_factory=list)
+    chosen_scale: float | None = None
 
     def add(self, attributes: Sequence[int], effects: Floats) -> None:
         """Add a table's public effects to the scores of the records in its cells."""
@@ -79,9 +79,8 @@ class ResidualReleases:
         [place] = self._places(
             [step], lambda records: records.balances(effects, behind, step.budget.norm)
         )
-        scale = float(SCALES[place])
-        self.scales.append((step, scale))
-        return scale
+        self.chosen_scale = float(SCALES[place])
+        return self.chosen_scale
 
     def choose(
         self,
@@ -110,6 +109,7 @@ class ResidualReleases:
         options = np.ones((len(scores), 1), dtype=np.bool_)
         bits, found = Bits(self.stream), []
         for step in steps:
+            tell(f"Choosing {step.measured}")
             gaps = (scores[options[:, 0]].max() - scores)[:, None]
             place = chosen_place(gaps, options, Rate.below(step.choice_rate), bits)
             options[place] = False

@@ -17,6 +17,7 @@ from mrf_matrix.residual.step import CHOICES
 PUBLIC = (
     "the domain and the classes",
     "the order of visits, and every step's share, sensitivity and noise",
+    "the scales among which one is chosen, and how usual each is",
     "the neighbouring relation and the budget",
 )
 
@@ -41,7 +42,7 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
         public=PUBLIC,
         notes=(
             "adaptive composition: each step's share was fixed before the data; which table it "
-            "measures, and what a record adds to it, follow from the releases before it",
+            "measures, and what a record adds to it, follow from releases and choices before it",
             f"sums of residuals are in units of 1/{max(step.units for step in plan.steps)} record",
             "labels and probabilities are posteriors under a model: they have no expected error "
             "known without data",

@@ -185,8 +185,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
             posterior = learned(plan, releases)
         except BaseException as error:
             error.add_note(
-                "The budget is spent. What was released before is kept in releases_ and choices_ "
-                "of this estimator, beside plan_; fitting again would spend again."
+                "The budget is spent. What was released before is kept in releases_, scale_ and "
+                "choices_ of this estimator, beside plan_; fitting again would spend again."
             )
             raise
         finally:  # what was paid for is kept, whatever fails
@@ -194,8 +194,8 @@ class ResidualForestClassifier(SeedParameters, NoiseParameters, BudgetParameters
                 with_provenance(release, self.domain) for _, release in releases.releases
             )
             self.choices_ = tuple(found for _, found in releases.choices)
-            for _, scale in releases.scales:
-                self.scale_ = scale
+            if releases.chosen_scale is not None:
+                self.scale_ = releases.chosen_scale
         self.domain_, self.classes_ = domain, classes
         self.posterior_ = posterior
         self.privacy_report_ = residual_report(plan, self.releases_)

@@ -65,7 +65,7 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
         "noise": model.releases_[0].noise,
         "n_records": plan.n_records,
         "orders": [list(one.order) for one in plan.passes],
-        "scale": SCALES.tolist().index(model.scale_),
+        "scale": int(np.argmin(np.abs(SCALES - model.scale_))),
         "choices": [found and list(found) for found in model.choices_],
         "n_answers": len(answers),
         "report": model.privacy_report_.to_dict(),
@@ -81,8 +81,9 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
     """
+    if isinstance(container.data, dict):  # before its keys: an earlier version has others
+        check_version(container.data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
     data = object_of(container.data, "model.json", KEYS, ("even_records",))
-    check_version(data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
     domain = Domain.from_dict(data["domain"])
     plan = _plan(domain, data)
     if container.names != {"answers"}:

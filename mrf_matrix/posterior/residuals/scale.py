@@ -97,7 +97,7 @@ def _of_each_class(scores: Floats) -> Floats:
     return scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores[:, 0]])
 
 
-def beside(before: ClassStates, after: ClassStates) -> ClassStates:
+def beside_totals(before: ClassStates, after: ClassStates) -> ClassStates:
     """Return states after a table that was measured beside nothing but the class totals.
 
     It says nothing of the intercept that they do not, and moves no score yet.
@@ -109,7 +109,7 @@ def beside(before: ClassStates, after: ClassStates) -> ClassStates:
     return replace(before, columns=columns)
 
 
-def scaled(states: ClassStates, effects: SumOfEffects, scale: float) -> ClassStates:
+def scaled_states(states: ClassStates, effects: SumOfEffects, scale: float) -> ClassStates:
     """Return the states once the sum is believed so far."""
     gained = effects.intercepts(scale) - effects.base
     columns = []

@@ -86,7 +86,7 @@ class ClassStates:
     parts : ndarray of shape (columns,)
         Of the mean curvature, each column's.
     curvature : float
-        Mean curvature of a record, as last measured.
+        Mean curvature of a record, as last measured or known.
     """
 
     columns: tuple[ResidualState, ...]
@@ -108,8 +108,8 @@ class ClassStates:
         moved = np.sum([one.moved for one in self.columns], axis=0)
         return tuple(np.argsort(np.round(moved, 9), kind="stable")[::-1][:count].tolist())
 
-    def measured(self, curvature: float) -> "ClassStates":
-        """Return the states with a mean curvature of a record that was measured."""
+    def with_curvature(self, curvature: float) -> "ClassStates":
+        """Return the states with a mean curvature of a record: measured, or known from totals."""
         return replace(self, curvature=max(curvature, LEAST_CURVATURE))
 
     def visited(

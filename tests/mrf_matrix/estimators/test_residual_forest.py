@@ -164,6 +164,7 @@ def test_what_was_paid_for_is_kept_when_a_later_step_fails(monkeypatch):
     assert "releases_" in caught.value.__notes__[0]
     assert len(model.releases_) == 1
     assert not hasattr(model, "posterior_")
+    assert not hasattr(model, "scale_")  # of the fit before
 
 
 def test_fitted_forest_holds_no_records_and_pickles():

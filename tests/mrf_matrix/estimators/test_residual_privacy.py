@@ -157,7 +157,7 @@ def sum_of(generator, k):
     """Effects that earlier releases may have given."""
     columns = 1 if k == 2 else k
     effects = tuple(generator.normal(0, 2, size=(2, columns)) for _ in SIZES)
-    return SumOfEffects(effects, *generator.normal(size=(3, columns)))
+    return SumOfEffects(effects, *generator.normal(size=(3, columns)), np.ones(columns))
 
 
 @pytest.mark.parametrize(("k", "norm"), [(2, "l1"), (3, "l1"), (3, "l2"), (9, "l2")])
@@ -174,17 +174,24 @@ def test_one_record_moves_a_balance_by_one_at_most(k, norm):
     assert largest == CHOICE_SENSITIVITY
 
 
-def losses_of_scales(budget, k):
+def losses_of_scales(budget, k, neighboring="add_remove"):
     """By how much of its share the choice of a scale tells neighbours apart, for many of them."""
-    step = plan_of(budget, "add_remove", k).first.scale
+    step = plan_of(budget, neighboring, k).first.scale
     for seed in range(60):
         generator = np.random.default_rng(seed)
         records = [RECORDS[k][i] for i in generator.integers(0, len(RECORDS[k]), 6)]
-        pair = TwinRecords(data(records), data(records[:-1]), SIZES, k)
+        others = [] if neighboring == "add_remove" else [RECORDS[k][generator.integers(16)]]
+        pair = TwinRecords(data(records), data([*records[:-1], *others]), SIZES, k)
         found = TwinReleases(pair, generator)
         found.scale(step, sum_of(generator, k))
         [(_, loss)] = found.losses
         yield loss / float(step.budget.exact)
+
+
+@pytest.mark.parametrize("k", RECORDS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_a_scale_spends_its_share_where_a_record_is_replaced(budget, k):
+    assert 0 < max(losses_of_scales(budget, k, "replace_one")) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("k", RECORDS)

@@ -1,11 +1,13 @@
 """A scaled sum of effects: its middle by enumeration, and the scale that records ask for."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
+from sklearn.metrics import log_loss
 
 from mrf_matrix import Domain, ResidualForestClassifier
 from mrf_matrix.mechanisms import ZCDP, PureDP
@@ -16,12 +18,15 @@ from mrf_matrix.posterior import (
     ResidualState,
     Smoothness,
     SumOfEffects,
-    beside,
+    beside_totals,
     penalties_of_scales,
-    scaled,
+    scaled_states,
     sum_of_effects,
 )
+from mrf_matrix.residual import residual_plan
+from mrf_matrix.residual.learning import learned
 from mrf_matrix.residual.records import ResidualRecords
+from mrf_matrix.residual.releases import ResidualReleases
 
 SIZES = (2, 3, 4)
 POOLING = Pooling(Smoothness(0.1, 0.95), 2.0, 0.1, 0.25, 1.0)
@@ -76,35 +81,75 @@ def test_the_middle_lies_half_way_between_the_classes(k):
 def test_a_scaled_state_scores_by_the_scaled_sum(k):
     states = states_of(np.random.default_rng(7), k)
     effects = sum_of_effects(states)
-    after = scaled(states, effects, 0.4)
+    after = scaled_states(states, effects, 0.4)
     for c, (old, new) in enumerate(zip(states.columns, after.columns, strict=True)):
         assert new.intercept == pytest.approx(old.intercept - 0.4 * effects.middle[c])
+        assert new.base_variance == max(old.base_variance, 0.05)
         for one, other in zip(old.blocks, new.blocks, strict=True):
             assert_allclose(other.mean, 0.4 * one.mean)
             assert_allclose(other.covariance, 0.16 * one.covariance)
-    expected = sum(
-        float(q @ e[:, 0]) for q, e in zip(states.first.margins, effects.effects, strict=True)
-    )
-    assert effects.mean[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_mean_and_spread_are_those_of_independent_attributes(k):
+    states = states_of(np.random.default_rng(8), k)
+    effects = sum_of_effects(states)
+    sums, chances = [], []
+    for cell in product(*map(range, SIZES)):
+        sums.append(sum(one[code] for one, code in zip(effects.effects, cell, strict=True)))
+        margins = zip(states.first.margins, cell, strict=True)
+        chances.append(np.prod([margin[code] for margin, code in margins]))
+    mean = np.average(sums, axis=0, weights=chances)
+    assert_allclose(effects.mean, mean)
+    assert_allclose(effects.spread**2, np.average((sums - mean) ** 2, axis=0, weights=chances))
+
+
+def visited_once(generator):
+    """One attribute after a table, of any size, noise and number of records."""
+    size = int(generator.integers(1, 7))
+    shares = generator.dirichlet(np.full(size, 10 ** generator.uniform(-1.5, 1))) + 0.1 / size**2
+    n_records, noise = 10 ** generator.uniform(0.3, 6), 10 ** generator.uniform(-4, 7)
+    unknown = float(generator.choice([1e-3, 0.01, 0.1, 0.5]))
+    margins = (shares / shares.sum(),)
+    state = ResidualState((size,), (False,), n_records, 0.0, unknown, margins, POOLING, ())
+    states = ClassStates((state.with_block(state.unseen_block((0,))),), np.ones(1), 0.2)
+    counts = states.first.expected_counts((0,))
+    far = np.sqrt(noise + counts) * 10 ** generator.uniform(-1, 2)
+    found, _ = states.visited(0, (far * generator.normal(size=size))[:, None], counts, noise)
+    return beside_totals(states, found)
+
+
+def test_no_scale_leaves_an_indefinite_covariance():
+    """What effects have in common is taken out of them, but no more than they have."""
+    generator = np.random.default_rng(0)
+    for _ in range(3000):
+        states = visited_once(generator)
+        after = scaled_states(states, sum_of_effects(states), float(SCALES.max())).first
+        prior = after.blocks[0].covariance + after.base_variance
+        assert np.linalg.eigvalsh(prior).min() > -1e-6
 
 
 def test_a_table_beside_the_totals_leaves_the_intercept():
     states = states_of(np.random.default_rng(2), 2)
     counts = states.first.expected_counts((1,))
     found, _ = states.visited(1, counts[:, None] * 0.2, counts, 1.0)
-    kept = beside(states, found)
+    kept = beside_totals(states, found)
     assert found.first.intercept != states.first.intercept
     assert kept.first.intercept == states.first.intercept
     assert kept.first.base_variance == states.first.base_variance
     assert kept.first.blocks[1] is found.first.blocks[1]
 
 
-def test_the_usual_scale_is_the_likeliest_before_any_record():
-    behind = penalties_of_scales(0.01)
-    assert SCALES[np.argmin(behind)] == 0.6
-    assert behind.min() == 0
+def test_scales_are_as_usual_as_a_laplace_law_says():
+    rate = 0.01
+    behind = penalties_of_scales(rate)
+    logs = np.log(SCALES / 0.6)
+    ratios = np.exp(-np.abs(logs) / 0.4)
+    assert_allclose(np.exp(-rate * behind), ratios)
+    assert SCALES[0] == 0.6  # the first of those that tie
+    assert behind[0] == 0
     assert penalties_of_scales(float("inf")).max() == 0  # records alone decide
-    assert_allclose(behind, 2 * penalties_of_scales(0.02))
+    assert_allclose(np.diff(np.sort(logs)), np.log(1.25))
 
 
 @pytest.mark.parametrize(("k", "norm"), [(2, "l1"), (3, "l1"), (3, "l2")])
@@ -115,7 +160,7 @@ def test_balances_are_those_of_a_loop(k, norm):
     columns = 1 if k == 2 else k
     effects = SumOfEffects(
         tuple(generator.normal(size=(size, columns)) for size in SIZES),
-        generator.normal(size=columns), generator.normal(size=columns), np.zeros(columns),
+        *generator.normal(size=(3, columns)), generator.uniform(0.5, 3, columns),
     )  # fmt: skip
     penalties = generator.uniform(0, 9, len(SCALES))
     found = ResidualRecords(codes, labels, SIZES, k).balances(effects, penalties, norm)
@@ -124,16 +169,19 @@ def test_balances_are_those_of_a_loop(k, norm):
         for code, label in zip(codes, labels, strict=True):
             sums = sum(effects.effects[i][code[i]] for i in range(3))
             scores = scale * sums + effects.base - scale * effects.middle
-            p = softmax(np.append(0.0, scores) if k == 2 else scores)
-            missed = np.eye(k)[label] - p
+            lifts = (sums - effects.mean) / effects.spread
             if k == 2:
-                missed = missed[1:] / (2 * p.max())
+                scores, lifts = np.append(0.0, scores), np.array([-lifts[0], lifts[0]])
+            p, spoken = softmax(scores), int(np.argmax(lifts))
+            moved = np.eye(k) - p
+            if k == 2:
+                size = 2 * p.max()
+            elif norm == "l1":
+                size = np.abs(moved).sum(axis=1).max()
             else:
-                moved = np.eye(k) - p
-                size = np.abs(moved).sum(axis=1) if norm == "l1" else np.linalg.norm(moved, axis=1)
-                missed = missed / size.max()
-            total += float(missed @ np.where(sums >= 0, 1, -1))
-        largest = {(2, "l1"): 0.5, (3, "l1"): 1.0, (3, "l2"): 2.0}[k, norm]
+                size = np.linalg.norm(moved, axis=1).max()
+            total += moved[label, spoken] / size * min(max(lifts[spoken], 0.0), 1.0)
+        largest = 1.0 if norm == "l2" else 0.5
         assert found[place] == pytest.approx(-abs(total) / largest - penalties[place], abs=2.2)
 
 
@@ -145,7 +193,7 @@ def drawn(copies, generator, n=20_000):
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 4}, {"epsilon": None, "rho": 1}], ids=str)
-@pytest.mark.parametrize("copies", [1, 2, 5])
+@pytest.mark.parametrize("copies", [1, 2, 5, 25])
 def test_copies_ask_for_their_part_of_the_sum(copies, budget):
     """Independent attributes are believed as a product would, copies by their number less."""
     codes, labels = drawn(copies, np.random.default_rng(0))
@@ -154,9 +202,51 @@ def test_copies_ask_for_their_part_of_the_sum(copies, budget):
         domain, **budget, n_records=len(codes), noise="research", noise_state=0, random_state=0
     ).fit(codes, labels)
     # tables are linear in effects, which they so see smaller than they are
-    assert 0.8 / copies < model.scale_ < 1.6 / copies
+    assert 0.8 / copies < model.scale_ < 1.7 / copies
     odds = np.log(7 / 3) * (2 * codes - 1).sum(axis=1) / copies
-    assert np.abs(model.predict_proba(codes)[:, 1] - expit(odds)).mean() < 0.03
+    found = model.predict_proba(codes)
+    assert np.abs(found[:, 1] - expit(odds)).mean() < 0.03
+    best = log_loss(labels, expit(odds))
+    assert log_loss(labels, found) < best + 0.01
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("budget", [PureDP(2), ZCDP(1)], ids=repr)
+def test_records_have_the_scores_that_are_predicted(budget, k):
+    """After the first pass: nothing that was scaled is added to records otherwise."""
+    generator = np.random.default_rng(k)
+    codes = generator.integers(0, SIZES, size=(400, 3))
+    labels = (codes.sum(axis=1) + generator.integers(0, 2, 400)) % k
+    domain = Domain.from_sizes(SIZES, n_classes=k)
+    plan = residual_plan(domain, budget, generator, n_records=400)
+    records = ResidualRecords(codes, labels, SIZES, k)
+    releases = ResidualReleases(records, "research", generator)
+    posterior = learned(replace(plan, passes=(), pairs=None), releases)
+    expected = np.column_stack([one.log_odds(codes) for one in posterior.columns])
+    assert_allclose(records._scores, expected)
+    assert np.abs(expected - expected.mean(axis=0)).max() > 0.01
+
+
+@pytest.mark.parametrize(("k", "expected"), [(2, 0.05), (3, None)])
+def test_the_curvature_of_the_first_pass_is_that_of_the_totals(monkeypatch, k, expected):
+    """Of a class of one in ten, a tenth of ½; of several, by the weights of their shares."""
+    generator = np.random.default_rng(0)
+    labels = np.repeat(np.arange(k), [900, 100] if k == 2 else [700, 200, 100])
+    codes = generator.integers(0, SIZES, size=(1000, 3))
+    domain = Domain.from_sizes(SIZES, n_classes=k)
+    plan = residual_plan(domain, PureDP(float("inf")), generator, n_records=1000)
+    known, honest = [], ClassStates.with_curvature
+
+    def noted(self, curvature):
+        known.append(curvature)
+        return honest(self, curvature)
+
+    monkeypatch.setattr(ClassStates, "with_curvature", noted)
+    learned(plan, ResidualReleases(ResidualRecords(codes, labels, SIZES, k), "exact", None))
+    if expected is None:
+        shares = np.array([0.7, 0.2, 0.1])
+        expected = 0.5 / (1 - 0.1) * (1 - (shares**2).sum())
+    assert known[0] == pytest.approx(expected, abs=2e-3)
 
 
 @pytest.mark.parametrize("budget", [PureDP(float("inf")), ZCDP(float("inf"))], ids=repr)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mrf_matrix import Domain
 from mrf_matrix.mechanisms import ZCDP, DiscreteGaussian, DiscreteLaplace, PureDP
+from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.residual import (
     residual_budget,
     residual_plan,
@@ -98,6 +99,23 @@ def test_more_signal_buys_passes_and_pairs():
     assert few.pairs is None
     assert len(some.pairs.choices) == 3
     assert len(many.pairs.choices) == 10
+
+
+def test_few_records_take_one_pass_and_two_attributes_one_pair():
+    passes = [1 + len(plan_of([3] * 10, PureDP(1), n).passes) for n in (490, 500, 1990)]
+    assert passes == [1, 2, 2]
+    assert len(plan_of([3, 3], PureDP(1), 10**5).pairs.choices) == 1
+    assert len(plan_of([3, 3, 3], PureDP(1), 10**5).pairs.choices) == 3
+
+
+@pytest.mark.parametrize("n_records", [490, 2000])
+def test_measurements_are_counted(n_records):
+    """Class totals, codes' counts, and residuals and curvature of each pass: without pairs."""
+    plan = plan_of([3] * 10, PureDP(1), n_records)
+    later = sum(1 + 3 * len(one.visits) for one in plan.passes)
+    assert plan.pairs is None
+    assert plan.most_measurements == 2 + 30 + 30 + later
+    assert verdict_of(plan).noise == pytest.approx(plan.first.visits[0].variance ** 0.5)
 
 
 def test_later_gaussian_passes_visit_fewer_attributes():

@@ -92,7 +92,7 @@ CHANGES = {
     "orders short": {"orders": []},
     "orders repeat": {"orders": [[0, 0, 2, 3]]},
     "orders false": {"orders": [[0, 1, 2, True]]},
-    "scale unknown": {"scale": 17},
+    "scale unknown": {"scale": 27},
     "scale below": {"scale": -1},
     "scale no place": {"scale": 0.6},
     "choices repeat": {"choices": [[0, 1]] * 2},
@@ -107,6 +107,13 @@ CHANGES = {
 def test_what_does_not_agree_is_refused(members, read, change):
     data = json.loads(members[MODEL]) | CHANGES[change]
     with pytest.raises(ModelFileError):
+        read(members | {MODEL: json.dumps(data).encode()})
+
+
+def test_a_file_of_an_earlier_version_says_so(members, read):
+    data = json.loads(members[MODEL]) | {"schema_version": 1}
+    del data["scale"]
+    with pytest.raises(ModelFileError, match="An earlier one wrote it"):
         read(members | {MODEL: json.dumps(data).encode()})
 
 
