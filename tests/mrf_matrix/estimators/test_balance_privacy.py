@@ -113,8 +113,9 @@ def test_fewer_even_records_are_never_expected_to_tell_more():
 
 
 def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
-    announced = private_plan(DOMAIN, [PureDP(4)], n_records=3500)
-    follows = planned_for(announced, 500)
+    many_codes = Domain.from_sizes([16] * 12, n_classes=2)
+    announced = private_plan(many_codes, [PureDP(4)], n_records=3500)
+    follows = planned_for(announced, 465)
     assert announced.chosen.name == follows.chosen.name == "residual forest"
     assert follows.forecasts[1].accuracy > follows.chosen.accuracy
     assert "leads where classes are even" in follows.reason
