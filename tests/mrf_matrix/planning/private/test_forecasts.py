@@ -87,6 +87,49 @@ def test_without_noise_residuals_learn_what_tables_count_twice(prior):
     assert (tables < 0.9 * whole).mean() > 0.3
 
 
+def test_residuals_by_dense_algebra(prior):
+    """The first pass scaled to explain the most, then a visit of each largest effect in turn."""
+    n_records, codes = 2000, 3
+    domain = Domain.from_sizes([codes] * D, n_classes=2)
+    plan = residual_plan(domain, PureDP(0.5), np.random.default_rng(0), n_records=n_records)
+    assert len(plan.passes) == 1
+    assert plan.pairs is None
+    draws, R = range(len(prior.weights)), [dense(prior, i) for i in range(len(prior.weights))]
+    alike = alike_codes(domain)[0]
+
+    def bent_of(told, spent):
+        right = share_right(told**2 / np.maximum(spent, 1e-12), prior.lean)
+        return n_records / codes * np.maximum((1 - right) / 2, 0.02)
+
+    bent = bent_of(np.zeros(len(R)), np.zeros(len(R)))[:, None]
+    error = (plan.first.visits[0].variance + bent) / bent**2 / alike
+    kept = shrunk(prior.shown**2, np.broadcast_to(error, prior.shown.shape))
+    known, noise = kept * prior.shown, kept**2 * error
+    for i in draws:
+        told = prior.shown[i] @ known[i]
+        scale = told / (known[i] @ R[i] @ known[i] + noise[i].sum())
+        known[i], noise[i] = scale * known[i], scale**2 * noise[i]
+
+    def covered():
+        told = np.array([prior.shown[i] @ known[i] for i in draws])
+        spent = np.array([known[i] @ R[i] @ known[i] + noise[i].sum() for i in draws])
+        return told, spent
+
+    bent = bent_of(*covered())
+    largest = np.argsort(-np.abs(known), axis=1)
+    for visit, step in enumerate(plan.passes[0].visits):
+        at = [(i, largest[i, visit]) for i in draws]
+        lacking = np.array([(R[i] @ (prior.weights[i] - known[i]))[j] for i, j in at])
+        error = (step.variance + bent) / bent**2 / alike
+        kept = shrunk(lacking**2, error)
+        for (i, j), k, lack, e in zip(at, kept, lacking, error, strict=True):
+            known[i, j] += k * lack
+            noise[i, j] = (1 - k) ** 2 * noise[i, j] + k**2 * e
+    told, spent = covered()
+    expected = told**2 / (spent + 8 * plan.totals.variance / n_records**2)
+    assert_allclose(residuals_explain(prior, plan, n_records), expected, rtol=1e-9)
+
+
 def test_neighbouring_codes_of_ordered_attributes_say_the_same():
     domain = Domain.from_sizes([2, 10], n_classes=2)
     assert_allclose(alike_codes(domain), [1.0, 5.0])
