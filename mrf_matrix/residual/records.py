@@ -115,14 +115,12 @@ class ResidualRecords:
         """
         link = Link(self._n_classes, norm)
         sums = self._sums(effects.effects)
-        places, lifts = _largest_lifts((sums - effects.mean) / np.maximum(effects.spread, LEAST))
+        places, weights = _largest_lifts((sums - effects.mean) / np.maximum(effects.spread, LEAST))
         found = np.empty(len(SCALES))
         for i, scale in enumerate(SCALES):
             units = link.residual_units(scale * sums + effects.intercepts(scale), self._labels)
-            if units.shape[1] == 1:  # class 0 has the negative of class 1
-                units = np.column_stack([-units[:, 0], units[:, 0]])
-            own = np.take_along_axis(units, places[:, None], axis=1)[:, 0]
-            found[i] = -abs(int(np.trunc(own * lifts).astype(np.int64).sum()))
+            own = np.take_along_axis(units, places, axis=1)
+            found[i] = -abs(int(np.trunc(own * weights).astype(np.int64).sum()))
         return _as_scores(found / link.largest_entry, np.floor(penalties))
 
     def _sums(self, effects: Sequence[Floats]) -> Floats:
@@ -151,12 +149,11 @@ def _as_scores(gains: Floats, penalties: Floats) -> Longs:
 
 
 def _largest_lifts(lifts: Floats) -> tuple[Longs, Floats]:
-    """Return each record's class of largest lift, and that lift, 0 to 1.
+    """Return each record's column of largest lift, and what its residual there counts, (N, 1) each.
 
-    Of two classes the only column is that of class 1, whose negative class 0 has.
+    The only column of two classes is that of class 1. Where it is below its mean, class 0 is above,
+    and has the negative of both lift and residual: their product is the same.
     """
-    if lifts.shape[1] == 1:
-        lifts = np.column_stack([-lifts[:, 0], lifts[:, 0]])
-    places = lifts.argmax(axis=1)
-    largest = np.take_along_axis(lifts, places[:, None], axis=1)[:, 0]
-    return places, np.clip(largest, 0.0, 1.0)
+    places = lifts.argmax(axis=1, keepdims=True)
+    least = -1.0 if lifts.shape[1] == 1 else 0.0
+    return places, np.clip(np.take_along_axis(lifts, places, axis=1), least, 1.0)
