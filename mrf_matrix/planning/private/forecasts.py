@@ -84,33 +84,19 @@ def residuals_explain(prior: CorrelatedEffects, plan: ResidualPlan, n_records: f
         n_records, noises = n_records * 2 / columns, 2
         weight = sqrt(2) if plan.budget.norm == "l2" else 1.0
     sizes, alike = np.array(plan.domain.sizes, dtype=np.float64), alike_codes(plan.domain)
-    nothing = np.zeros_like(prior.weights)
-    curvatures = weight * n_records / sizes * _curvature(prior, nothing, nothing)
-    error = (noises * plan.first.visits[0].variance + curvatures) / curvatures**2 / alike
-    kept = shrunk(prior.shown**2, error)
-    known, noise = kept * prior.shown, kept**2 * error
-    told, spent = _covered(prior, known, noise)
-    scale = (told / np.maximum(spent, 1e-300))[:, None]
-    known, noise = scale * known, scale**2 * noise
-    rows = np.arange(len(known))
+    weighed = weight * n_records
+    first = noises * plan.first.visits[0].variance
+    known, noise = _known_at_first(prior, weighed / sizes, first, alike)
     for one in plan.passes:
-        curvatures = weight * n_records / sizes * _curvature(prior, known, noise)
-        places = np.argsort(-(known**2), axis=1)  # the largest effects
-        for visit, step in enumerate(one.visits):
-            at = rows, places[:, visit]
-            lacking = prior.correlated(prior.weights - known)[at]
-            bent = curvatures[at]
-            error = (noises * step.variance + bent) / bent**2 / alike[at[1]]
-            kept = shrunk(lacking**2, error)
-            known[at] += kept * lacking
-            noise[at] = (1 - kept) ** 2 * noise[at] + kept**2 * error
+        variances = [noises * step.variance for step in one.visits]
+        known, noise = _known_later(prior, (known, noise), weighed / sizes, variances, alike)
     told, spent = _covered(prior, known, noise)
     spent = spent + intercept_error(plan.totals.variance, n_records)
     if plan.pairs is not None:
         energy = _largest_pairs(prior, len(plan.pairs.residuals))
         cells = float(np.exp(2 * np.log(sizes).mean()))
-        bent = weight * n_records / cells * _curvature(prior, known, noise)
-        error = (noises * plan.pairs.residuals[0].variance + bent) / bent**2
+        curvatures = weighed / cells * _curvature(prior, known, noise)
+        error = _error(curvatures, noises * plan.pairs.residuals[0].variance)
         kept = energy / (energy + error)
         told = told + (kept * energy).sum(axis=1)
         spent = spent + (kept**2 * (energy + error)).sum(axis=1)
@@ -138,6 +124,52 @@ def _noise(cells: int, codes: int, per_class: float, variance: float) -> float:
     """Return the variance of the log odds that tables show of an effect with so many codes."""
     expected = per_class / codes
     return 2 * (variance * cells / codes + expected) / expected**2
+
+
+def _known_at_first(
+    prior: CorrelatedEffects, records: Array, variance: float, alike: Array
+) -> tuple[Array, Array]:
+    """Return the scaled effects after the first pass, and their noise, shape (draws, m) each.
+
+    `records` (m,): expected with a code of each attribute, as they weigh; `variance`: of the noise
+    on each residual; `alike` (m,): see `alike_codes`.
+    """
+    nothing = np.zeros_like(prior.weights)
+    error = _error(records * _curvature(prior, nothing, nothing), variance) / alike
+    kept = shrunk(prior.shown**2, error)
+    known, noise = kept * prior.shown, kept**2 * error
+    told, spent = _covered(prior, known, noise)
+    scale = (told / np.maximum(spent, 1e-300))[:, None]
+    return scale * known, scale**2 * noise
+
+
+def _known_later(
+    prior: CorrelatedEffects,
+    before: tuple[Array, Array],
+    records: Array,
+    variances: Sequence[float],
+    alike: Array,
+) -> tuple[Array, Array]:
+    """Return effects and their noise after a later pass, which visits the largest effects.
+
+    `before`: effects and noise; `variances`: of the noise at each visit; others as at first.
+    """
+    known, noise = before[0].copy(), before[1].copy()
+    curvatures = records * _curvature(prior, known, noise)
+    rows, places = np.arange(len(known)), np.argsort(-(known**2), axis=1)
+    for visit, variance in enumerate(variances):
+        at = rows, places[:, visit]
+        lacking = prior.correlated(prior.weights - known)[at]
+        error = _error(curvatures[at], variance) / alike[at[1]]
+        kept = shrunk(lacking**2, error)
+        known[at] += kept * lacking
+        noise[at] = (1 - kept) ** 2 * noise[at] + kept**2 * error
+    return known, noise
+
+
+def _error(curvatures: Array, variance: float) -> Array:
+    """Return the variance of effects by residuals: of their noise, and of records themselves."""
+    return np.asarray((variance + curvatures) / curvatures**2)
 
 
 def _covered(prior: CorrelatedEffects, known: Array, noise: Array) -> tuple[Array, Array]:
