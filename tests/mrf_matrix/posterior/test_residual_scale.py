@@ -38,14 +38,10 @@ def states_of(generator, k):
     columns = []
     for base in generator.normal(size=1 if k == 2 else k):
         state = ResidualState(SIZES, (False,) * 3, 1000.0, float(base), 0.01, margins, POOLING, ())
-        blocks = tuple(state.unseen_block((i,)) for i in range(3))
-        state = ResidualState(
-            SIZES, (False,) * 3, 1000.0, float(base), 0.01, margins, POOLING, blocks
-        )
-        gains = state.expected_counts((0,)) * generator.normal(size=2)
-        for i in range(3):
-            gains = state.expected_counts((i,)) * generator.normal(size=SIZES[i])
-            state, _ = state.visited(i, gains, state.expected_counts((i,)), 1.0)
+        for i, size in enumerate(SIZES):
+            counts = state.expected_counts((i,))
+            state = state.with_block(state.unseen_block((i,)))
+            state, _ = state.visited(i, counts * generator.normal(size=size), counts, 1.0)
         columns.append(state)
     return ClassStates(tuple(columns), np.ones(len(columns)), 0.25)
 
