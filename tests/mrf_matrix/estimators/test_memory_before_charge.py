@@ -160,22 +160,17 @@ def test_every_kind_that_may_follow_a_choice_is_refused_before_the_charge():
     assert ledger.spent == 0
 
 
-def test_the_joint_table_of_a_choice_is_refused_before_the_charge():
+@pytest.mark.parametrize(
+    ("n", "cap", "named"), [(4, 60_000, "joint table"), (100_000, 100_000, "scores of the records")]
+)
+def test_what_a_choice_may_lead_to_is_refused_before_the_charge(n, cap, named):
+    """What the forests would refuse by themselves, one that chooses first refuses as early."""
     domain, ledger = Domain.from_sizes([4] * 12, 2), PrivacyLedger(epsilon=1)
     model = PrivateForestClassifier(domain, epsilon=0.045, n_records=100_000, ledger=ledger)
     assert model.plan().chosen.screening.enough is not None
-    with memory_cap(60_000), pytest.raises(MemoryCapError, match="joint table"):
-        model.fit(np.zeros((4, 12), dtype=int), np.zeros(4, dtype=int))
-    assert ledger.spent == 0
-
-
-def test_scores_of_records_are_refused_before_the_charge():
-    """What the forest would refuse by itself, a forest that chooses first refuses as early."""
-    domain, ledger = Domain.from_sizes([4] * 12, 2), PrivacyLedger(epsilon=1)
-    model = PrivateForestClassifier(domain, epsilon=0.045, n_records=100_000, ledger=ledger)
-    codes = np.zeros((100_000, 12), dtype=int)
-    with memory_cap(100_000), pytest.raises(MemoryCapError, match="scores of the records"):
-        model.fit(codes, np.zeros(len(codes), dtype=int))
+    codes = np.zeros((n, 12), dtype=int)
+    with memory_cap(cap), pytest.raises(MemoryCapError, match=named):
+        model.fit(codes, np.zeros(n, dtype=int))
     assert ledger.spent == 0
 
 
