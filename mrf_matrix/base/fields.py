@@ -47,10 +47,23 @@ def object_of(
     return data
 
 
-def check_version(data: JsonObject, name: str, version: int) -> None:
-    """Refuse a file of another format, or of another version of it."""
-    if data.get("format") != name:
-        raise FieldError(f"format={shown(data.get('format'))}: expected {name!r}.")
+def versioned_of(
+    data: object,
+    where: str,
+    kind: str,
+    version: int,
+    keys: Collection[str],
+    optional: Collection[str] = (),
+) -> JsonObject:
+    """Return an object of a format and a version, checked first: other versions have other keys."""
+    if isinstance(data, dict):
+        _check_version(data, kind, version)
+    return object_of(data, where, keys, optional)
+
+
+def _check_version(data: JsonObject, kind: str, version: int) -> None:
+    if data.get("format") != kind:
+        raise FieldError(f"format={shown(data.get('format'))}: expected {kind!r}.")
     found = data.get("schema_version")
     if type(found) is int and 0 < found < version:
         raise FieldError(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
-from mrf_matrix.base.fields import FieldError, list_of, object_of, parsed
+from mrf_matrix.base.fields import FieldError, list_of, parsed
 from mrf_matrix.datasets.files import PARQUET_ENDINGS, csv_chunks, header_of, read_parquet
 from mrf_matrix.datasets.text import typed_column
 from mrf_matrix.domain import Attribute, Domain, DomainError
@@ -12,10 +12,10 @@ from mrf_matrix.domain.columns import as_any_column
 from mrf_matrix.domain.encoding import encode_column
 from mrf_matrix.domain.errors import SEE_VALUES
 from mrf_matrix.domain.serialization import (
-    DOMAIN_KEYS,
     MAX_ATTRIBUTES,
     attribute_from_dict,
     domain_from_dict,
+    domain_object,
 )
 
 
@@ -23,7 +23,7 @@ def domain_problems(path: "str | PathLike[str]") -> list[str]:
     """Return everything that is wrong with a domain file, an entry each; none if it is valid."""
     try:
         data = parsed(Path(path).read_bytes())
-        given = object_of(data, "the file", ("attributes",), DOMAIN_KEYS)
+        given = domain_object(data, "the file")
         items = list_of(given["attributes"], "attributes", MAX_ATTRIBUTES)
     except (ValueError, RecursionError) as error:
         return [f"{path} is not a domain file in JSON: {error}"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrf_matrix.base import whole_file
-from mrf_matrix.base.fields import FieldError, JsonObject, check_version, list_of, object_of, parsed
+from mrf_matrix.base.fields import FieldError, JsonObject, list_of, object_of, parsed, versioned_of
 from mrf_matrix.domain.attribute import Attribute
 from mrf_matrix.domain.errors import DomainError
 
@@ -59,9 +59,7 @@ def domain_from_dict(data: object, where: str = "domain") -> AttributesAndTarget
     Raises DomainError if anything is missing, unknown, of another type, or beyond the size caps.
     """
     try:
-        given = object_of(data, where, ("attributes",), DOMAIN_KEYS)
-        plain: JsonObject = {"format": FORMAT, "schema_version": SCHEMA_VERSION}
-        check_version(plain | given, FORMAT, SCHEMA_VERSION)  # by hand, these may be left out
+        given = domain_object(data, where)
         attributes = [
             attribute_from_dict(item, f"attribute {i}")
             for i, item in enumerate(list_of(given["attributes"], "attributes", MAX_ATTRIBUTES))
@@ -70,6 +68,13 @@ def domain_from_dict(data: object, where: str = "domain") -> AttributesAndTarget
         return attributes, None if target is None else attribute_from_dict(target, "target")
     except FieldError as error:
         raise DomainError(f"{where}: {error}") from error
+
+
+def domain_object(data: object, where: str) -> JsonObject:
+    """Return the object of a domain; by hand, format and version may be left out."""
+    if isinstance(data, dict):
+        data = {"format": FORMAT, "schema_version": SCHEMA_VERSION} | data
+    return versioned_of(data, where, FORMAT, SCHEMA_VERSION, ("attributes",), DOMAIN_KEYS)
 
 
 def attribute_from_dict(item: object, where: str) -> Attribute:

@@ -10,12 +10,12 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
-    check_version,
     flag_of,
     fraction_of,
     integer_of,
     line_of_text,
     object_of,
+    versioned_of,
     whole_numbers,
     whole_of,
 )
@@ -99,10 +99,10 @@ def release_of(container: Container) -> tuple[Release, object]:
     KeyError, ArithmeticError if something is missing, of another type, too large, or does not
     agree.
     """
-    data = object_of(container.data, "release.json", KEYS, (READ_OFF_KEY, "shares"))
+    optional = (READ_OFF_KEY, "shares")
+    data = versioned_of(container.data, "release.json", FORMAT, SCHEMA_VERSION, KEYS, optional)
     if data.get(READ_OFF_KEY, True) is not True:
         raise FieldError(f"{READ_OFF_KEY}: expected true, or nothing.")
-    check_version(data, FORMAT, SCHEMA_VERSION)
     noise = one_word("noise", data["noise"], NOISE_KINDS)
     budget = budget_of(data["budget"])
     read_off = READ_OFF_KEY in data

@@ -15,12 +15,12 @@ from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
-    check_version,
     line_of_text,
     list_of,
     number_of,
     object_of,
     one_line,
+    versioned_of,
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
@@ -105,8 +105,7 @@ def load_model(
 
 
 def _model(container: Container) -> ReleasedForestClassifier:
-    data = object_of(container.data, "model.json", KEYS)
-    check_version(data, FORMAT, SCHEMA_VERSION)
+    data = versioned_of(container.data, "model.json", FORMAT, SCHEMA_VERSION, KEYS)
     domain = Domain.from_dict(data["domain"])
     if domain.target is None:
         raise FieldError("domain: expected a target with the classes.")

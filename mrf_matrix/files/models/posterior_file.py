@@ -11,9 +11,8 @@ from mrf_matrix.base.arrays import Values
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
-    check_version,
     list_of,
-    object_of,
+    versioned_of,
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
@@ -60,8 +59,7 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if
     something is missing, of another type, too large, or does not agree.
     """
-    data = object_of(container.data, "model.json", KEYS)
-    check_version(data, POSTERIOR_FORMAT, POSTERIOR_VERSION)
+    data = versioned_of(container.data, "model.json", POSTERIOR_FORMAT, POSTERIOR_VERSION, KEYS)
     release, described = release_of(container.under(data["release"]))
     domain = Domain.from_dict(described)
     if domain.target is None or domain.sizes != release.sizes:

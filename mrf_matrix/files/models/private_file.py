@@ -12,11 +12,11 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
-    check_version,
     line_of_text,
     list_of,
     number_of,
     object_of,
+    versioned_of,
     whole_numbers,
 )
 from mrf_matrix.estimators.private.private_forest import PrivateForestClassifier
@@ -86,8 +86,7 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
     """
-    data = object_of(container.data, "model.json", KEYS)
-    check_version(data, PRIVATE_FORMAT, PRIVATE_VERSION)
+    data = versioned_of(container.data, "model.json", PRIVATE_FORMAT, PRIVATE_VERSION, KEYS)
     delta = number_of(data["delta"], "delta", most=LARGEST_DELTA)
     if not isinstance(data["forest"], dict):
         raise FieldError("forest: expected an object.")

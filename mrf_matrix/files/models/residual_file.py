@@ -15,11 +15,10 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
-    check_version,
     integer_of,
     list_of,
     number_of,
-    object_of,
+    versioned_of,
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
@@ -81,9 +80,9 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
     """
-    if isinstance(container.data, dict):  # before its keys: an earlier version has others
-        check_version(container.data, RESIDUAL_FORMAT, RESIDUAL_VERSION)
-    data = object_of(container.data, "model.json", KEYS, ("even_records",))
+    data = versioned_of(
+        container.data, "model.json", RESIDUAL_FORMAT, RESIDUAL_VERSION, KEYS, ("even_records",)
+    )
     domain = Domain.from_dict(data["domain"])
     plan = _plan(domain, data)
     if container.names != {"answers"}:

@@ -6,11 +6,11 @@ from datetime import datetime
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
-    check_version,
     line_of_text,
     list_of,
     object_of,
     one_line,
+    versioned_of,
 )
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
@@ -60,8 +60,7 @@ def read_record(record: object, where: str = "record") -> tuple[Terms, Account, 
 
 
 def _read(record: object) -> tuple[Terms, Account, str]:
-    data = object_of(record, "the record", KEYS)
-    check_version(data, FORMAT, SCHEMA_VERSION)
+    data = versioned_of(record, "the record", FORMAT, SCHEMA_VERSION, KEYS)
     identity = line_of_text(data["identity"], "identity", 32)
     if IDENTITY.fullmatch(identity) is None:
         raise FieldError("identity: expected 32 hexadecimal digits.")

@@ -1,0 +1,76 @@
+"""Files of a later version are refused as such, whatever keys they have beside those we know."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mrf_matrix
+from mrf_matrix import (
+    Domain,
+    MatrixForestClassifier,
+    PosteriorForestClassifier,
+    PrivacyLedger,
+    PrivateForestClassifier,
+    PureDP,
+    ResidualForestClassifier,
+    load_model,
+    load_release,
+    measure,
+    save_model,
+    save_release,
+)
+from mrf_matrix.mechanisms import count_cells
+from strategies.operators import Identity
+
+SIZES = (3, 2)
+DOMAIN = Domain.from_sizes(SIZES, n_classes=2)
+X = np.random.default_rng(0).integers(0, SIZES, size=(60, 2))
+Y = X[:, 1]
+
+
+def model_of(make, **given):
+    return lambda path: save_model(make(DOMAIN, random_state=0, **given).fit(X, Y), path)
+
+
+def write_release(path):
+    counts = count_cells(X, Y, SIZES, 2)
+    save_release(measure(Identity(6, SIZES), counts, PureDP(1)), path, DOMAIN)
+
+
+FORMATS = {
+    "mrf_matrix.model": (model_of(MatrixForestClassifier, n_trees=2, max_depth=1), load_model),
+    "mrf_matrix.posterior_model": (model_of(PosteriorForestClassifier), load_model),
+    "mrf_matrix.residual_model": (model_of(ResidualForestClassifier), load_model),
+    "mrf_matrix.private_model": (model_of(PrivateForestClassifier), load_model),
+    "mrf_matrix.release": (write_release, load_release),
+    "mrf_matrix.ledger": (lambda path: PrivacyLedger.open(path, epsilon=1), PrivacyLedger.open),
+    "mrf_matrix.domain": (DOMAIN.save, Domain.load),
+}
+"""What writes an honest file of each format, and what reads it."""
+
+
+def test_every_format_is_among_these():
+    sources = Path(mrf_matrix.__file__).parent.rglob("*.py")
+    named = [re.findall(r'FORMAT = "(.*)"', source.read_text()) for source in sources]
+    assert {kind for kinds in named for kind in kinds} == set(FORMATS)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_later_version_is_refused_by_its_version(kind, tmp_path, unzipped, zipped):
+    (write, read), path = FORMATS[kind], tmp_path / "file"
+    write(path)
+    read(path)
+    content = path.read_bytes()
+    members = unzipped(content) if zipfile.is_zipfile(path) else {".json": content}
+    [name] = [name for name in members if name.endswith(".json")]
+    data = json.loads(members[name])
+    known = data["schema_version"]
+    assert data["format"] == kind
+    later = json.dumps(data | {"schema_version": known + 1, "of_a_later_version": 0}).encode()
+    path.write_bytes(zipped(members | {name: later}) if len(members) > 1 else later)
+    with pytest.raises(ValueError, match=f"schema_version={known + 1}: .* reads {known};"):
+        read(path)
