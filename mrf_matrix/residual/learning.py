@@ -105,7 +105,7 @@ def _with_first_pass(state: ClassStates, first: FirstPass, releases: Steps) -> C
     effects = sum_of_effects(state)
     scale = releases.scale(first.scale, effects)
     state = scaled_states(state, effects, scale)
-    releases.add((), (effects.intercepts(scale) - effects.base)[None, :])
+    releases.add((), effects.shifts(scale)[None, :])
     for i, one in enumerate(effects.effects):
         releases.add((i,), scale * one)
     return state

@@ -60,6 +60,10 @@ class SumOfEffects:
         """Return the intercepts beside the scaled sum."""
         return np.asarray(self.base - scale * self.middle)
 
+    def shifts(self, scale: float) -> Floats:
+        """Return by how much the intercepts move beside the scaled sum."""
+        return np.asarray(self.intercepts(scale) - self.base)
+
 
 def sum_of_effects(states: ClassStates) -> SumOfEffects:
     """Return the effects of single attributes as they are known."""
@@ -111,9 +115,8 @@ def beside_totals(before: ClassStates, after: ClassStates) -> ClassStates:
 
 def scaled_states(states: ClassStates, effects: SumOfEffects, scale: float) -> ClassStates:
     """Return the states once the sum is believed so far."""
-    gained = effects.intercepts(scale) - effects.base
     columns = []
-    for one, shift in zip(states.columns, gained, strict=True):
+    for one, shift in zip(states.columns, effects.shifts(scale), strict=True):
         blocks = tuple(
             replace(block, mean=scale * block.mean, covariance=scale**2 * block.covariance)
             for block in one.blocks
