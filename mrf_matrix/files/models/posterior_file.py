@@ -20,6 +20,7 @@ from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorF
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.estimators.training.posterior_forest import PosteriorForestClassifier
 from mrf_matrix.files.container import Container
+from mrf_matrix.files.models.answers import check_answers
 from mrf_matrix.files.models.report import report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.release_record import content_of, release_of
@@ -31,7 +32,6 @@ from strategies.operator_files import encode
 POSTERIOR_FORMAT = "mrf_matrix.posterior_model"
 POSTERIOR_VERSION = 1
 KEYS = {"format", "schema_version", "blocks", "weights", "release", "report"}
-LARGEST_ANSWER = 2**62
 
 PosteriorModel = PosteriorForestClassifier | ReleasedPosteriorForestClassifier
 
@@ -66,8 +66,7 @@ def posterior_of(container: Container) -> ReleasedPosteriorForestClassifier:
         raise FieldError("domain: expected the attributes of the release, and a target.")
     if domain.n_classes != release.n_classes or len(sorted_classes(domain)[0]) != domain.n_classes:
         raise FieldError("domain: expected the classes of the release, each of them once.")
-    if not bool(np.all(np.abs(release.answers) <= LARGEST_ANSWER)):
-        raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
+    check_answers(release.answers)
     measured = _measurement(domain, release, data)
     claimed = report_of(data["report"])
     report = check_follows(claimed, posterior_report(measured, release, "", claimed.delta))

@@ -27,6 +27,7 @@ from mrf_matrix.estimators.residual.report import residual_report
 from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
+from mrf_matrix.files.models.answers import check_answers
 from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.mechanisms import NEIGHBORING, Release
@@ -39,7 +40,6 @@ from mrf_matrix.residual.learning import learned
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
 RESIDUAL_VERSION = 2
 ANSWERS = "<i8"
-LARGEST_ANSWER = 2**62
 MOST_RECORDS = 10**15
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
@@ -89,8 +89,7 @@ def residual_of(container: Container) -> ReleasedResidualForestClassifier:
         raise FieldError("it has members that are no arrays of its releases.")
     n_answers = integer_of(data["n_answers"], "n_answers", least=1)
     answers = container.array("answers", ANSWERS, (n_answers,)).astype(np.int64)
-    if not bool(np.all((answers >= -LARGEST_ANSWER) & (answers <= LARGEST_ANSWER))):
-        raise FieldError(f"answers: expected whole numbers up to {LARGEST_ANSWER}.")
+    check_answers(answers)
     scale = float(SCALES[integer_of(data["scale"], "scale", 0, len(SCALES) - 1)])
     chosen = _choices(data["choices"])
     again = ReplayedReleases(domain.sizes, answers, scale, chosen, _noise(plan, data))

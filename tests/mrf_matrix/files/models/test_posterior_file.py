@@ -131,6 +131,13 @@ def test_any_answers_give_numbers_or_are_refused(members, read, values):
     assert np.isfinite(loaded.predict_proba(DATA["monks_1"].X)).all()
 
 
+@pytest.mark.parametrize("value", [2**62 + 1, -(2**62) - 1, -(2**63)])
+def test_answers_beyond_all_bounds_are_refused(members, read, value):
+    answers = np.full(read(members).release_.answers.shape, value, dtype="<i8")
+    with pytest.raises(ModelFileError, match="answers: expected whole numbers"):
+        read(members | {"answers.npy": bytes_of(answers)})
+
+
 def test_blocks_that_were_not_measured_are_refused(good, members, read):
     assert np.array_equal(read(members).predict(DATA["monks_1"].X), good[1])  # the control
     model = json.loads(members[MODEL])
