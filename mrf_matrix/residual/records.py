@@ -16,7 +16,7 @@ Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
-LEAST = 1e-12  # spreads of sums are no smaller, where no attribute has an effect
+LEAST_SPREAD = 1e-12  # of sums of effects, even where no attribute has an effect
 
 LARGEST_SCORE = 1 << 30
 """Scores of choices are clipped to it, which moves no two of them further apart."""
@@ -115,7 +115,9 @@ class ResidualRecords:
         """
         link = Link(self._n_classes, norm)
         sums = self._sums(effects.effects)
-        places, weights = _largest_lifts((sums - effects.mean) / np.maximum(effects.spread, LEAST))
+        places, weights = _largest_lifts(
+            (sums - effects.mean) / np.maximum(effects.spread, LEAST_SPREAD)
+        )
         found = np.empty(len(SCALES))
         for i, scale in enumerate(SCALES):
             units = link.residual_units(scale * sums + effects.intercepts(scale), self._labels)
