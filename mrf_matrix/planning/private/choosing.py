@@ -64,12 +64,11 @@ def private_plan(
     """
     checked_neighboring(neighboring)
     found: list[Forecast] = []
-    screening = _considered(domain, budgets, n_records, neighboring)
-    lag = LAG_OF_FEW if screening is not None and len(screening.steps) <= 2 else SCREENING_LAG
+    lag = _lag(_considered(domain, budgets, n_records, neighboring) if tables else None)
     for budget in budgets:
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
-        found += _forecasts(scale, law, records, lag if tables and screening is not None else None)
+        found += _forecasts(scale, law, records, lag)
     found.sort(key=_worth, reverse=True)
     left_out = None
     if not records:
@@ -96,6 +95,13 @@ def _considered(
         return None
     all_kept = screening.enough is not None and any(one.norm == "l2" for one in budgets)
     return None if all_kept else screening
+
+
+def _lag(screening: Screening | None) -> float | None:
+    """Return up to how much behind screening is taken; None where it is not considered."""
+    if screening is None:
+        return None
+    return LAG_OF_FEW if len(screening.steps) <= 2 else SCREENING_LAG
 
 
 def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
