@@ -166,14 +166,7 @@ def residual_plan(
     """
     if domain.required_target().size < 2:
         raise ValueError("domain names one class: expected two or more for a residual forest.")
-    largest, most = max(domain.sizes), most_codes(domain.n_classes)
-    if largest > most:
-        raise ValueError(
-            f"an attribute has {largest} codes: expected at most {most}, for the covariance "
-            f"of their effects is factored at every visit. Group codes, or give fewer edges."
-        )
-    columns = Link(domain.n_classes, budget.norm).n_columns
-    check_allocation("covariances of the effects of one attribute", (9 + columns, largest, largest))
+    _check_codes(domain, budget)
     known = settings_for(budget) if settings is None else settings
     n_attributes = domain.n_attributes
     reckoned = even_records or n_records or ASSUMED_RECORDS
@@ -195,13 +188,8 @@ def residual_plan(
         counts=shares.steps(
             "counts", [f"counts of attribute {i + 1}" for i in range(n_attributes)], known.counts
         ),
-        first=FirstPass(
-            visits=shares.steps(
-                "residuals",
-                [f"pass 1: residuals of attribute {i + 1}" for i in range(n_attributes)],
-                (rest - for_pairs) * known.pass_share(0, passes),
-            ),
-            scale=shares.step("choice", "pass 1: scale of all effects", known.scale),
+        first=_first_pass(
+            shares, known, n_attributes, (rest - for_pairs) * known.pass_share(0, passes)
         ),
         passes=tuple(
             _pass(
@@ -223,6 +211,18 @@ def residual_plan(
     return plan
 
 
+def _check_codes(domain: Domain, budget: Budget) -> None:
+    """Refuse attributes of more codes than their effects' covariance may have."""
+    largest, most = max(domain.sizes), most_codes(domain.n_classes)
+    if largest > most:
+        raise ValueError(
+            f"an attribute has {largest} codes: expected at most {most}, for the covariance "
+            f"of their effects is factored at every visit. Group codes, or give fewer edges."
+        )
+    columns = Link(domain.n_classes, budget.norm).n_columns
+    check_allocation("covariances of the effects of one attribute", (9 + columns, largest, largest))
+
+
 def _check_noise(plan: ResidualPlan) -> None:
     """Refuse a budget for which some step's noise could not be drawn, before any step is taken."""
     for step in plan.steps:
@@ -233,6 +233,17 @@ def _check_noise(plan: ResidualPlan) -> None:
                 f"{plan.budget!r} is too large for exact choices: expected a smaller one, or "
                 f"float('inf') for no noise."
             )
+
+
+def _first_pass(
+    shares: _Shares, settings: ResidualSettings, n_attributes: int, share: Fraction
+) -> FirstPass:
+    """Return the first pass: over all attributes, then the choice of a scale."""
+    names = [f"pass 1: residuals of attribute {i + 1}" for i in range(n_attributes)]
+    return FirstPass(
+        visits=shares.steps("residuals", names, share),
+        scale=shares.step("choice", "pass 1: scale of all effects", settings.scale),
+    )
 
 
 def _pass(
