@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.grown.smooth_sensitivity_forest import (
         SmoothSensitivityForestClassifier as SmoothSensitivityForestClassifier,
     )
+    from mrf_matrix.estimators.labelled.label_tree import (
+        LabelTreeClassifier as LabelTreeClassifier,
+    )
     from mrf_matrix.estimators.prediction.batch_prediction import (
         BatchPredictionClassifier as BatchPredictionClassifier,
     )
@@ -52,6 +55,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.released.from_release import from_release as from_release
     from mrf_matrix.estimators.released.released_forest import (
         ReleasedForestClassifier as ReleasedForestClassifier,
+    )
+    from mrf_matrix.estimators.released.released_labels import (
+        ReleasedLabelTreeClassifier as ReleasedLabelTreeClassifier,
     )
     from mrf_matrix.estimators.released.released_posterior import (
         ReleasedPosteriorForestClassifier as ReleasedPosteriorForestClassifier,

@@ -1,7 +1,7 @@
 r"""The log odds of a posterior, one term at a time: what each attribute and interaction adds.
 
-Both kinds of posterior are sums: of single attributes' effects, and of what tables of several
-attributes say beyond them,
+Posteriors are sums: of single attributes' effects, and of what tables of several attributes say
+beyond them,
 
 .. math:: F(x) = f_0 + \sum_i f_i(x_i) + \sum_B g_B(x_B).
 
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
+from mrf_matrix.posterior.labelled import LabelPosterior
 from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
 
-AnyPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior
+AnyPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior | LabelPosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,9 @@ def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
         raise ValueError(f"classes {one} and {other}: expected two different ones.")
     if isinstance(posterior, ProductPosterior):
         return list(_of_product(posterior, one, other))
+    if isinstance(posterior, LabelPosterior):
+        fair = [np.full(len(side), 1 / len(side)) for side in posterior.sides]  # labels tell none
+        return [Term(posterior.attributes, *posterior.log_odds(one, other), _independent(fair))]
     signed = posterior.between(one, other)
     found = []
     for place, block in enumerate(posterior.blocks):
@@ -76,6 +80,8 @@ def constant(posterior: AnyPosterior, one: int, other: int) -> float:
     if isinstance(posterior, ProductPosterior):
         values = posterior.totals.values
         return float(np.log(values[one] / values[other]))
+    if isinstance(posterior, LabelPosterior):
+        return 0.0
     return sum(sign * (part.base + part.shift) for sign, part in posterior.between(one, other))
 
 

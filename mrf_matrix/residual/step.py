@@ -20,13 +20,15 @@ from mrf_matrix.mechanisms import (
 from mrf_matrix.posterior import UNITS, Link
 from strategies.operators import Dense, Identity, Kronecker, Operator, as_operator
 
-Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screening"]
+Kind = Literal["totals", "counts", "curvature", "residuals", "choice", "screening", "labels"]
 
 MOST_EXPLICIT = 256 * 1025
 """Entries up to which the matrix is written out, at most 4 MB: its columns are found faster."""
 
-CHOICES: tuple[Kind, ...] = ("choice", "screening")
-"""Kinds that choose by integer scores. One record more never lowers those of "screening"."""
+CHOICES: tuple[Kind, ...] = ("choice", "screening", "labels")
+"""Kinds that choose by integer scores. One record more never lowers those of `MONOTONE`."""
+
+MONOTONE: tuple[Kind, ...] = ("screening", "labels")
 
 CHOICE_SENSITIVITY = 1  # one record more or less moves a score of a choice by one at most
 
@@ -124,6 +126,11 @@ class ResidualStep:
         return Fraction(isqrt(int(8 * self.budget.exact * 4**40)), 2**40)
 
     @property
+    def flips(self) -> bool:
+        """Whether permute-and-flip chooses, which is the better under pure DP; see `labels`."""
+        return self.kind == "labels" and isinstance(self.budget, PureDP)
+
+    @property
     def choice_rate(self) -> Fraction | float:
         """By what the log probability of a choice falls for every unit of score.
 
@@ -131,7 +138,7 @@ class ResidualStep:
         1, so their differences move by at most 1, not 2. A record in another's place moves
         monotone scores by 1 either way, others by 2.
         """
-        twice = 1 if self.kind == "screening" else 2
+        twice = 1 if self.kind in MONOTONE else 2
         factor = twice * CHOICE_SENSITIVITY * round(neighboring_factor(self.neighboring))
         epsilon = self.choice_epsilon
         return epsilon / factor

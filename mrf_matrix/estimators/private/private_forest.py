@@ -7,6 +7,7 @@ from typing import Any, Self
 from mrf_matrix.base.checks import structure_generator, whole_number
 from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
+from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
 from mrf_matrix.estimators.private.held_records import ALL, Serving, held
 from mrf_matrix.estimators.private.report import private_report
 from mrf_matrix.estimators.private.screened import chosen_balance, screened
@@ -40,7 +41,7 @@ CHOICES_BEFORE = (
 )
 """A note on the forest of a plan that chooses first."""
 
-Forest = PosteriorForestClassifier | ResidualForestClassifier
+Forest = PosteriorForestClassifier | ResidualForestClassifier | LabelTreeClassifier
 
 
 @parameters
@@ -49,12 +50,12 @@ class PrivateForestClassifier(
 ):
     r"""Private forest of the kind that is expected to be right most often, planned without data.
 
-    A posterior forest, a residual forest, and attributes that are screened first are forecast from
-    domain, budget and public number of records, on one scale: the expected share of right labels
-    under a public prior. The best is taken; ``plan_.reason`` says why, and what the next one would
-    have had. Of two classes and a public number of records one thing is asked first, privately and
-    for 1 to 4 % of the budget: how rare the rarer class is; what follows is planned for it. The
-    whole budget is charged once, before the first release.
+    A posterior forest, a residual forest, attributes that are screened first, and labels alone are
+    forecast from domain, budget and public number of records, on one scale: the expected share of
+    right labels under a public prior. The best is taken; ``plan_.reason`` says why, and what the
+    next one would have had. Of two classes and a public number of records one thing is asked first,
+    privately and for 1 to 4 % of the budget: how rare the rarer class is; what follows is planned
+    for it. The whole budget is charged once, before the first release.
 
     Parameters
     ----------
@@ -72,9 +73,9 @@ class PrivateForestClassifier(
         before the classes were asked for, as `plan` gives it.
     screened_ : tuple of int or None
         Attributes that were chosen, where they were enough; None where all are used.
-    forest_ : PosteriorForestClassifier or ResidualForestClassifier
+    forest_ : PosteriorForestClassifier, ResidualForestClassifier or LabelTreeClassifier
         The fitted forest that labels.
-    posterior_ : ProductPosterior or ResidualPosterior
+    posterior_ : ProductPosterior, ResidualPosterior, SeveralPosterior or LabelPosterior
         What its releases imply.
     privacy_report_ : PrivacyReport
         What is claimed, with every choice and release.
@@ -134,7 +135,8 @@ class PrivateForestClassifier(
         for name in FITTED:  # they belong to an earlier fit
             self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         self.plan_ = plan
-        residuals, chooses = plan.chosen.residuals, plan.balance or plan.chosen.screening
+        residuals = plan.chosen.measured == "residuals"
+        chooses = plan.balance or plan.chosen.screening
         if residuals or chooses is not None:
             later = plan.balance is not None and plan.left_out is None
             data = held(data, records=residuals or later)
@@ -233,7 +235,9 @@ class PrivateForestClassifier(
             "ledger": ledger,
             "random_state": self.random_state,
         }
-        if chosen is None and plan.chosen.residuals:
+        if plan.chosen.measured == "labels":
+            return LabelTreeClassifier(**common)
+        if chosen is None and plan.chosen.measured == "residuals":
             forest = ResidualForestClassifier(**common)
             forest._even_records = plan.even_records
             return forest

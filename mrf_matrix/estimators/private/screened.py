@@ -6,10 +6,11 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Bools
 from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.growth.private.labels import right_by_codes
 from mrf_matrix.forests.growth.private.selection import Rate
 from mrf_matrix.planning.kinds.kind import TableSource
 from mrf_matrix.planning.private.balance import balance_scores
-from mrf_matrix.planning.private.screening import Screening, right_by_codes
+from mrf_matrix.planning.private.screening import Screening
 from mrf_matrix.residual.releases import chosen_place
 from mrf_matrix.residual.step import ResidualStep
 

@@ -2,6 +2,7 @@
 
 from sklearn.utils.validation import check_is_fitted
 
+from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.residual.votes import ResidualVotes
 from mrf_matrix.estimators.shared.fixed_claim import check_claim
 from mrf_matrix.estimators.shared.parameters import Records
@@ -14,11 +15,11 @@ class PrivateVotes(ProbabilityVotes):
 
     Attributes
     ----------
-    forest_ : PosteriorForestClassifier or ResidualForestClassifier
+    forest_ : PosteriorForestClassifier, ResidualForestClassifier or LabelTreeClassifier
         The forest that was taken.
     """
 
-    forest_: PosteriorVotes | ResidualVotes
+    forest_: PosteriorVotes | ResidualVotes | LabelVotes
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths, as the forest has them."""

@@ -50,14 +50,14 @@ def check_what_may_follow(
     if screening is not None and screening.enough is not None:
         shape = (screening.most_cells, domain.n_classes)
         check_allocation("the joint table of attributes that are chosen first", shape)
-    sequences = [plan for plan in (most, announced) if plan.chosen.residuals]
+    sequences = [plan for plan in (most, announced) if plan.chosen.measured == "residuals"]
     if sequences:  # steps take as much memory, whatever their budget
         if isinstance(data, EncodedRecords):
             check_scores(len(data.labels), domain.n_classes)
         sequence = steps(sequences[0])
         if sequences[0] is most and (weigh := WEIGHING.get()) is not None:
             weigh(sequence)
-    if not most.chosen.residuals:
+    if most.chosen.measured == "tables":
         check_before_release(tables_of(most, most.rest, None))
 
 

@@ -3,13 +3,18 @@
 from mrf_matrix.domain import Domain
 from mrf_matrix.estimators.private.votes import PrivateVotes
 from mrf_matrix.estimators.released.released import Released, released
+from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.released.released_posterior import ReleasedPosteriorForestClassifier
 from mrf_matrix.estimators.released.released_residual import ReleasedResidualForestClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.reports.privacy_report import PrivacyReport
 from mrf_matrix.residual.step import ResidualStep
 
-ReleasedForest = ReleasedPosteriorForestClassifier | ReleasedResidualForestClassifier
+ReleasedForest = (
+    ReleasedPosteriorForestClassifier
+    | ReleasedResidualForestClassifier
+    | ReleasedLabelTreeClassifier
+)
 
 
 @released
@@ -21,7 +26,7 @@ class ReleasedPrivateForestClassifier(Released, PrivateVotes):
 
     Parameters
     ----------
-    forest : ReleasedPosteriorForestClassifier or ReleasedResidualForestClassifier
+    forest : released posterior or residual forest, or tree of labels
         The forest that labels.
     choices : tuple of ResidualStep
         Choices of attributes that were made before it.

@@ -27,6 +27,7 @@ from mrf_matrix.estimators.released.released_private import (
     ReleasedPrivateForestClassifier,
 )
 from mrf_matrix.files.container import Container
+from mrf_matrix.files.models.label_file import LABEL_FORMAT, LabelModel, label_content, label_of
 from mrf_matrix.files.models.posterior_file import (
     POSTERIOR_FORMAT,
     PosteriorModel,
@@ -55,6 +56,8 @@ def private_content(model: PrivateModel) -> tuple[JsonObject, dict[str, Values]]
     forest, choices = model.forest_, _choices_made(model)
     if isinstance(forest, PosteriorModel):
         content, arrays = posterior_content(forest)
+    elif isinstance(forest, LabelModel):
+        content, arrays = label_content(forest)
     else:
         content, arrays = residual_content(forest)
     delta = model.delta if isinstance(model, ReleasedPrivateForestClassifier) else model.plan_.delta
@@ -91,8 +94,7 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     if not isinstance(data["forest"], dict):
         raise FieldError("forest: expected an object.")
     inner = container.under(data["forest"])
-    is_tables = data["forest"].get("format") == POSTERIOR_FORMAT
-    forest: ReleasedForest = posterior_of(inner) if is_tables else residual_of(inner)
+    forest = _forest(inner, data["forest"].get("format"))
     choices = _choices(data["choices"], forest)
     screened = _screened(data["screened"], forest, choices)
     claimed = report_of(data["report"])
@@ -100,6 +102,12 @@ def private_of(container: Container) -> ReleasedPrivateForestClassifier:
     expected = private_report(inside, choices, _whole(forest, choices), delta, ())
     report = check_follows(claimed, expected)
     return ReleasedPrivateForestClassifier(forest, choices, screened, delta, forest.domain, report)
+
+
+def _forest(inner: Container, kind: object) -> ReleasedForest:
+    if kind == POSTERIOR_FORMAT:
+        return posterior_of(inner)
+    return label_of(inner) if kind == LABEL_FORMAT else residual_of(inner)
 
 
 def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:

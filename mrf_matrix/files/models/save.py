@@ -10,6 +10,7 @@ from mrf_matrix.base.fields import FieldError, JsonObject
 from mrf_matrix.estimators.released.released_forest import ReleasedForestClassifier
 from mrf_matrix.estimators.training.matrix_forest import MatrixForestClassifier
 from mrf_matrix.files.container import ContainerError, ModelFileError, write_container
+from mrf_matrix.files.models.label_file import LabelModel, label_content
 from mrf_matrix.files.models.posterior_file import PosteriorModel, posterior_content
 from mrf_matrix.files.models.private_file import PrivateModel, private_content
 from mrf_matrix.files.models.residual_file import ResidualModel, residual_content
@@ -24,7 +25,7 @@ ARRAYS = (*FOREST_ARRAYS, "leaf_values", "node_variances")
 
 
 MatrixModel = MatrixForestClassifier | ReleasedForestClassifier
-TableModel = PosteriorModel | ResidualModel | PrivateModel
+TableModel = PosteriorModel | ResidualModel | LabelModel | PrivateModel
 
 
 def save_model(
@@ -34,12 +35,13 @@ def save_model(
 
     The file is a zip of JSON and ``.npy`` arrays: domain, classes, trees, noisy leaf values, the
     variances of their noise, voting and privacy report; of a posterior forest the release and its
-    blocks, of a residual forest its plan and releases, of a private forest its choices and one of
-    these, from which all else follows. It holds no record, no raw count and no seed.
+    blocks, of a residual forest its plan and releases, of a tree of labels its plan and labels, of
+    a private forest its choices and one of these, from which all else follows. It holds no record,
+    no raw count and no seed.
 
     Parameters
     ----------
-    model : PrivateForestClassifier, or one of a matrix, posterior or residual forest
+    model : PrivateForestClassifier, or one of a matrix, posterior or residual forest, or of labels
         Fitted, or from a file.
     path : str or path
         By custom it ends in ``.mrf``. An old file is replaced, whole or not at all.
@@ -74,8 +76,8 @@ def save_model(
     if not isinstance(model, MatrixModel | TableModel):
         raise TypeError(
             f"model is a {type(model).__name__}: expected a fitted PrivateForestClassifier, "
-            f"MatrixForestClassifier, PosteriorForestClassifier or ResidualForestClassifier, "
-            f"those whose model files are known."
+            f"MatrixForestClassifier, PosteriorForestClassifier, ResidualForestClassifier or "
+            f"LabelTreeClassifier, those whose model files are known."
         )
     if not hasattr(model, "privacy_report_"):
         raise TypeError("model is not fitted: expected model.fit(X, y) before it is saved.")
@@ -102,6 +104,8 @@ def _content_of(model: MatrixModel | TableModel) -> tuple[JsonObject, dict[str, 
         return private_content(model)
     if isinstance(model, PosteriorModel):
         return posterior_content(model)
+    if isinstance(model, LabelModel):
+        return label_content(model)
     return residual_content(model) if isinstance(model, ResidualModel) else _content(model)
 
 

@@ -13,6 +13,7 @@ from mrf_matrix.mechanisms.ledger.default import PAID_FOR
 from mrf_matrix.planning.plans.signal import WEIGHING
 
 if TYPE_CHECKING:
+    from mrf_matrix.labels import LabelPlan
     from mrf_matrix.planning.plans.planned_errors import PlannedErrors
     from mrf_matrix.residual.sequence import ResidualPlan
 
@@ -66,21 +67,28 @@ def _round(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def verdict_of(plan: "PlannedErrors | ResidualPlan", n_records: int | None = None) -> Verdict:
+def verdict_of(
+    plan: "PlannedErrors | ResidualPlan | LabelPlan", n_records: int | None = None
+) -> Verdict:
     """Return the verdict on a plan.
 
     `plan`: of a residual forest a code of an attribute is its leaf, and the noise that of a sum of
-    residuals in the first pass; `n_records`: the *public* number of records, where the plan was not
-    told.
+    residuals in the first pass; of labels the noise is what one count is ahead by chance, ``1/ε``;
+    `n_records`: the *public* number of records, where the plan was not told.
 
     >>> from mrf_matrix import Domain, plan
     >>> small = plan(Domain.from_sizes([4, 4], n_classes=2), n_trees=4, max_depth=2, epsilon=0.01)
     >>> print(verdict_of(small, n_records=64))
     a typical leaf holds 4 records and noise of 141: do not deploy
     """
-    from mrf_matrix.residual.sequence import ResidualPlan  # six files, for such plans alone
+    from mrf_matrix.forests.sources.halves import N_CELLS
+    from mrf_matrix.labels import LabelPlan  # as the next, files for such plans alone
+    from mrf_matrix.residual.sequence import ResidualPlan
 
     known = plan.n_records or n_records
+    if isinstance(plan, LabelPlan):
+        noise = 1 / float(plan.labels.choice_rate)
+        return Verdict("leaf", noise, None if known is None else known / N_CELLS)
     if isinstance(plan, ResidualPlan):
         noise = sqrt(plan.first.visits[0].variance)
         behind = None if known is None else known / float(np.median(plan.domain.sizes))
@@ -100,7 +108,7 @@ class Weighing:
     strict: bool
     verdicts: list[Verdict]  # of the plans that were weighed
 
-    def weigh(self, plan: "PlannedErrors | ResidualPlan") -> None:
+    def weigh(self, plan: "PlannedErrors | ResidualPlan | LabelPlan") -> None:
         """Weigh a plan, unless its budget is spent already.
 
         Raises NoiseError if it is hopeless, or that is not known.

@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from mrf_matrix.domain import Domain
+from mrf_matrix.labels import label_plan
+from mrf_matrix.labels.plan import whole_rate
+from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
+from mrf_matrix.planning.private.label_forecast import right_of_labels
 from mrf_matrix.planning.private.one_scale import Scale
 from mrf_matrix.planning.private.private_plan import RESIDUALS_LEAD, Forecast, PrivatePlan
 from mrf_matrix.planning.private.screening import Screening, epsilon_of, planned_screening
@@ -24,6 +30,15 @@ SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost up to 7 where many tell a little each."""
 
+LABELS_BELOW, LABELS_OF_SEVERAL = 80, 30
+"""N ε below which labels alone are considered, of two classes and of more; half of it under
+replace-one neighbours."""
+
+LABELS_LAG = 0.1
+"""Labels are taken up to so much behind: with so little data tables were 2 to 4 points behind them
+on public sets, though the prior, which knows neither rough codes nor classes of their own size,
+expects them up to 5 points ahead."""
+
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 
 
@@ -36,6 +51,7 @@ def private_plan(
     delta: float = 0.0,
     records: bool = True,
     tables: bool = True,
+    labels: bool = True,
 ) -> PrivatePlan:
     """Forecast every kind of forest without data, and return them in their order.
 
@@ -54,6 +70,8 @@ def private_plan(
     records, tables : bool, default=True
         Whether the records themselves will be there, which residuals need, and tables of whatever
         attributes are asked for, which screening needs.
+    labels : bool, default=True
+        Whether labels alone are considered.
 
     Examples
     --------
@@ -69,6 +87,8 @@ def private_plan(
         scale = Scale(domain, budget, n_records, neighboring)
         law = f" with {NOISES[budget.norm]} noise" if len(budgets) > 1 else ""
         found += _forecasts(scale, law, records, lag)
+        if labels and tables:
+            found += _labels(scale)
     found.sort(key=_worth, reverse=True)
     left_out = None
     if not records:
@@ -119,11 +139,12 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
         delta=plan.delta,
         records=plan.left_out is None,
         tables=not is_rare and any(one.screening is not None for one in plan.forecasts),
+        labels=False,
     )
     forecasts = follows.forecasts
     if is_rare:  # it leaves less to measure; which kind is for the even classes of the prior
-        kept = plan.chosen.residuals
-        forecasts = tuple(sorted(forecasts, key=lambda one: one.residuals != kept))
+        kept = plan.chosen.measured
+        forecasts = tuple(sorted(forecasts, key=lambda one: one.measured != kept))
     return replace(
         follows,
         forecasts=forecasts,
@@ -137,27 +158,44 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
 
 def _worth(forecast: Forecast) -> float:
     """Return what kinds are ordered by."""
-    if forecast.screening is not None:
+    if forecast.lag:
         return forecast.accuracy + forecast.lag
-    return forecast.accuracy - (RESIDUALS_LEAD if forecast.residuals else 0.0)
+    return forecast.accuracy - (RESIDUALS_LEAD if forecast.measured == "residuals" else 0.0)
 
 
 def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list[Forecast]:
     """Return what is expected of every kind under one budget; `lag` None: none is screened."""
     domain, budget, known = scale.domain, scale.budget, scale.n_records
-    found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), False)]
+    found = [Forecast(f"posterior forest{law}", budget, scale.right(scale.posterior), "tables")]
     if scale.width == 1:
         return found
     suits = suits_residual_forest(known, budget, domain.n_attributes, domain.n_classes)
     suits = suits and (scale.width <= WIDE or scale.signal >= LEAST_BESIDE_WIDE)
     if records and suits and max(domain.sizes) <= most_codes(domain.n_classes):
-        found.append(Forecast(f"residual forest{law}", budget, scale.right(scale.residual), True))
+        right = scale.right(scale.residual)
+        found.append(Forecast(f"residual forest{law}", budget, right, "residuals"))
     screening = planned_screening(domain, budget, n_records=known, neighboring=scale.neighboring)
     if lag is not None and screening is not None:
         best = max(found, key=lambda one: one.accuracy)
-        residuals = best.residuals and screening.enough is not None
-        right = scale.right_of_screened(screening, residuals=residuals)
+        measured = best.measured if screening.enough is not None else "tables"
+        right = scale.right_of_screened(screening, residuals=measured == "residuals")
         name = f"{len(screening.choices)} screened attributes"
         name += f", else {best.name}" if screening.enough is not None else law
-        found.append(Forecast(name, budget, right, residuals, screening, lag))
+        found.append(Forecast(name, budget, right, measured, screening, lag))
     return found
+
+
+def _labels(scale: Scale) -> list[Forecast]:
+    """Return what is expected of labels alone, where there is little data."""
+    domain, known = scale.domain, scale.n_records
+    most = LABELS_BELOW if domain.n_classes == 2 else LABELS_OF_SEVERAL
+    is_pure = isinstance(scale.budget, PureDP) and not scale.budget.is_infinite
+    if known is None or not is_pure or domain.n_classes < 2 or scale.width == 1:
+        return []
+    budget, neighboring = scale.budget, scale.neighboring
+    if known * whole_rate(budget, neighboring) > most:
+        return []
+    structure = np.random.default_rng(0)
+    plan = label_plan(domain, budget, structure, n_records=known, neighboring=neighboring)
+    right = float(right_of_labels(scale.prior, plan).mean())
+    return [Forecast("labels of four cells", budget, right, "labels", lag=LABELS_LAG)]

@@ -1,6 +1,7 @@
 """The plan of a `PrivateForestClassifier`: what is expected of each kind of forest, and why one."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.planning.private.screening import Screening, screening_share
@@ -11,6 +12,9 @@ RESIDUALS_LEAD = 0.002
 """Expected lead from which residuals are measured: tables serve other queries too."""
 
 PRIOR = "a public prior of effects that repeat each other"
+
+Tables = Literal["tables", "residuals", "labels"]
+"""What a kind measures: tables at once, tables of residuals, or labels alone."""
 
 
 @dataclass(frozen=True)
@@ -24,18 +28,18 @@ class Forecast:
         Of the noise that it would use.
     accuracy : float
         Expected share of right labels, of two classes against each other, under the prior.
-    residuals : bool
-        Whether tables of residuals are measured where all attributes are kept.
+    measured : {"tables", "residuals", "labels"}
+        What is measured, where attributes are screened first: if all of them are kept.
     screening : Screening or None
         How attributes would be chosen first.
     lag : float
-        By how much screening may be behind and is taken.
+        By how much screening, or labels, may be behind and are taken.
     """
 
     name: str
     budget: Budget
     accuracy: float
-    residuals: bool
+    measured: Tables
     screening: Screening | None = None
     lag: float = 0.0
 
@@ -142,6 +146,8 @@ class PrivatePlan:
         told += f"; the runner-up, {second.name}, would have {second.accuracy:.3f}"
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
+        elif second.accuracy > first.accuracy and first.measured == "labels":
+            told += f" (labels may be {first.lag:g} behind: little data bear them out)"
         elif second.accuracy > first.accuracy and self.is_rare:
             told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:

@@ -16,7 +16,6 @@ from itertools import accumulate
 from math import sqrt
 from operator import mul
 
-from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
@@ -180,17 +179,3 @@ def choice_share(signal: float, budget: Budget, count: int, *, gated: bool) -> F
     if budget.parameter == "rho":
         needed = needed**2
     return min(whole, max(Fraction(round(needed * 10**6), 10**6), whole / 10))
-
-
-def right_by_codes(counts: Longs) -> int:
-    """Return how many records are right if each cell says its largest class: a monotone count.
-
-    `counts` (cells, k).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> right_by_codes(np.array([[3, 1], [0, 2]]))
-    5
-    """
-    return int(counts.max(axis=1, initial=0).sum())

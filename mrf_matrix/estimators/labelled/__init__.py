@@ -1,0 +1,1 @@
+"""A tree of four public cells that release their labels alone."""

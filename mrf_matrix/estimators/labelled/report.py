@@ -1,0 +1,42 @@
+"""The privacy report of a `LabelTreeClassifier`: which cells, and what they said."""
+
+from mrf_matrix.estimators.residual.report import of_choice, sequence_statement
+from mrf_matrix.forests.sources.halves import N_CELLS
+from mrf_matrix.labels import LabelPlan
+from mrf_matrix.planning.plans.verdict import verdict_of
+from mrf_matrix.reports.privacy_report import PrivacyReport
+
+PUBLIC = (
+    "the domain and the classes",
+    "the pairs of attributes that may be chosen, and where each is cut",
+    "the share, sensitivity and rate of the choice and of the labels",
+    "the neighbouring relation and the budget",
+)
+
+NOTES = (
+    "parallel composition: a record lies in one of the cells, so that each label is chosen at the "
+    "whole rate",
+    "probabilities are what labels of such a law are worth if shares of classes are uniform "
+    "beforehand: nothing but labels is measured",
+)
+
+
+def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
+    """Return the report of a tree of labels.
+
+    `noise` {"exact", "research"}: of a finite budget.
+    """
+    made = [of_choice(step, N_CELLS if step is plan.labels else 1) for step in plan.steps]
+    drawn = "none" if plan.budget.is_infinite else noise
+    claim = plan.budget.claim(plan.delta)
+    report = PrivacyReport(
+        statement=sequence_statement(claim, plan.neighboring, drawn, [one.law for one in made]),
+        budget=repr(plan.budget),
+        neighboring=plan.neighboring,
+        noise=drawn,
+        measurements=tuple(made),
+        public=PUBLIC,
+        notes=NOTES,
+        delta=plan.delta,
+    )
+    return report if plan.n_records is None else report.with_note(str(verdict_of(plan)))

@@ -1,0 +1,51 @@
+"""A tree of labels that was released: it predicts, and knows nothing of the records."""
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.domain import Domain
+from mrf_matrix.estimators.labelled.label_tree import label_posterior
+from mrf_matrix.estimators.labelled.votes import LabelVotes
+from mrf_matrix.estimators.released.released import Released, released
+from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.labels import LabelPlan
+from mrf_matrix.reports.privacy_report import PrivacyReport
+
+
+@released
+class ReleasedLabelTreeClassifier(Released, LabelVotes):
+    """A tree of labels that was released before: it predicts what the fitted one predicted.
+
+    It comes from `load_model`, is fitted from the start, and `fit` refuses: releasing again needs
+    a `LabelTreeClassifier` and budget. `sklearn.clone` returns the object itself.
+
+    Parameters
+    ----------
+    plan : LabelPlan
+        What was announced; its only candidate is the one that was chosen.
+    labels : ndarray of int64, shape (4,)
+        The class that each cell said, as its number in `classes_`.
+
+    Attributes
+    ----------
+    plan_, labels_
+        As given.
+    halves_ : Halves
+        The two attributes that were chosen, and the sides of their codes.
+    posterior_ : LabelPosterior
+        What the labels imply.
+    """
+
+    released_by = "LabelTreeClassifier"
+    _claim_rests_on = ("plan", "labels", "report")
+
+    plan: LabelPlan
+    labels: Longs
+    domain: Domain
+    report: PrivacyReport
+
+    def _keep(self) -> None:
+        self.plan_, self.labels_, (self.halves_,) = self.plan, self.labels, self.plan.candidates
+        self.posterior_ = label_posterior(self.plan, 0, self.labels)
+        self.classes_, _ = sorted_classes(self.domain)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return self._described(f"{len(self.labels)} cells")

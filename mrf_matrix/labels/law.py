@@ -1,0 +1,64 @@
+r"""What a label says of its cell: the shares of all classes, given that one class was said.
+
+Shares p are uniform beforehand, ``p ~ Dirichlet(1, ..., 1)``, and a cell of n records has counts
+``n p``. Class c is said with a known probability, so that afterwards
+
+.. math:: E[f(p) \mid c] = \frac{E[f(p)\,P(c \mid n p)]}{E[P(c \mid n p)]} .
+
+It depends on the number of classes and on the signal, rate times n, alone: by symmetry it is the
+same for every class that may be said.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import softmax
+
+from mrf_matrix.base.arrays import Array
+from mrf_matrix.forests.growth.private.permute_and_flip import flip_probabilities
+from mrf_matrix.posterior import SaidShares
+
+MOST_NUMBERS, MOST_ROWS = 1 << 21, 40_000
+"""Shares that are drawn at most, 16 MB, and how many draws hold them at most."""
+
+LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
+
+
+@lru_cache(maxsize=16)
+def said_shares(n_classes: int, signal: float, *, flips: bool) -> SaidShares:
+    """Return draws of the shares of a cell, that of the class which it says first.
+
+    Every draw serves for each class that may have been said, as far as they are that few.
+
+    Parameters
+    ----------
+    n_classes : int
+    signal : float
+        Rate of the choice times records of the cell.
+    flips : bool
+        Whether by permute-and-flip; else by the exponential mechanism.
+    """
+    rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)
+    draws = _uniform_shares(n_classes, max(1, rows // n_classes))
+    gaps = (draws.max(axis=1, keepdims=True) - draws).T
+    law = label_law(gaps, min(signal, LARGEST_SIGNAL), flips=flips)
+    said = np.arange(min(n_classes, rows))
+    order = (said[:, None] + np.arange(n_classes)) % n_classes
+    shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
+    weights = law[said].ravel()
+    return SaidShares(shares, weights / weights.sum())
+
+
+def label_law(gaps: Array, rate: float, *, flips: bool) -> Array:
+    """Return the probability that each class is said, (k, cells). `gaps` (k, cells)."""
+    if flips:
+        return flip_probabilities(gaps, rate)
+    return np.asarray(softmax(-rate * gaps, axis=0))
+
+
+def _uniform_shares(n_classes: int, count: int) -> Array:
+    """Return shares that are uniform, always the same; of two classes evenly spaced."""
+    if n_classes == 2:
+        first = (np.arange(count) + 0.5) / count
+        return np.column_stack([first, 1 - first])
+    return np.random.default_rng(0).dirichlet(np.ones(n_classes), size=count)

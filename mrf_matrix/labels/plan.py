@@ -1,0 +1,179 @@
+r"""The plan of a tree of labels: four public cells, each of which releases which class is largest.
+
+A record lies in one cell, so all cells together cost what one does: each label is chosen at the
+whole rate (parallel composition). Where records outweigh noise by little, that is all that can be
+legible: N/4 records behind each answer, and no bit of budget for how large a class is.
+
+The two attributes are drawn at random, so often that one pair is chosen by how many records are
+right if each of its cells says its largest class; the more records there are for each class, the
+larger is the share of the budget that this choice gets.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from mrf_matrix.domain import Domain
+from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
+from mrf_matrix.forests.sources.halves import N_CELLS, Halves, random_halves
+from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
+from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
+from mrf_matrix.residual.step import ResidualStep
+
+N_CANDIDATES = 32
+"""Pairs of attributes among which one is chosen: 10 were as good, 60 no better."""
+
+FOR_ALL, LARGEST_SHARE = 50, Fraction(1, 2)
+"""Signal of a class for which the choice would take the whole budget, and what it takes at most."""
+
+LEAST_SHARE = Fraction(1, 20)
+"""Share below which there is no choice: the first pair that is drawn is as good."""
+
+
+@dataclass(frozen=True)
+class LabelPlan:
+    """What a tree of labels will release, decided without data.
+
+    Attributes
+    ----------
+    domain : Domain
+    budget : PureDP or ZCDP
+    neighboring : {"add_remove", "replace_one"}
+    n_records : int or None
+        Where it is public; else shares are planned, and probabilities reckoned, for
+        `ASSUMED_RECORDS`.
+    candidates : tuple of Halves
+        The partitions among which one is chosen: random and public.
+    choice : ResidualStep or None
+        Which of them; None: the first.
+    labels : ResidualStep
+        The label of each cell.
+    delta : float
+        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
+    """
+
+    domain: Domain
+    budget: Budget
+    neighboring: str
+    n_records: int | None
+    candidates: tuple[Halves, ...]
+    choice: ResidualStep | None
+    labels: ResidualStep
+    delta: float = 0.0
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.domain.n_classes
+
+    @property
+    def steps(self) -> tuple[ResidualStep, ...]:
+        """Every step, in the order in which they are taken."""
+        return (self.labels,) if self.choice is None else (self.choice, self.labels)
+
+    @property
+    def spent(self) -> Budget:
+        """Sum of the steps' budgets, exact: the whole."""
+        return reduce(add, (step.budget for step in self.steps))
+
+    @property
+    def cell_records(self) -> float:
+        """Records behind a label, if all cells hold as many."""
+        return (self.n_records or ASSUMED_RECORDS) / N_CELLS
+
+    @property
+    def cell_signal(self) -> float:
+        """By how much all records of a cell move the log probability of a label."""
+        return self.cell_records * float(self.labels.choice_rate)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan's figures as plain values, ready for JSON."""
+        return {
+            "mode": "labels",
+            "voting": "posterior",
+            "budget": repr(self.budget),
+            "delta": self.delta,
+            "claim": self.budget.claim(self.delta),
+            "neighboring": self.neighboring,
+            "attributes": self.domain.n_attributes,
+            "cells": N_CELLS,
+            "classes": self.n_classes,
+            "records": self.n_records,
+            "candidates": len(self.candidates),
+            "steps": [
+                {
+                    "measured": step.measured,
+                    "budget": repr(step.budget),
+                    "sensitivity": step.sensitivity,
+                    "rate": float(step.choice_rate),
+                }
+                for step in self.steps
+            ],
+        }
+
+
+def label_plan(
+    domain: Domain,
+    budget: Budget,
+    structure: np.random.Generator,
+    *,
+    n_records: int | None,
+    neighboring: str = "add_remove",
+    delta: float = 0.0,
+) -> LabelPlan:
+    """Return the plan of a tree of labels. No data is needed.
+
+    `domain`: with two classes or more. `structure`: draws the pairs of attributes. `n_records`:
+    where it is public. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim
+    is stated for.
+
+    Raises ValueError if the domain names one class or less than two attributes of two codes, or the
+    budget is too large for exact choices.
+    """
+    if domain.required_target().size < 2:
+        raise ValueError("domain names one class: expected two or more for labels.")
+    checked_neighboring(neighboring)
+    share = choice_share(budget, n_records, neighboring, domain.n_classes)
+    if sum(size > 1 for size in domain.sizes) == 2:
+        share = Fraction(0)
+    candidates = random_halves(domain, N_CANDIDATES if share else 1, structure)
+    choice = None
+    if share:
+        which = "which two attributes are cut in two"
+        choice = ResidualStep("screening", which, budget * share, neighboring)
+    rest = budget * (1 - share)
+    labels = ResidualStep("labels", f"labels of {N_CELLS} cells", rest, neighboring)
+    plan = LabelPlan(domain, budget, neighboring, n_records, candidates, choice, labels, delta)
+    if not budget.is_infinite and any(one.choice_rate >= LARGEST_RATE for one in plan.steps):
+        raise ValueError(
+            f"{budget!r} is too large for exact choices: expected a smaller one, or float('inf') "
+            f"for no noise."
+        )
+    return plan
+
+
+def whole_rate(budget: Budget, neighboring: str) -> Fraction | float:
+    """Return the rate at which labels would be chosen with the whole budget."""
+    return ResidualStep("labels", "", budget, neighboring).choice_rate
+
+
+def choice_share(
+    budget: Budget, n_records: int | None, neighboring: str, n_classes: int
+) -> Fraction:
+    """Return the share of the budget that chooses two attributes; 0 for no choice.
+
+    Examples
+    --------
+    >>> from mrf_matrix.mechanisms import PureDP
+    >>> choice_share(PureDP(Fraction(1, 10)), 300, "add_remove", 2)
+    Fraction(3, 10)
+    """
+    if budget.is_infinite:
+        return LARGEST_SHARE
+    signal = Fraction(whole_rate(budget, neighboring)) * (n_records or ASSUMED_RECORDS)
+    wanted = signal / (FOR_ALL * n_classes)
+    share = min(LARGEST_SHARE, Fraction(round(wanted * 10**6), 10**6))
+    return share if share >= LEAST_SHARE else Fraction(0)

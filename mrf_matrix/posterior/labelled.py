@@ -1,0 +1,118 @@
+r"""What labels of public cells imply: shares of all classes, which are the same in every cell.
+
+A cell that said class c has that class with probability :math:`q = E[p_c \mid c]`, and each other
+one with :math:`(1-q)/(k-1)`. Log odds of two classes are so a table of two attributes with three
+values: one class was said, or the other, or neither.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
+
+TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class SaidShares:
+    """Weighted draws of a cell's class shares, that of the class which it says first.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (draws, k)
+    weights : ndarray of shape (draws,)
+        They sum to one.
+    """
+
+    shares: Array
+    weights: Array
+
+    @cached_property
+    def right(self) -> float:
+        """Expected share of the class that is said, ``q``."""
+        return float(self.weights @ self.shares[:, 0])
+
+    @property
+    def probabilities(self) -> Array:
+        """Expected shares: of the class that is said, then of the others; shape (k,)."""
+        others = self.shares.shape[1] - 1
+        return np.array([self.right, *[(1 - self.right) / others] * others])
+
+    @property
+    def log_odds(self) -> float:
+        """Log odds of the class that is said against another one."""
+        first, second, *_ = self.probabilities
+        return float(np.log(first) - np.log(second))
+
+    @cached_property
+    def deviations(self) -> tuple[float, float]:
+        """Root mean squares of log odds around `log_odds`, and of two others' around 0."""
+        logs = np.log(np.maximum(self.shares, TINY))
+        said = logs[:, 0] - logs[:, 1] - self.log_odds
+        others = logs[:, 1] - logs[:, -1]
+        return float(np.sqrt(self.weights @ said**2)), float(np.sqrt(self.weights @ others**2))
+
+    def half_width(self, level: float) -> float:
+        """Return how far the log odds of the class said against the next are from `log_odds`.
+
+        So far they are, at most, with probability `level`.
+        """
+        logs = np.log(np.maximum(self.shares, TINY))
+        away = np.abs(logs[:, 0] - logs[:, 1:].max(axis=1) - self.log_odds)
+        order = np.argsort(away)
+        reached = np.searchsorted(np.cumsum(self.weights[order]), level)
+        return float(away[order[min(int(reached), len(order) - 1)]])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPosterior:
+    """Labels of the four cells that two attributes make, each with its codes cut in two.
+
+    Attributes
+    ----------
+    attributes : tuple of two int
+    sides : tuple of two ndarrays of bool
+        For each code of either attribute, on which side it lies.
+    labels : ndarray of shape (2, 2)
+        Of the cells, by the sides of both.
+    said : SaidShares
+        What a label says.
+    """
+
+    attributes: tuple[int, int]
+    sides: tuple[Bools, Bools]
+    labels: Longs
+    said: SaidShares
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.said.shares.shape[1])
+
+    def said_at(self, codes: AnyInts) -> Longs:
+        """Return the label of each record's cell, shape (b,)."""
+        first, second = (
+            side[codes[:, i]].astype(np.intp)
+            for i, side in zip(self.attributes, self.sides, strict=True)
+        )
+        return np.asarray(self.labels[first, second])
+
+    def probabilities(self, codes: AnyInts) -> Array:
+        """Return class probabilities, shape (b, k)."""
+        right, other = self.said.probabilities[:2]
+        by_label = np.full((self.n_classes, self.n_classes), other)
+        np.fill_diagonal(by_label, right)
+        return np.asarray(by_label[self.said_at(codes)])
+
+    def table(self) -> Longs:
+        """Return the label of every pair of codes, shape (n_i, n_j)."""
+        first, second = (side.astype(np.intp) for side in self.sides)
+        return np.asarray(self.labels[np.ix_(first, second)])
+
+    def log_odds(self, one: int, other: int) -> tuple[Array, Array]:
+        """Return the log odds of class `one` against `other`, and their deviations, (n_i, n_j)."""
+        table, (of_said, of_others) = self.table(), self.said.deviations
+        signs = (table == one).astype(np.int64) - (table == other)
+        return signs * self.said.log_odds, np.where(signs == 0, of_others, of_said)
