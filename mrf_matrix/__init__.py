@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from mrf_matrix.estimators.grown.named_forests import (
         SimplifiedBreimanForestClassifier as SimplifiedBreimanForestClassifier,
     )
+    from mrf_matrix.estimators.labelled.label_tree import (
+        LabelTreeClassifier as LabelTreeClassifier,
+    )
     from mrf_matrix.estimators.prediction.batch_prediction import (
         BatchPredictionClassifier as BatchPredictionClassifier,
     )

@@ -16,6 +16,7 @@ from mrf_matrix import (
     SubsampleAggregateClassifier,
 )
 from mrf_matrix.estimators import (
+    LabelTreeClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
     PrivateForestClassifier,
@@ -41,6 +42,7 @@ CLASSIFIERS = {
     "posterior": (PosteriorForestClassifier, {}),
     "residual": (ResidualForestClassifier, {}),
     "private": (PrivateForestClassifier, {}),
+    "labels": (LabelTreeClassifier, {}),
     "naive Bayes": (PrivateNaiveBayesClassifier, {}),
     "multinomial": (MultinomialForestClassifier, SMALL | {"epsilon": 1}),
     "two stages": (MultinomialMatrixForestClassifier, SMALL | {"strategy": "identity"}),

@@ -119,7 +119,7 @@ def test_a_rare_class_changes_how_much_is_measured_and_not_which_kind():
     assert announced.chosen.name == follows.chosen.name == "residual forest"
     assert follows.forecasts[1].accuracy > follows.chosen.accuracy
     assert "leads where classes are even" in follows.reason
-    assert not planned_for(announced, 350).chosen.residuals  # a signal of 117
+    assert planned_for(announced, 350).chosen.measured != "residuals"  # a signal of 117
 
 
 def test_what_is_not_screened_before_the_question_is_not_after_it():

@@ -32,6 +32,7 @@ from mrf_matrix import Domain, estimators, load_model, mechanisms, save_model
 from mrf_matrix.domain import PrivacyLeakWarning
 from mrf_matrix.estimators import (
     BatchPredictionClassifier,
+    LabelTreeClassifier,
     MatrixForestClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
@@ -48,6 +49,7 @@ from mrf_matrix.estimators.prediction.vote_book import VoteBook
 from mrf_matrix.estimators.private import private_forest, screened
 from mrf_matrix.estimators.shared import base
 from mrf_matrix.forests import PrivateMultinomialTrees
+from mrf_matrix.labels import releases as label_releases
 from mrf_matrix.mechanisms.budgets.budget import epsilon_from_rho
 from mrf_matrix.planning.kinds import subsample
 from mrf_matrix.residual import releases as residual_releases
@@ -67,13 +69,15 @@ class Account:
     structure: list = field(default_factory=list)
     labels: list = field(default_factory=list)
     choices: list = field(default_factory=list)
+    flips: list = field(default_factory=list)
     hard: bool = False
     seeded: bool = False
     read_off: bool = False
     parallel_stages: bool = False
 
     def copy(self):
-        return replace(self, measured=list(self.measured), choices=list(self.choices))
+        own = {name: list(getattr(self, name)) for name in ("measured", "choices", "flips")}
+        return replace(self, **own)
 
     def loss(self, relation, kind=None):
         """Return (kind, amount) of everything drawn, under a relation.
@@ -88,7 +92,7 @@ class Account:
         tables = sum((_loss(one, relation, self.hard) for one in self.measured), Fraction(0))
         if len(kinds) > 1:
             return None, INFINITE
-        if self.structure or self.labels:
+        if self.structure or self.labels or self.choices or self.flips:
             kind = kind or "PureDP"
         kind = next(iter(kinds), kind)
 
@@ -100,7 +104,11 @@ class Account:
 
         chosen = max([0, *map(spent, self.structure), *map(spent, self.labels)])
         total = max(tables, chosen) if self.parallel_stages else tables + chosen
-        return kind, total + spent(self.choices)
+        steps = 2 if relation == "replace_one" else 1
+        flipped = [steps * epsilon for epsilon in self.flips]
+        if kind == "ZCDP":  # of permute-and-flip no more is known than that it is ε-DP
+            flipped = [epsilon**2 / 2 for epsilon in flipped]
+        return kind, total + spent(self.choices) + sum(flipped)
 
     def refutes(self, statement, budget=None):
         """Return why a claim is less than what was lost, or None."""
@@ -188,9 +196,12 @@ class Watch:
         monkeypatch.setattr(subsample, "leaf_labels", labelling)
         monkeypatch.setattr(PrivateMultinomialTrees, "grow", growing)
         monkeypatch.setattr(smooth_sensitivity_forest, "draw_smooth_labels", published)
-        for module, moved in ((residual_releases, 2), (screened, 1)):
+        for module, moved in ((residual_releases, 2), (screened, 1), (label_releases, 1)):
             choosing = self._choosing_a_place(module.chosen_place, moved)
             monkeypatch.setattr(module, "chosen_place", choosing)
+        for name, account in (("permute_and_flip", "flips"), ("select", "choices")):
+            labelling_cells = self._labelling_cells(getattr(label_releases, name), account)
+            monkeypatch.setattr(label_releases, name, labelling_cells)
         asking = self._asking(private_forest.chosen_balance)
         monkeypatch.setattr(private_forest, "chosen_balance", asking)
         for module in (private_prediction, base):
@@ -215,6 +226,17 @@ class Watch:
             self.now.seeded |= bits.generator is not None
             self.now.choices.append(INFINITE if rate.value == INFINITE else moved * rate.value)
             return choose(gaps, options, rate, bits)
+
+        return choosing
+
+    def _labelling_cells(self, choose, account):
+        """All cells together lose what one does: a record is in one of them."""
+
+        def choosing(gaps, *args):
+            *_, rate, bits = args
+            self.now.seeded |= bits.generator is not None
+            getattr(self.now, account).append(rate.value)
+            return choose(gaps, *args)
 
         return choosing
 
@@ -260,8 +282,10 @@ KINDS = {
     SmoothSensitivityForestClassifier: TREES,
     ResidualForestClassifier: {"random_state": 0},
     PrivateForestClassifier: {"random_state": 0, "n_records": SCREENED},
+    LabelTreeClassifier: {"random_state": 0, "n_records": 100},
 }
 OVER_WIDE = (ResidualForestClassifier, PrivateForestClassifier)
+ON_WIDE = (*OVER_WIDE, LabelTreeClassifier)
 """Those that choose among attributes, over a domain that has some."""
 
 
@@ -296,11 +320,11 @@ REFUSALS = (ValueError, TypeError, NotFittedError)
 
 def made(kind):
     """Return a classifier over its domain, not yet fitted."""
-    return kind(WIDE if kind in OVER_WIDE else DOMAIN, **KINDS[kind])
+    return kind(WIDE if kind in ON_WIDE else DOMAIN, **KINDS[kind])
 
 
 def records_of(model):
-    return (WIDE_X, WIDE_Y) if isinstance(model, OVER_WIDE) else (X, Y)
+    return (WIDE_X, WIDE_Y) if isinstance(model, ON_WIDE) else (X, Y)
 
 
 def fitted_from(model, how):
@@ -343,7 +367,7 @@ class Sequences(RuleBasedStateMachine):
         model, _ = self.at(place)
         names = [name for name in VALUES if name in model.get_params(deep=False)]
         name = data.draw(st.sampled_from(names), label="name")
-        values = DOMAINS[isinstance(model, OVER_WIDE)] if name == "domain" else VALUES[name]
+        values = DOMAINS[isinstance(model, ON_WIDE)] if name == "domain" else VALUES[name]
         value = data.draw(st.sampled_from(values), label="value")
         if by_hand:
             setattr(model, name, value)
@@ -386,7 +410,7 @@ class Sequences(RuleBasedStateMachine):
         if hasattr(model, what):
             try:
                 about = records_of(model)[0][first : first + count]
-                nothing = what == "plan" and isinstance(model, OVER_WIDE)
+                nothing = what == "plan" and isinstance(model, ON_WIDE)
                 getattr(model, what)(*(() if nothing else (about,)))
             except REFUSALS:
                 return
@@ -491,7 +515,7 @@ def test_the_accountant_finds_the_choice_of_how_rare_a_class_is(relation, machin
         machine.no_claim_is_less_than_the_loss()
 
 
-APPROXIMATE_KINDS = [k for k in KINDS if k not in (*OVER_WIDE, SmoothSensitivityForestClassifier)]
+APPROXIMATE_KINDS = [k for k in KINDS if k not in (*ON_WIDE, SmoothSensitivityForestClassifier)]
 """Those that compose under zCDP where a δ is given and there is something to compose."""
 
 
@@ -571,3 +595,18 @@ def test_the_accountant_catches_a_step_that_is_too_dear(kind, changes, noise, sc
     with pytest.raises(AssertionError, match="refutes"):
         machine.no_claim_is_less_than_the_loss()
     assert model.privacy_report_.statement.startswith("Private release")
+
+
+@pytest.mark.parametrize(
+    ("changes", "account"),
+    [({"epsilon": 1}, "flips"), ({"epsilon": 1}, "choices"), ({"rho": 0.5}, "choices")],
+    ids=str,
+)
+def test_the_accountant_catches_labels_that_are_too_dear(changes, account, machine):
+    put(machine, LabelTreeClassifier, **changes)
+    machine.no_claim_is_less_than_the_loss()
+    _, drawn = machine.at(0)
+    assert len(drawn.flips) + len(drawn.choices) == 2, "pairs of attributes, and labels"
+    getattr(drawn, account).extend(getattr(drawn, account)[:1] * 20)
+    with pytest.raises(AssertionError, match="refutes"):
+        machine.no_claim_is_less_than_the_loss()

@@ -35,12 +35,14 @@ from mrf_matrix.estimators import (
     DenilForestClassifier,
     FederatedForestClassifier,
     ForestClassifier,
+    LabelTreeClassifier,
     MultinomialForestClassifier,
     MultinomialMatrixForestClassifier,
     PrivateForestClassifier,
     PrivateNaiveBayesClassifier,
     PureForestClassifier,
     ReleasedForestClassifier,
+    ReleasedLabelTreeClassifier,
     ReleasedPosteriorForestClassifier,
     ReleasedPrivateForestClassifier,
     ReleasedResidualForestClassifier,
@@ -71,6 +73,7 @@ MADE = {
     "posterior": lambda: PosteriorForestClassifier(DOMAIN, random_state=0),
     "residual": lambda: ResidualForestClassifier(DOMAIN, n_records=100, random_state=0),
     "private": lambda: PrivateForestClassifier(DOMAIN, n_records=100, random_state=0),
+    "labels": lambda: LabelTreeClassifier(DOMAIN, n_records=100, random_state=0),
     "naive Bayes": lambda: PrivateNaiveBayesClassifier(DOMAIN),
     "multinomial": lambda: MultinomialForestClassifier(DOMAIN, epsilon=1, **TREES),
     "two stages": lambda: MultinomialMatrixForestClassifier(DOMAIN, **CELLS),
@@ -86,7 +89,7 @@ MADE = {
 NO_CLAIM = {"ComparisonForestClassifier", "ObliqueForestClassifier"}
 """Neither domain nor budget: nothing is claimed."""
 
-WITH_PLAN = (ResidualForestClassifier, PrivateForestClassifier)
+WITH_PLAN = (ResidualForestClassifier, PrivateForestClassifier, LabelTreeClassifier)
 CHANGES = {
     "forest": None,
     "screened": (9,),
@@ -102,6 +105,7 @@ CHANGES = {
     "ledger": PrivacyLedger(epsilon=9),
     "voting": "hard",
     "label_rule": "smooth",
+    "labels": (0, 0, 1, 1),
     "parts": "all",
     "structure_share": 0.9,
     "delta": 1e-5,
@@ -136,6 +140,8 @@ def fitted(name, tmp_path):
         return released(tmp_path, MADE["posterior"]())
     if name == "released residual":
         return released(tmp_path, MADE["residual"]())
+    if name == "released labels":
+        return released(tmp_path, MADE["labels"]())
     if name == "released private":
         return released(tmp_path, MADE["private"]())
     return MADE[name]().fit(X, Y)
@@ -160,6 +166,7 @@ def test_every_classifier_is_in_the_table():
     tested = {type(make()) for make in MADE.values()}
     tested |= {
         ReleasedForestClassifier,
+        ReleasedLabelTreeClassifier,
         ReleasedPosteriorForestClassifier,
         ReleasedPrivateForestClassifier,
         ReleasedResidualForestClassifier,
@@ -168,7 +175,11 @@ def test_every_classifier_is_in_the_table():
 
 
 @pytest.mark.parametrize(
-    "name", [*MADE, *(f"released{one}" for one in ("", " posterior", " residual", " private"))]
+    "name",
+    [
+        *MADE,
+        *(f"released{one}" for one in ("", " posterior", " residual", " labels", " private")),
+    ],
 )
 @pytest.mark.parametrize("how", ["set_params", "by hand"])
 def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
@@ -191,6 +202,7 @@ def test_a_change_is_refused_by_name_and_set_back(name, how, tmp_path):
     unknown = {
         "released": INTERVALS,
         "released residual": ("plan",),
+        "released labels": ("plan",),
         "released private": ("forest",),
     }.get(name, ())
     for entry in before.keys() - {"save_model", *unknown}:
