@@ -26,7 +26,7 @@ from mrf_matrix.residual.step import ResidualStep
 N_CANDIDATES = 32
 """Pairs of attributes among which one is chosen: 10 were as good, 60 no better."""
 
-FOR_ALL, LARGEST_SHARE = 50, Fraction(1, 2)
+FOR_ALL, LARGEST_CHOICE = 50, Fraction(1, 2)
 """Signal of a class for which the choice would take the whole budget, and what it takes at most."""
 
 LEAST_SHARE = Fraction(1, 20)
@@ -172,8 +172,8 @@ def choice_share(
     Fraction(3, 10)
     """
     if budget.is_infinite:
-        return LARGEST_SHARE
+        return LARGEST_CHOICE
     signal = Fraction(whole_rate(budget, neighboring)) * (n_records or ASSUMED_RECORDS)
     wanted = signal / (FOR_ALL * n_classes)
-    share = min(LARGEST_SHARE, Fraction(round(wanted * 10**6), 10**6))
+    share = min(LARGEST_CHOICE, Fraction(round(wanted * 10**6), 10**6))
     return share if share >= LEAST_SHARE else Fraction(0)

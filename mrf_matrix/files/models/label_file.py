@@ -9,11 +9,10 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
-    check_version,
     integer_of,
     list_of,
     number_of,
-    object_of,
+    versioned_of,
     whole_numbers,
 )
 from mrf_matrix.domain import Domain
@@ -66,8 +65,7 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     Raises FieldError, ValueError, TypeError, KeyError, ArithmeticError if something is missing, of
     another type, too large, or does not agree.
     """
-    data = object_of(container.data, "model.json", KEYS)
-    check_version(data, LABEL_FORMAT, LABEL_VERSION)
+    data = versioned_of(container.data, "model.json", LABEL_FORMAT, LABEL_VERSION, KEYS)
     domain = Domain.from_dict(data["domain"])
     plan = replace(_plan(domain, data), candidates=(_halves(domain, data),))
     if container.names:

@@ -63,7 +63,8 @@ def random_halves(domain: Domain, count: int, structure: np.random.Generator) ->
     usable = [i for i, size in enumerate(domain.sizes) if size > 1]
     if len(usable) < 2:
         raise ValueError(
-            f"the domain has {len(usable)} attributes of two codes or more: expected two at least."
+            f"n_features={len(usable)} attributes of the domain have two codes or more: expected "
+            f"two at least."
         )
     return tuple(dict.fromkeys(_drawn(domain, usable, count, structure)))
 

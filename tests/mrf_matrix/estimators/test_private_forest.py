@@ -58,6 +58,8 @@ KINDS = {  # n, d, k, epsilon: each kind once
     "residual forest": (20_000, 10, 2, 2.0),
     "screened attributes": (8000, 20, 2, 0.5),  # the classes are even enough for it
     "screened attributes of several": (600, 20, 4, 0.5),
+    "labels": (400, 20, 2, 0.1),
+    "labels of several": (400, 8, 4, 0.05),
 }
 
 
@@ -315,7 +317,8 @@ def test_every_step_is_told(fitted):
     with listening(lambda step, done, total: told.append(step)):
         PrivateForestClassifier(**model.get_params()).fit(codes, labels)
     assert told[0] == "Planning every kind of forest"
-    expected = ["Measuring pass 1" if "residual" in kind else "Fitting the posterior"]
+    last = {"residual forest": "Measuring pass 1", "labels": "Choosing labels of 4 cells"}
+    expected = [last.get(kind.removesuffix(" of several"), "Fitting the posterior")]
     expected += ["Screening the attributes", "Checking memory"] if kind.startswith("scr") else []
     for words in expected:
         assert any(step.startswith(words) for step in told)

@@ -11,6 +11,7 @@ import pytest
 import mrf_matrix
 from mrf_matrix import (
     Domain,
+    LabelTreeClassifier,
     MatrixForestClassifier,
     PosteriorForestClassifier,
     PrivacyLedger,
@@ -45,6 +46,7 @@ FORMATS = {
     "mrf_matrix.model": (model_of(MatrixForestClassifier, n_trees=2, max_depth=1), load_model),
     "mrf_matrix.posterior_model": (model_of(PosteriorForestClassifier), load_model),
     "mrf_matrix.residual_model": (model_of(ResidualForestClassifier), load_model),
+    "mrf_matrix.label_model": (model_of(LabelTreeClassifier), load_model),
     "mrf_matrix.private_model": (model_of(PrivateForestClassifier), load_model),
     "mrf_matrix.release": (write_release, load_release),
     "mrf_matrix.ledger": (lambda path: PrivacyLedger.open(path, epsilon=1), PrivacyLedger.open),
@@ -65,12 +67,13 @@ def test_a_later_version_is_refused_by_its_version(kind, tmp_path, unzipped, zip
     write(path)
     read(path)
     content = path.read_bytes()
-    members = unzipped(content) if zipfile.is_zipfile(path) else {".json": content}
+    is_zip = zipfile.is_zipfile(path)
+    members = unzipped(content) if is_zip else {".json": content}
     [name] = [name for name in members if name.endswith(".json")]
     data = json.loads(members[name])
     known = data["schema_version"]
     assert data["format"] == kind
     later = json.dumps(data | {"schema_version": known + 1, "of_a_later_version": 0}).encode()
-    path.write_bytes(zipped(members | {name: later}) if len(members) > 1 else later)
+    path.write_bytes(zipped(members | {name: later}) if is_zip else later)
     with pytest.raises(ValueError, match=f"schema_version={known + 1}: .* reads {known};"):
         read(path)

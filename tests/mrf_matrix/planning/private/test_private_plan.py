@@ -3,7 +3,7 @@
 import pytest
 
 from mrf_matrix import Domain, plan
-from mrf_matrix.mechanisms import PureDP
+from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.private import private_plan
 from mrf_matrix.planning.private.screening import planned_screening
@@ -122,3 +122,50 @@ def test_a_thousand_classes_are_no_system_of_all_terms():
     shapes = [one.shape for one in made.array_sizes if "covariances" in one.name]
     assert shapes[0][0] == 1000
     assert max(shapes[0][1:]) < 100
+
+
+@pytest.mark.parametrize(
+    ("n_records", "epsilon", "n_classes", "changes", "taken"),
+    [
+        (800, 0.1, 2, {}, True),
+        (810, 0.1, 2, {}, False),
+        (300, 0.1, 3, {}, True),
+        (310, 0.1, 3, {}, False),
+        (800, 0.1, 2, {"neighboring": "replace_one"}, True),
+        (1600, 0.1, 2, {"neighboring": "replace_one"}, True),  # records count half
+        (1610, 0.1, 2, {"neighboring": "replace_one"}, False),
+        (None, 0.1, 2, {}, False),
+        (800, 0.1, 2, {"tables": False}, False),
+        (800, 0.1, 2, {"labels": False}, False),
+    ],
+)
+def test_labels_alone_are_for_little_data(n_records, epsilon, n_classes, changes, taken):
+    domain = Domain.from_sizes((4,) * 12, n_classes=n_classes)
+    made = private_plan(domain, [PureDP(epsilon)], n_records=n_records, **changes)
+    assert (made.chosen.measured == "labels") == taken
+    assert ("labels may be 0.1 behind" in made.reason) <= taken
+
+
+def test_labels_alone_are_for_pure_budgets_and_more_than_one_table():
+    domain = Domain.from_sizes((4,) * 12, n_classes=2)
+    zcdp = private_plan(domain, [ZCDP(0.001)], n_records=800)
+    assert all(one.measured == "tables" for one in zcdp.forecasts)
+    either = private_plan(domain, claiming_budgets(0.1, 1e-6), n_records=800, delta=1e-6)
+    assert either.chosen.measured == "labels"
+    assert either.budget == PureDP(0.1)
+    alone = private_plan(Domain.from_sizes((4,), n_classes=2), [PureDP(0.1)], n_records=800)
+    assert alone.chosen.measured == "tables"
+
+
+def test_labels_are_forecast_between_chance_and_what_tables_know():
+    """A forecast on the scale of the others: it grows with records, and little data suit it."""
+    domain = Domain.from_sizes((4,) * 12, n_classes=2)
+
+    def right(n_records, measured):
+        found = private_plan(domain, [PureDP(0.1)], n_records=n_records).forecasts
+        return next(one.accuracy for one in found if one.measured == measured)
+
+    found = [right(n, "labels") for n in (10, 50, 200, 800)]
+    assert found == sorted(found)
+    assert 0.5 < found[0] < right(10, "tables") + 0.01
+    assert abs(found[-1] - right(800, "tables")) < 0.05
