@@ -5,7 +5,8 @@ docs/private.md in Markdown, test accuracy at every ε with research noise, numb
 ``--forecasts`` prints measured and forecast leads by signal; ``--ablations`` prints what constants
 of screening and of what is considered are worth; ``--gates`` prints leads over the posterior forest
 by N ε / d (residuals) and N ε (screening); ``--few`` prints leads over the majority class at small
-N ε, and what constants of few choices are worth there. Two classes: `binary_sets`; several:
+N ε, and what constants of few choices are worth there; ``--labels`` prints what labels alone bring
+at the smallest N ε, and what their constants are worth. Two classes: `binary_sets`; several:
 `rival_held_out` and others.
 """
 
@@ -22,6 +23,9 @@ from rival_data import FOLDER, RivalData, split
 from rival_held_out import load_held_out
 
 from mrf_matrix import PosteriorForestClassifier, PrivateForestClassifier, ResidualForestClassifier
+from mrf_matrix.forests.growth.private.selection import select
+from mrf_matrix.labels import plan as label_plans
+from mrf_matrix.labels import releases as label_releases
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.planning import private_plan
 from mrf_matrix.planning.private import choosing, screening
@@ -73,6 +77,25 @@ FEW_CHANGES: dict[str, dict[str, Any]] = {
     "few choices .01 behind": {"LAG_OF_FEW": 0.01},
     "screening from 100": {"LEAST_SIGNAL": 100},
 }
+
+
+def _exponential(gaps, rate, bits):
+    """Choose labels by the exponential mechanism of the same rate."""
+    return select(gaps, np.ones(gaps.shape, dtype=np.bool_), rate, bits)
+
+
+LABEL_CHANGES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "no labels": {"LABELS_BELOW": 0, "LABELS_OF_SEVERAL": 0},
+    "labels at every N ε": {"LABELS_BELOW": 1000, "LABELS_OF_SEVERAL": 1000},
+    "no choice of a pair": {"LARGEST_CHOICE": Fraction(0)},
+    "8 pairs": {"N_CANDIDATES": 8},
+    "100 pairs": {"N_CANDIDATES": 100},
+    "half the share of the choice": {"FOR_ALL": 100},
+    "twice the share": {"FOR_ALL": 25},
+    "labels by the exponential mechanism": {"permute_and_flip": _exponential},
+}
+SMALLEST = (6, 12, 20, 28, 35, 50, 70, 100)
 FEW = (20, 35, 60, 100, 200, 280)
 FEW_RECORDS = 600
 OTHERS_OF_TWO = ("hepatitis", "mammographic", "monks3", "transfusion", "wdbc")
@@ -105,7 +128,7 @@ def means(kind: str, data: RivalData, splits: int) -> list[float]:
 @contextmanager
 def changed(constants: dict[str, Any]):
     """Change constants of screening, or of what kinds are considered, for a while."""
-    places = (screening, choosing, settings)
+    places = (screening, choosing, settings, label_plans, label_releases)
     homes = {name: next(p for p in places if hasattr(p, name)) for name in constants}
     before = {name: getattr(home, name) for name, home in homes.items()}
     for name, value in constants.items():
@@ -216,6 +239,29 @@ def print_few(sets: list[RivalData], splits: int) -> None:
             )
 
 
+def print_labels(sets: list[RivalData], splits: int) -> None:
+    """Print accuracy at the smallest N ε, and what changes of labels alone do to it, in points."""
+    print(f"N ε of {shown_counts(SMALLEST)}; at most {FEW_RECORDS} records")
+    for classes in ("two", "several"):
+        here = [data for data in sets if (data.domain.n_classes == 2) == (classes == "two")]
+        usual = np.zeros(len(SMALLEST))
+        for name, constants in LABEL_CHANGES.items() if here else []:
+            with changed(constants):
+                found = np.mean([at_smallest(data, splits) for data in here], axis=0)
+            usual = usual if constants else found
+            told = shown(found - usual, signed=True) if constants else shown(found)
+            print(f"| {classes} classes, {len(here)} sets | {name} | {told} |", flush=True)
+
+
+def at_smallest(data: RivalData, splits: int) -> list[float]:
+    """Return mean accuracies of the private forest at every N ε of SMALLEST."""
+    n = min(FEW_RECORDS, len(split(data, 0)[0]))
+    return [
+        mean(accuracy("private forest", data, one / n, s, n) for s in range(splits))
+        for one in SMALLEST
+    ]
+
+
 def shown_counts(counts) -> str:
     """Write whole numbers beside each other."""
     return " ".join(str(int(one)) for one in counts)
@@ -231,6 +277,15 @@ def print_ablations(sets: list[RivalData], splits: int) -> None:
             usual = found
         told = shown(found) if not constants else shown(found - usual, signed=True)
         print(f"| {name} | {told} |", flush=True)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
+def test_labels_alone_gain_where_there_is_little_data():
+    data = [binary(name) for name in ("banknote", "pendigits", "letter")]
+    ours = np.mean([at_smallest(one, 4) for one in data], axis=0)
+    with changed(LABEL_CHANGES["no labels"]):
+        theirs = np.mean([at_smallest(one, 4) for one in data], axis=0)
+    assert ours[:4].mean() > theirs[:4].mean() + 0.02
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the data sets")
@@ -250,6 +305,7 @@ def main() -> None:
     parser.add_argument("--ablations", action="store_true")
     parser.add_argument("--gates", action="store_true")
     parser.add_argument("--few", action="store_true")
+    parser.add_argument("--labels", action="store_true")
     asked = parser.parse_args()
     two = [binary(name) for name in asked.names or LARGE + SMALL if name in LARGE + SMALL]
     several = (
@@ -261,9 +317,10 @@ def main() -> None:
             if name in SEVERAL and name not in (asked.names and LARGE + SMALL)
         ]
     )
-    if asked.few:
+    if asked.few or asked.labels:
         others = [load_held_out(name) for name in OTHERS_OF_TWO if not asked.names]
-        print_few(two + others + several[:8], asked.splits)
+        printed = print_few if asked.few else print_labels
+        printed(two + others + several[:8], asked.splits)
     elif asked.forecasts:
         print_forecasts(two, asked.splits)
     elif asked.gates:
