@@ -1,7 +1,8 @@
 r"""What a label says of its cell: the shares of all classes, given that one class was said.
 
-Shares p are uniform beforehand, ``p ~ Dirichlet(1, ..., 1)``, and a cell of n records has counts
-``n p``. Class c is said with a known probability, so that afterwards
+Beforehand shares are ``p ~ Dirichlet(a, ..., a)`` with ``a = sqrt(2/k)``: uniform of two classes,
+and the less even the more there are. A cell of n records has counts ``n p``. Class c is said with
+a known probability, so that afterwards
 
 .. math:: E[f(p) \mid c] = \frac{E[f(p)\,P(c \mid n p)]}{E[P(c \mid n p)]} .
 
@@ -10,6 +11,7 @@ same for every class that may be said.
 """
 
 from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 from scipy.special import softmax
@@ -39,7 +41,7 @@ def said_shares(n_classes: int, signal: float, *, flips: bool) -> SaidShares:
         Whether by permute-and-flip; else by the exponential mechanism.
     """
     rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)
-    draws = _uniform_shares(n_classes, max(1, rows // n_classes))
+    draws = _shares_beforehand(n_classes, max(1, rows // n_classes))
     gaps = (draws.max(axis=1, keepdims=True) - draws).T
     law = label_law(gaps, min(signal, LARGEST_SIGNAL), flips=flips)
     said = np.arange(min(n_classes, rows))
@@ -56,9 +58,10 @@ def label_law(gaps: Array, rate: float, *, flips: bool) -> Array:
     return np.asarray(softmax(-rate * gaps, axis=0))
 
 
-def _uniform_shares(n_classes: int, count: int) -> Array:
-    """Return shares that are uniform, always the same; of two classes evenly spaced."""
+def _shares_beforehand(n_classes: int, count: int) -> Array:
+    """Return shares of the prior, always the same; of two classes evenly spaced."""
     if n_classes == 2:
         first = (np.arange(count) + 0.5) / count
         return np.column_stack([first, 1 - first])
-    return np.random.default_rng(0).dirichlet(np.ones(n_classes), size=count)
+    concentration = np.full(n_classes, sqrt(2 / n_classes))
+    return np.random.default_rng(0).dirichlet(concentration, size=count)

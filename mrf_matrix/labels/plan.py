@@ -1,12 +1,14 @@
-r"""The plan of a tree of labels: four public cells, each of which releases which class is largest.
+r"""The plan of a tree of labels: few public cells, each of which releases which class is largest.
 
 A record lies in one cell, so all cells together cost what one does: each label is chosen at the
 whole rate (parallel composition). Where records outweigh noise by little, that is all that can be
-legible: N/4 records behind each answer, and no bit of budget for how large a class is.
+legible: a fourth of the records behind each answer, and no bit of budget for how large a class is.
+Four cells name four classes at most: of more classes there are eight or sixteen cells, from the
+signal on that makes them legible.
 
-The two attributes are drawn at random, so often that one pair is chosen by how many records are
-right if each of its cells says its largest class; the more records there are for each class, the
-larger is the share of the budget that this choice gets.
+Attributes are drawn at random, so often that one set is chosen by how many records are right if
+each of its cells says its largest class; the more records there are for each class, the larger is
+the share of the budget that this choice gets.
 """
 
 from dataclasses import dataclass
@@ -18,19 +20,25 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
-from mrf_matrix.forests.sources.halves import N_CELLS, Halves, random_halves
+from mrf_matrix.forests.sources.halves import Halves, random_halves, usable_attributes
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
 N_CANDIDATES = 32
-"""Pairs of attributes among which one is chosen: 10 were as good, 60 no better."""
+"""Sets of attributes among which one is chosen: 10 were as good, 60 no better."""
 
-FOR_ALL, LARGEST_CHOICE = 50, Fraction(1, 2)
+FEWEST_CUT, MOST_CUT = 2, 4
+"""Attributes that are cut, at least and at most."""
+
+LEAST_FOR_MORE = 30
+"""Signal from which more than `FEWEST_CUT` are: so many that each class may be named."""
+
+FOR_ALL, LARGEST_CHOICE = 30, Fraction(1, 2)
 """Signal of a class for which the choice would take the whole budget, and what it takes at most."""
 
 LEAST_SHARE = Fraction(1, 20)
-"""Share below which there is no choice: the first pair that is drawn is as good."""
+"""Share below which there is no choice: the first that are drawn are as good."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,14 @@ class LabelPlan:
         return reduce(add, (step.budget for step in self.steps))
 
     @property
+    def n_cells(self) -> int:
+        """Number of cells, and of labels."""
+        return self.candidates[0].n_cells
+
+    @property
     def cell_records(self) -> float:
         """Records behind a label, if all cells hold as many."""
-        return (self.n_records or ASSUMED_RECORDS) / N_CELLS
+        return (self.n_records or ASSUMED_RECORDS) / self.n_cells
 
     @property
     def cell_signal(self) -> float:
@@ -99,7 +112,7 @@ class LabelPlan:
             "claim": self.budget.claim(self.delta),
             "neighboring": self.neighboring,
             "attributes": self.domain.n_attributes,
-            "cells": N_CELLS,
+            "cells": self.n_cells,
             "classes": self.n_classes,
             "records": self.n_records,
             "candidates": len(self.candidates),
@@ -126,7 +139,7 @@ def label_plan(
 ) -> LabelPlan:
     """Return the plan of a tree of labels. No data is needed.
 
-    `domain`: with two classes or more. `structure`: draws the pairs of attributes. `n_records`:
+    `domain`: with two classes or more. `structure`: draws the sets of attributes. `n_records`:
     where it is public. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim
     is stated for.
 
@@ -136,16 +149,16 @@ def label_plan(
     if domain.required_target().size < 2:
         raise ValueError("domain names one class: expected two or more for labels.")
     checked_neighboring(neighboring)
-    share = choice_share(budget, n_records, neighboring, domain.n_classes)
-    if sum(size > 1 for size in domain.sizes) == 2:
-        share = Fraction(0)
-    candidates = random_halves(domain, N_CANDIDATES if share else 1, structure)
+    usable, signal = len(usable_attributes(domain)), label_signal(budget, n_records, neighboring)
+    n_cut = min(n_attributes_cut(signal, domain.n_classes), usable)
+    share = choice_share(signal, domain.n_classes) if usable > n_cut else Fraction(0)
+    candidates = random_halves(domain, n_cut, N_CANDIDATES if share else 1, structure)
     choice = None
     if share:
-        which = "which two attributes are cut in two"
+        which = f"which {n_cut} attributes are cut in two"
         choice = ResidualStep("screening", which, budget * share, neighboring)
     rest = budget * (1 - share)
-    labels = ResidualStep("labels", f"labels of {N_CELLS} cells", rest, neighboring)
+    labels = ResidualStep("labels", f"labels of {1 << n_cut} cells", rest, neighboring)
     plan = LabelPlan(domain, budget, neighboring, n_records, candidates, choice, labels, delta)
     if not budget.is_infinite and any(one.choice_rate >= LARGEST_RATE for one in plan.steps):
         raise ValueError(
@@ -155,25 +168,32 @@ def label_plan(
     return plan
 
 
-def whole_rate(budget: Budget, neighboring: str) -> Fraction | float:
-    """Return the rate at which labels would be chosen with the whole budget."""
-    return ResidualStep("labels", "", budget, neighboring).choice_rate
+def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> float:
+    """Return by how much all records move the log probability of a label, for the whole budget.
 
-
-def choice_share(
-    budget: Budget, n_records: int | None, neighboring: str, n_classes: int
-) -> Fraction:
-    """Return the share of the budget that chooses two attributes; 0 for no choice.
-
-    Examples
-    --------
-    >>> from mrf_matrix.mechanisms import PureDP
-    >>> choice_share(PureDP(Fraction(1, 10)), 300, "add_remove", 2)
-    Fraction(3, 10)
+    It is N ε under add/remove neighbours, and half of that under replace-one.
     """
-    if budget.is_infinite:
-        return LARGEST_CHOICE
-    signal = Fraction(whole_rate(budget, neighboring)) * (n_records or ASSUMED_RECORDS)
-    wanted = signal / (FOR_ALL * n_classes)
+    rate = ResidualStep("labels", "", budget, neighboring).choice_rate
+    return float(rate) * (n_records or ASSUMED_RECORDS)
+
+
+def n_attributes_cut(signal: float, n_classes: int) -> int:
+    """Return how many attributes are cut in two.
+
+    >>> n_attributes_cut(50, 2), n_attributes_cut(50, 7), n_attributes_cut(20, 7)
+    (2, 3, 2)
+    """
+    if signal < LEAST_FOR_MORE:
+        return FEWEST_CUT
+    return min(max(FEWEST_CUT, (n_classes - 1).bit_length()), MOST_CUT)
+
+
+def choice_share(signal: float, n_classes: int) -> Fraction:
+    """Return the share of the budget that chooses the attributes; 0 for no choice.
+
+    >>> choice_share(18, 2), choice_share(2, 2)
+    (Fraction(3, 10), Fraction(0, 1))
+    """
+    wanted = min(signal / (FOR_ALL * n_classes), 1.0)
     share = min(LARGEST_CHOICE, Fraction(round(wanted * 10**6), 10**6))
     return share if share >= LEAST_SHARE else Fraction(0)

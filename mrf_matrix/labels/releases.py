@@ -18,10 +18,10 @@ from mrf_matrix.residual.step import ResidualStep
 def released_labels(plan: LabelPlan, counts: Sequence[Longs], bits: Bits) -> tuple[int, Longs]:
     """Take both steps of a plan.
 
-    `counts`: **Private**: those of the cells of each candidate, (4, k) each; `bits`: the
+    `counts`: **Private**: those of the cells of each candidate, (n_cells, k) each; `bits`: the
     randomness of both.
 
-    Returns which candidate was chosen, and the labels of its cells, shape (4,).
+    Returns which candidate was chosen, and the labels of its cells, shape (n_cells,).
     """
     place = 0
     if plan.choice is not None:

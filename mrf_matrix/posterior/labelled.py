@@ -1,7 +1,7 @@
 r"""What labels of public cells imply: shares of all classes, which are the same in every cell.
 
 A cell that said class c has that class with probability :math:`q = E[p_c \mid c]`, and each other
-one with :math:`(1-q)/(k-1)`. Log odds of two classes are so a table of two attributes with three
+one with :math:`(1-q)/(k-1)`. Log odds of two classes are so a table of few attributes with three
 values: one class was said, or the other, or neither.
 """
 
@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
+from strategies.operators import check_allocation
 
 TINY = np.finfo(np.float64).tiny
 
@@ -68,21 +69,21 @@ class SaidShares:
 
 @dataclass(frozen=True, eq=False)
 class LabelPosterior:
-    """Labels of the four cells that two attributes make, each with its codes cut in two.
+    """Labels of the cells that few attributes make, each with its codes cut in two.
 
     Attributes
     ----------
-    attributes : tuple of two int
-    sides : tuple of two ndarrays of bool
-        For each code of either attribute, on which side it lies.
-    labels : ndarray of shape (2, 2)
-        Of the cells, by the sides of both.
+    attributes : tuple of int
+    sides : tuple of ndarrays of bool
+        For each code of each attribute, on which side it lies.
+    labels : ndarray of shape (2, ..., 2)
+        Of the cells, by the sides of all.
     said : SaidShares
         What a label says.
     """
 
-    attributes: tuple[int, int]
-    sides: tuple[Bools, Bools]
+    attributes: tuple[int, ...]
+    sides: tuple[Bools, ...]
     labels: Longs
     said: SaidShares
 
@@ -93,11 +94,11 @@ class LabelPosterior:
 
     def said_at(self, codes: AnyInts) -> Longs:
         """Return the label of each record's cell, shape (b,)."""
-        first, second = (
+        places = tuple(
             side[codes[:, i]].astype(np.intp)
             for i, side in zip(self.attributes, self.sides, strict=True)
         )
-        return np.asarray(self.labels[first, second])
+        return np.asarray(self.labels[places])
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, shape (b, k)."""
@@ -107,12 +108,16 @@ class LabelPosterior:
         return np.asarray(by_label[self.said_at(codes)])
 
     def table(self) -> Longs:
-        """Return the label of every pair of codes, shape (n_i, n_j)."""
-        first, second = (side.astype(np.intp) for side in self.sides)
-        return np.asarray(self.labels[np.ix_(first, second)])
+        """Return the label of all codes of the attributes together, shape (n_i, n_j, ...).
+
+        Raises MemoryCapError if they are too many.
+        """
+        check_allocation("labels of all codes together", tuple(map(len, self.sides)))
+        places = np.ix_(*(side.astype(np.intp) for side in self.sides))
+        return np.asarray(self.labels[places])
 
     def log_odds(self, one: int, other: int) -> tuple[Array, Array]:
-        """Return the log odds of class `one` against `other`, and their deviations, (n_i, n_j)."""
+        """Return log odds of class `one` against `other`, and their deviations."""
         table, (of_said, of_others) = self.table(), self.said.deviations
         signs = (table == one).astype(np.int64) - (table == other)
         return signs * self.said.log_odds, np.where(signs == 0, of_others, of_said)

@@ -88,11 +88,13 @@ LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no labels": {"LABELS_BELOW": 0, "LABELS_OF_SEVERAL": 0},
     "labels at every N ε": {"LABELS_BELOW": 1000, "LABELS_OF_SEVERAL": 1000},
-    "no choice of a pair": {"LARGEST_CHOICE": Fraction(0)},
-    "8 pairs": {"N_CANDIDATES": 8},
-    "100 pairs": {"N_CANDIDATES": 100},
-    "half the share of the choice": {"FOR_ALL": 100},
-    "twice the share": {"FOR_ALL": 25},
+    "never more than four cells": {"LEAST_FOR_MORE": float("inf")},
+    "more cells at every N ε": {"LEAST_FOR_MORE": 0},
+    "no choice of attributes": {"LARGEST_CHOICE": Fraction(0)},
+    "8 candidates": {"N_CANDIDATES": 8},
+    "100 candidates": {"N_CANDIDATES": 100},
+    "half the share of the choice": {"FOR_ALL": 60},
+    "twice the share": {"FOR_ALL": 15},
     "labels by the exponential mechanism": {"permute_and_flip": _exponential},
 }
 SMALLEST = (6, 12, 20, 28, 35, 50, 70, 100)

@@ -1,4 +1,4 @@
-"""A tree of four public cells, each of which releases which class is its largest."""
+"""A tree of few public cells, each of which releases which class is its largest."""
 
 from collections.abc import Callable, Iterator
 from typing import Self
@@ -23,7 +23,6 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.sources.halves import N_CELLS
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.law import said_shares
 from mrf_matrix.labels.releases import released_labels
@@ -43,12 +42,13 @@ FITTED = (
 class LabelTreeClassifier(
     SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, LabelVotes
 ):
-    r"""Tree of four cells that release their labels alone, for little data and small budgets.
+    r"""Tree of few cells that release their labels alone, for little data and small budgets.
 
     Two attributes are cut in two each, in the middle of their codes or at random where these have
-    no order. Each of the four cells says which class is its largest, by permute-and-flip at the
-    whole rate, for a record lies in one cell. With enough records for a choice, one of 32 random
-    pairs of attributes is chosen first, by how many records its labels would be right on.
+    no order; three or four with many classes and enough records. Each cell says which class is its
+    largest, by permute-and-flip at the whole rate, for a record lies in one cell. With enough
+    records for a choice, one of 32 random sets of attributes is chosen first, by how many records
+    its labels would be right on.
 
     Parameters
     ----------
@@ -59,15 +59,15 @@ class LabelTreeClassifier(
         The number of records, where it is public: the share of the choice and the probabilities
         rest on it. Not given, 2000 are reckoned with.
     random_state : int, RandomState or None
-        Seed of the public pairs of attributes, and of where attributes without order are cut.
+        Seed of the public sets of attributes, and of where attributes without order are cut.
 
     Attributes
     ----------
     plan_ : LabelPlan
         What was announced and released.
     halves_ : Halves
-        The two attributes that were chosen, and the sides of their codes.
-    labels_ : ndarray of int64, shape (4,)
+        The attributes that were chosen, and the sides of their codes.
+    labels_ : ndarray of int64, shape (n_cells,)
         The class that each cell said, as its number in `classes_`.
     posterior_ : LabelPosterior
         What the labels imply.
@@ -152,7 +152,7 @@ class LabelTreeClassifier(
 
 
 def _counted(plan: LabelPlan, data: PrivateData) -> Iterator[Longs]:
-    """Return the class counts of each candidate's cells, (4, k) each: nothing is spent by it."""
+    """Return the class counts of each candidate's cells, (n_cells, k): nothing is spent by it."""
     asked = [one.attributes for one in plan.candidates]
     tell("Counting the records")
     tables = data.tables(asked)
@@ -166,9 +166,9 @@ def _counted(plan: LabelPlan, data: PrivateData) -> Iterator[Longs]:
 def label_posterior(plan: LabelPlan, place: int, labels: Longs) -> LabelPosterior:
     """Return what the labels of one candidate's cells imply.
 
-    `place`: of the candidate; `labels` (4,).
+    `place`: of the candidate; `labels` (n_cells,).
     """
     halves = plan.candidates[place]
     said = said_shares(plan.n_classes, plan.cell_signal, flips=plan.labels.flips)
-    sides = (np.array(halves.upper[0]), np.array(halves.upper[1]))
-    return LabelPosterior(halves.attributes, sides, labels.reshape(2, N_CELLS // 2), said)
+    sides = tuple(np.array(upper) for upper in halves.upper)
+    return LabelPosterior(halves.attributes, sides, labels.reshape((2,) * len(sides)), said)

@@ -1,14 +1,13 @@
 """The privacy report of a `LabelTreeClassifier`: which cells, and what they said."""
 
 from mrf_matrix.estimators.residual.report import of_choice, sequence_statement
-from mrf_matrix.forests.sources.halves import N_CELLS
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 PUBLIC = (
     "the domain and the classes",
-    "the pairs of attributes that may be chosen, and where each is cut",
+    "the sets of attributes that may be chosen, and where each is cut",
     "the share, sensitivity and rate of the choice and of the labels",
     "the neighbouring relation and the budget",
 )
@@ -16,8 +15,8 @@ PUBLIC = (
 NOTES = (
     "parallel composition: a record lies in one of the cells, so that each label is chosen at the "
     "whole rate",
-    "probabilities are what labels of such a law are worth if shares of classes are uniform "
-    "beforehand: nothing but labels is measured",
+    "probabilities are what labels of such a law are worth under a public prior of the classes' "
+    "shares in a cell: nothing but labels is measured",
 )
 
 
@@ -26,7 +25,7 @@ def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
 
     `noise` {"exact", "research"}: of a finite budget.
     """
-    made = [of_choice(step, N_CELLS if step is plan.labels else 1) for step in plan.steps]
+    made = [of_choice(step, plan.n_cells if step is plan.labels else 1) for step in plan.steps]
     drawn = "none" if plan.budget.is_infinite else noise
     claim = plan.budget.claim(plan.delta)
     report = PrivacyReport(

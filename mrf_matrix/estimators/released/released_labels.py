@@ -21,7 +21,7 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
     ----------
     plan : LabelPlan
         What was announced; its only candidate is the one that was chosen.
-    labels : ndarray of int64, shape (4,)
+    labels : ndarray of int64, shape (n_cells,)
         The class that each cell said, as its number in `classes_`.
 
     Attributes
@@ -29,7 +29,7 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
     plan_, labels_
         As given.
     halves_ : Halves
-        The two attributes that were chosen, and the sides of their codes.
+        The attributes that were chosen, and the sides of their codes.
     posterior_ : LabelPosterior
         What the labels imply.
     """

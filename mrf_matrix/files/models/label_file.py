@@ -1,6 +1,7 @@
 """A tree of labels as JSON: the plan, which attributes are cut where, and what the cells said."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
-from mrf_matrix.forests.sources.halves import N_CELLS, Halves
+from mrf_matrix.forests.sources.halves import Halves
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.mechanisms import NEIGHBORING
 from mrf_matrix.mechanisms.budgets.budget import budget_of
@@ -67,10 +68,12 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     """
     data = versioned_of(container.data, "model.json", LABEL_FORMAT, LABEL_VERSION, KEYS)
     domain = Domain.from_dict(data["domain"])
-    plan = replace(_plan(domain, data), candidates=(_halves(domain, data),))
+    plan = _plan(domain, data)
+    halves = _halves(domain, data, len(plan.candidates[0].attributes))
+    plan = replace(plan, candidates=(halves,))
     if container.names:
         raise FieldError("it has arrays: expected none.")
-    labels = whole_numbers(data["labels"], "labels", most=domain.n_classes - 1, length=N_CELLS)
+    labels = whole_numbers(data["labels"], "labels", most=domain.n_classes - 1, length=plan.n_cells)
     noise = one_word("noise", data["noise"], ("exact", "research", "none"))
     if plan.budget.is_infinite != (noise == "none"):
         raise FieldError("noise: expected 'none' with an infinite budget only.")
@@ -95,17 +98,17 @@ def _plan(domain: Domain, data: JsonObject) -> LabelPlan:
     )
 
 
-def _halves(domain: Domain, data: JsonObject) -> Halves:
-    """Return which two attributes are cut, each with codes on both sides."""
+def _halves(domain: Domain, data: JsonObject, n_cut: int) -> Halves:
+    """Return which attributes are cut, each with codes on both sides."""
     most = domain.n_attributes - 1
-    first, second = whole_numbers(data["attributes"], "attributes", most=most, length=2)
-    if not first < second:
-        raise FieldError("attributes: expected two, the second after the first.")
+    cut = whole_numbers(data["attributes"], "attributes", most=most, length=n_cut)
+    if any(one >= following for one, following in pairwise(cut)):
+        raise FieldError("attributes: expected each after the one before.")
     sides = []
-    for i, upper in zip((first, second), list_of(data["upper"], "upper", 2, 2), strict=True):
+    for i, upper in zip(cut, list_of(data["upper"], "upper", n_cut, n_cut), strict=True):
         size = domain.sizes[i]
         above = set(whole_numbers(upper, "upper", most=size - 1))
         if not 0 < len(above) < size:
             raise FieldError("upper: expected some codes of each attribute, not all.")
         sides.append(tuple(code in above for code in range(size)))
-    return Halves((first, second), (sides[0], sides[1]))
+    return Halves(cut, tuple(sides))

@@ -1,26 +1,24 @@
-"""Cells of two attributes whose codes are cut in two: few cells, of as many records as can be."""
+"""Cells of few attributes whose codes are cut in two: few cells, of as many records as can be."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Bools, Longs
+from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.domain import Domain
-
-N_CELLS = 4
 
 
 @dataclass(frozen=True)
 class Halves:
-    """A tree of depth two that asks the same of all records: on which side each of two codes lies.
+    """A tree that asks the same of all records: on which side each of a few codes lies.
 
     Attributes
     ----------
-    attributes : tuple of two int
+    attributes : tuple of int
         Positions in the domain, rising.
-    upper : tuple of two tuples of bool
-        For each code of either attribute, whether it lies on the upper side.
+    upper : tuple of tuples of bool
+        For each code of each attribute, whether it lies on the upper side.
 
     Examples
     --------
@@ -29,34 +27,56 @@ class Halves:
     array([0, 1, 3])
     """
 
-    attributes: tuple[int, int]
-    upper: tuple[tuple[bool, ...], tuple[bool, ...]]
+    attributes: tuple[int, ...]
+    upper: tuple[tuple[bool, ...], ...]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, two to the number of attributes."""
+        return 1 << len(self.attributes)
 
     def cells(self, codes: AnyInts) -> Longs:
-        """Return the cell that each record lies in, from 0 to 3.
+        """Return the cell that each record lies in, the first attribute's side the highest bit.
 
-        `codes` (b, 2): of the two attributes.
+        `codes` (b, m): of the m attributes.
         """
-        first, second = (
-            np.asarray(upper)[column] for upper, column in zip(self.upper, codes.T, strict=True)
-        )
-        return np.asarray(2 * first + second, dtype=np.int64)
+        found = np.zeros(len(codes), dtype=np.int64)
+        for upper, column in zip(self.upper, codes.T, strict=True):
+            found = 2 * found + np.asarray(upper)[column]
+        return found
 
     def counts(self, codes: AnyInts, counts: Longs) -> Longs:
-        """Return the sums of counts in each of the four cells, shape (4, k).
+        """Return the sums of counts in each cell, shape (n_cells, k).
 
-        `codes` (m, 2): cells of the two attributes; `counts` (m, k).
+        `codes` (n, m): cells of the m attributes; `counts` (n, k).
         """
-        found = np.zeros((N_CELLS, counts.shape[1]), dtype=np.int64)
+        found = np.zeros((self.n_cells, counts.shape[1]), dtype=np.int64)
         np.add.at(found, self.cells(codes), counts)
         return found
 
 
-def random_halves(domain: Domain, count: int, structure: np.random.Generator) -> tuple[Halves, ...]:
-    """Draw two attributes so many times, and cut each; from the public domain alone.
+def random_halves(
+    domain: Domain, n_cut: int, count: int, structure: np.random.Generator
+) -> tuple[Halves, ...]:
+    """Draw `n_cut` attributes so many times, and cut each; from the public domain alone.
 
     Ordered codes are cut in the middle, others at random into as many on either side; an odd code
     falls on a random side. What is drawn again is there once.
+    """
+    return tuple(dict.fromkeys(_drawn(domain, n_cut, count, structure)))
+
+
+def _drawn(
+    domain: Domain, n_cut: int, count: int, structure: np.random.Generator
+) -> Iterator[Halves]:
+    usable = usable_attributes(domain)
+    for _ in range(count):
+        cut = tuple(sorted(structure.choice(usable, n_cut, replace=False).tolist()))
+        yield Halves(cut, tuple(_upper(domain.sizes[i], domain.ordered[i], structure) for i in cut))
+
+
+def usable_attributes(domain: Domain) -> list[int]:
+    """Return the positions of attributes that can be cut, two at least.
 
     Raises ValueError if less than two attributes have two codes.
     """
@@ -66,19 +86,10 @@ def random_halves(domain: Domain, count: int, structure: np.random.Generator) ->
             f"n_features={len(usable)} attributes of the domain have two codes or more: expected "
             f"two at least."
         )
-    return tuple(dict.fromkeys(_drawn(domain, usable, count, structure)))
+    return usable
 
 
-def _drawn(
-    domain: Domain, usable: list[int], count: int, structure: np.random.Generator
-) -> Iterator[Halves]:
-    for _ in range(count):
-        first, second = sorted(structure.choice(usable, 2, replace=False).tolist())
-        sides = [_upper(domain.sizes[i], domain.ordered[i], structure) for i in (first, second)]
-        yield Halves((first, second), (tuple(sides[0].tolist()), tuple(sides[1].tolist())))
-
-
-def _upper(size: int, ordered: bool, structure: np.random.Generator) -> Bools:
+def _upper(size: int, ordered: bool, structure: np.random.Generator) -> tuple[bool, ...]:
     half = size // 2 + int(structure.integers(1 + size % 2))
     codes = np.arange(size) if ordered else structure.permutation(size)
-    return np.asarray(codes >= half)
+    return tuple((codes >= half).tolist())

@@ -81,14 +81,13 @@ def verdict_of(
     >>> print(verdict_of(small, n_records=64))
     a typical leaf holds 4 records and noise of 141: do not deploy
     """
-    from mrf_matrix.forests.sources.halves import N_CELLS
     from mrf_matrix.labels import LabelPlan  # as the next, files for such plans alone
     from mrf_matrix.residual.sequence import ResidualPlan
 
     known = plan.n_records or n_records
     if isinstance(plan, LabelPlan):
         noise = 1 / float(plan.labels.choice_rate)
-        return Verdict("leaf", noise, None if known is None else known / N_CELLS)
+        return Verdict("leaf", noise, None if known is None else known / plan.n_cells)
     if isinstance(plan, ResidualPlan):
         noise = sqrt(plan.first.visits[0].variance)
         behind = None if known is None else known / float(np.median(plan.domain.sizes))

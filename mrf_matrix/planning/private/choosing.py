@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import label_plan
-from mrf_matrix.labels.plan import whole_rate
+from mrf_matrix.labels.plan import label_signal
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
@@ -30,14 +30,15 @@ SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost up to 7 where many tell a little each."""
 
-LABELS_BELOW, LABELS_OF_SEVERAL = 80, 30
-"""N ε below which labels alone are considered, of two classes and of more; half of it under
-replace-one neighbours."""
+LABELS_BELOW, LABELS_OF_SEVERAL = 80, 10
+"""Signal (`label_signal`) below which labels alone are considered, of two classes; and the signal
+of each class, of more."""
 
-LABELS_LAG = 0.1
+LABELS_LAG, LABELS_LAG_OF_SEVERAL = 0.1, 0.3
 """Labels are taken up to so much behind: with so little data tables were 2 to 4 points behind them
 on public sets, though the prior, which knows neither rough codes nor classes of their own size,
-expects them up to 5 points ahead."""
+expects them up to 5 points ahead. The second of more than two classes: two of them are held against
+each other there, of which a cell of many classes names neither."""
 
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 
@@ -188,14 +189,16 @@ def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list
 def _labels(scale: Scale) -> list[Forecast]:
     """Return what is expected of labels alone, where there is little data."""
     domain, known = scale.domain, scale.n_records
-    most = LABELS_BELOW if domain.n_classes == 2 else LABELS_OF_SEVERAL
+    most, lag = LABELS_BELOW, LABELS_LAG
+    if domain.n_classes > 2:
+        most, lag = LABELS_OF_SEVERAL * domain.n_classes, LABELS_LAG_OF_SEVERAL
     is_pure = isinstance(scale.budget, PureDP) and not scale.budget.is_infinite
     if known is None or not is_pure or domain.n_classes < 2 or scale.width == 1:
         return []
     budget, neighboring = scale.budget, scale.neighboring
-    if known * whole_rate(budget, neighboring) > most:
+    if label_signal(budget, known, neighboring) > most:
         return []
     structure = np.random.default_rng(0)
     plan = label_plan(domain, budget, structure, n_records=known, neighboring=neighboring)
     right = float(right_of_labels(scale.prior, plan).mean())
-    return [Forecast("labels of four cells", budget, right, "labels", lag=LABELS_LAG)]
+    return [Forecast(f"labels of {plan.n_cells} cells", budget, right, "labels", lag=lag)]

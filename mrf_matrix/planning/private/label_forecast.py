@@ -1,10 +1,11 @@
 r"""What a tree of labels would be right on: of imagined data, in each draw of the prior.
 
 A code's half moves the log odds by :math:`\pm\sqrt{2/\pi}\,a`, the mean of a normal score's size
-times what its attribute shows by itself. A cell of N/4 records says its larger class, or the
-smaller one where noise turns it.
+times what its attribute shows by itself. A cell says its larger class, or the smaller one where
+noise turns it.
 """
 
+from itertools import product
 from math import pi, sqrt
 
 import numpy as np
@@ -17,16 +18,15 @@ from mrf_matrix.planning.private.correlated_effects import CorrelatedEffects
 
 HALF = sqrt(2 / pi)  # mean size of a normal score
 
-SIDES = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
-
 
 def right_of_labels(prior: CorrelatedEffects, plan: LabelPlan) -> Array:
     """Return the expected share of right labels in each draw, of two classes, shape (draws,).
 
     The largest array has a number for each draw, candidate and cell.
     """
-    pairs = np.array([halves.attributes for halves in plan.candidates])
-    moved = HALF * prior.shown[:, pairs] @ SIDES.T
+    cut = np.array([halves.attributes for halves in plan.candidates])
+    sides = np.array(list(product((-1.0, 1.0), repeat=cut.shape[1])))
+    moved = HALF * prior.shown[:, cut] @ sides.T
     of_first = expit(prior.lean[:, None, None] + moved)
     larger, records = np.maximum(of_first, 1 - of_first), plan.cell_records * 2 / plan.n_classes
     place = _chosen(larger.sum(axis=2) * records, plan)
