@@ -20,7 +20,7 @@ from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests.growth.private.permute_and_flip import flip_probabilities
 from mrf_matrix.posterior import SaidShares
 
-MOST_NUMBERS, MOST_ROWS = 1 << 21, 40_000
+MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
 """Shares that are drawn at most, 16 MB, and how many draws hold them at most."""
 
 LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
@@ -30,7 +30,8 @@ LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
 def said_shares(n_classes: int, signal: float, *, flips: bool) -> SaidShares:
     """Return draws of the shares of a cell, that of the class which it says first.
 
-    Every draw serves for each class that may have been said, as far as they are that few.
+    Every draw serves for each class that may have been said, so that the class which is said has
+    the largest expected share.
 
     Parameters
     ----------
@@ -40,15 +41,16 @@ def said_shares(n_classes: int, signal: float, *, flips: bool) -> SaidShares:
     flips : bool
         Whether by permute-and-flip; else by the exponential mechanism.
     """
-    rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)
+    rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
     draws = _shares_beforehand(n_classes, max(1, rows // n_classes))
     gaps = (draws.max(axis=1, keepdims=True) - draws).T
     law = label_law(gaps, min(signal, LARGEST_SIGNAL), flips=flips)
-    said = np.arange(min(n_classes, rows))
-    order = (said[:, None] + np.arange(n_classes)) % n_classes
+    order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
-    weights = law[said].ravel()
-    return SaidShares(shares, weights / weights.sum())
+    weights = law.ravel() / law.sum()
+    for kept in (shares, weights):
+        kept.flags.writeable = False
+    return SaidShares(shares, weights)
 
 
 def label_law(gaps: Array, rate: float, *, flips: bool) -> Array:

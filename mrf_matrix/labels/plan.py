@@ -20,13 +20,13 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
-from mrf_matrix.forests.sources.halves import Halves, random_halves, usable_attributes
+from mrf_matrix.forests.sources.halves import MOST_CODES, Halves, random_halves, usable_attributes
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
 N_CANDIDATES = 32
-"""Sets of attributes among which one is chosen: 10 were as good, 60 no better."""
+"""Sets of attributes among which one is chosen: 8 were a point behind, 100 half a point ahead."""
 
 FEWEST_CUT, MOST_CUT = 2, 4
 """Attributes that are cut, at least and at most."""
@@ -36,6 +36,8 @@ LEAST_FOR_MORE = 30
 
 FOR_ALL, LARGEST_CHOICE = 30, Fraction(1, 2)
 """Signal of a class for which the choice would take the whole budget, and what it takes at most."""
+
+MOST_CLASSES = 1000  # beyond, what a label says of its cell takes seconds to work out
 
 LEAST_SHARE = Fraction(1, 20)
 """Share below which there is no choice: the first that are drawn are as good."""
@@ -60,7 +62,7 @@ class LabelPlan:
     labels : ResidualStep
         The label of each cell.
     delta : float
-        The δ that the claim is stated for, where the budget is zCDP; 0 for none.
+        The δ that the claim is stated for; 0 for none.
     """
 
     domain: Domain
@@ -143,11 +145,11 @@ def label_plan(
     where it is public. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim
     is stated for.
 
-    Raises ValueError if the domain names one class or less than two attributes of two codes, or the
-    budget is too large for exact choices.
+    Raises ValueError if labels do not suit the domain (`why_no_labels`), or the budget is too large
+    for exact choices.
     """
-    if domain.required_target().size < 2:
-        raise ValueError("domain names one class: expected two or more for labels.")
+    if (reason := why_no_labels(domain)) is not None:
+        raise ValueError(reason)
     checked_neighboring(neighboring)
     usable, signal = len(usable_attributes(domain)), label_signal(budget, n_records, neighboring)
     n_cut = min(n_attributes_cut(signal, domain.n_classes), usable)
@@ -166,6 +168,19 @@ def label_plan(
             f"for no noise."
         )
     return plan
+
+
+def why_no_labels(domain: Domain) -> str | None:
+    """Return why no tree of labels can be planned over a domain; None where one can."""
+    k, usable = domain.required_target().size, len(usable_attributes(domain))
+    if not 2 <= k <= MOST_CLASSES:
+        return f"domain names {k} classes: expected 2 to {MOST_CLASSES} for labels of cells."
+    if usable < 2:
+        return (
+            f"n_features={usable} attributes of the domain have 2 to {MOST_CODES} codes: expected "
+            f"two of them at least. Group codes, or give fewer edges."
+        )
+    return None
 
 
 def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> float:

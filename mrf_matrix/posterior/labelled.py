@@ -103,9 +103,9 @@ class LabelPosterior:
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, shape (b, k)."""
         right, other = self.said.probabilities[:2]
-        by_label = np.full((self.n_classes, self.n_classes), other)
-        np.fill_diagonal(by_label, right)
-        return np.asarray(by_label[self.said_at(codes)])
+        shares = np.full((len(codes), self.n_classes), other)
+        shares[np.arange(len(codes)), self.said_at(codes)] = right
+        return shares
 
     def table(self) -> Longs:
         """Return the label of all codes of the attributes together, shape (n_i, n_j, ...).

@@ -30,7 +30,7 @@ from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private.screening import epsilon_of
-from mrf_matrix.posterior import LabelPosterior
+from mrf_matrix.posterior import LabelPosterior, SaidShares
 
 FITTED = (
     "domain_", "classes_", "plan_", "halves_", "labels_", "posterior_", "privacy_report_",
@@ -139,6 +139,8 @@ class LabelTreeClassifier(
             weigh(plan)
         classes, order = sorted_classes(data.domain)
         counts = [one[:, order] for one in _counted(plan, data)]
+        report = label_report(plan, self.noise)
+        said_of(plan)  # what a label says is worked out before it is paid for
         bits = Bits(noise_stream(self.noise, bill.noise_state))
         bill.charge()
         keep_if_fit_fails(self)
@@ -146,7 +148,6 @@ class LabelTreeClassifier(
         self.plan_, self.halves_, self.labels_ = plan, plan.candidates[place], labels
         self.domain_, self.classes_ = data.domain, classes
         self.posterior_ = label_posterior(plan, place, labels)
-        report = label_report(plan, self.noise)
         self.privacy_report_ = report.without_claim() if is_read_off(self.domain) else report
         return self
 
@@ -169,6 +170,12 @@ def label_posterior(plan: LabelPlan, place: int, labels: Longs) -> LabelPosterio
     `place`: of the candidate; `labels` (n_cells,).
     """
     halves = plan.candidates[place]
-    said = said_shares(plan.n_classes, plan.cell_signal, flips=plan.labels.flips)
     sides = tuple(np.array(upper) for upper in halves.upper)
-    return LabelPosterior(halves.attributes, sides, labels.reshape((2,) * len(sides)), said)
+    return LabelPosterior(
+        halves.attributes, sides, labels.reshape((2,) * len(sides)), said_of(plan)
+    )
+
+
+def said_of(plan: LabelPlan) -> SaidShares:
+    """Return what a label of this plan says of its cell."""
+    return said_shares(plan.n_classes, plan.cell_signal, flips=plan.labels.flips)

@@ -24,8 +24,9 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
 from mrf_matrix.files.models.report_claims import check_follows
-from mrf_matrix.forests.sources.halves import Halves
+from mrf_matrix.forests.sources.halves import Halves, usable_attributes
 from mrf_matrix.labels import LabelPlan, label_plan
+from mrf_matrix.labels.plan import why_no_labels
 from mrf_matrix.mechanisms import NEIGHBORING
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 
@@ -86,6 +87,8 @@ def _plan(domain: Domain, data: JsonObject) -> LabelPlan:
     n_records = data["n_records"]
     if n_records is not None:
         n_records = integer_of(n_records, "n_records", 1, MOST_RECORDS)
+    if (reason := why_no_labels(domain)) is not None:
+        raise FieldError(reason)
     if len(sorted_classes(domain)[0]) != domain.n_classes:
         raise FieldError("domain: two of the classes are the same.")
     return label_plan(
@@ -104,6 +107,8 @@ def _halves(domain: Domain, data: JsonObject, n_cut: int) -> Halves:
     cut = whole_numbers(data["attributes"], "attributes", most=most, length=n_cut)
     if any(one >= following for one, following in pairwise(cut)):
         raise FieldError("attributes: expected each after the one before.")
+    if not set(cut) <= set(usable_attributes(domain)):  # sides are written out below
+        raise FieldError("attributes: expected some of 2 codes or more that can be cut.")
     sides = []
     for i, upper in zip(cut, list_of(data["upper"], "upper", n_cut, n_cut), strict=True):
         size = domain.sizes[i]

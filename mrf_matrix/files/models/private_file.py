@@ -39,13 +39,14 @@ from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.files.models.residual_file import residual_content, residual_of
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 from mrf_matrix.residual.settings import Budget
-from mrf_matrix.residual.step import CHOICES, ResidualStep
+from mrf_matrix.residual.step import Kind, ResidualStep
 
 PRIVATE_FORMAT = "mrf_matrix.private_model"
 PRIVATE_VERSION = 1
 KEYS = {"format", "schema_version", "delta", "choices", "screened", "forest", "report"}
 CHOICE_KEYS = {"measured", "budget"}
 USUAL_KIND = "screening"
+BEFORE_A_FOREST: tuple[Kind, ...] = ("choice", "screening")
 MOST_CHOICES = 1000
 
 PrivateModel = PrivateForestClassifier | ReleasedPrivateForestClassifier
@@ -115,7 +116,7 @@ def _choices(data: object, forest: ReleasedForest) -> tuple[ResidualStep, ...]:
     found = []
     for one in list_of(data, "choices", MOST_CHOICES):
         described = object_of(one, "choices", CHOICE_KEYS, ("kind",))
-        kind = one_word("choices: kind", described.get("kind", USUAL_KIND), CHOICES)
+        kind = one_word("choices: kind", described.get("kind", USUAL_KIND), BEFORE_A_FOREST)
         words = line_of_text(described["measured"], "choices: measured", 200)
         budget = budget_of(described["budget"])
         if type(budget) is not type(_budget(forest)):

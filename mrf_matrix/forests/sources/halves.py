@@ -8,6 +8,9 @@ import numpy as np
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.domain import Domain
 
+MOST_CODES = 1 << 16
+"""Codes of an attribute that is cut: sides are written out, half a megabyte at most."""
+
 
 @dataclass(frozen=True)
 class Halves:
@@ -76,17 +79,8 @@ def _drawn(
 
 
 def usable_attributes(domain: Domain) -> list[int]:
-    """Return the positions of attributes that can be cut, two at least.
-
-    Raises ValueError if less than two attributes have two codes.
-    """
-    usable = [i for i, size in enumerate(domain.sizes) if size > 1]
-    if len(usable) < 2:
-        raise ValueError(
-            f"n_features={len(usable)} attributes of the domain have two codes or more: expected "
-            f"two at least."
-        )
-    return usable
+    """Return the positions of attributes that can be cut: of two codes or more, not too many."""
+    return [i for i, size in enumerate(domain.sizes) if 1 < size <= MOST_CODES]
 
 
 def _upper(size: int, ordered: bool, structure: np.random.Generator) -> tuple[bool, ...]:

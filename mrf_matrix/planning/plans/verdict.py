@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,7 +86,8 @@ def verdict_of(
 
     known = plan.n_records or n_records
     if isinstance(plan, LabelPlan):
-        noise = 1 / float(plan.labels.choice_rate)
+        rate = float(plan.labels.choice_rate)
+        noise = 1 / rate if rate else inf
         return Verdict("leaf", noise, None if known is None else known / plan.n_cells)
     if isinstance(plan, ResidualPlan):
         noise = sqrt(plan.first.visits[0].variance)

@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import label_plan
-from mrf_matrix.labels.plan import label_signal
+from mrf_matrix.labels.plan import label_signal, why_no_labels
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
@@ -193,7 +193,8 @@ def _labels(scale: Scale) -> list[Forecast]:
     if domain.n_classes > 2:
         most, lag = LABELS_OF_SEVERAL * domain.n_classes, LABELS_LAG_OF_SEVERAL
     is_pure = isinstance(scale.budget, PureDP) and not scale.budget.is_infinite
-    if known is None or not is_pure or domain.n_classes < 2 or scale.width == 1:
+    suits = is_pure and why_no_labels(domain) is None and scale.width < 1
+    if known is None or not suits:
         return []
     budget, neighboring = scale.budget, scale.neighboring
     if label_signal(budget, known, neighboring) > most:

@@ -1,13 +1,16 @@
 """The tree of labels: conventions, what is claimed and paid, and what it says."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mrf_matrix import Attribute, Domain, LabelTreeClassifier, PrivacyLedger, partial_counts
+from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.forests.growth.private.labels import right_by_codes
-from mrf_matrix.mechanisms import ZCDP, BudgetError, PureDP
+from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
 from mrf_matrix.study.effects import effect, explained, importance
 
@@ -136,8 +139,8 @@ def test_noise_that_leaves_nothing_is_refused_where_that_is_asked():
     ("sizes", "changes", "message"),
     [
         ((3,), {}, "n_features=1"),
-        ((3, 1), {}, "expected two at least"),
-        ((3, 2), {"n_classes": 1}, "names one class"),
+        ((3, 1), {}, "expected two of them at least"),
+        ((3, 2), {"n_classes": 1}, "names 1 classes"),
         ((3, 2), {"epsilon": 1e9}, "too large"),
         ((3, 2), {"n_records": 0.5}, "n_records"),
         ((3, 2), {"neighboring": "any"}, "neighboring"),
@@ -157,3 +160,41 @@ def test_what_cannot_be_planned_is_refused_before_anything_is_spent(sizes, chang
 def test_it_is_not_fitted_before_it_is():
     with pytest.raises(NotFittedError):
         tree().predict(X)
+
+
+@pytest.mark.parametrize("ahead", [2**34, 2**40])
+def test_counts_beyond_all_rates_do_not_wrap(ahead):
+    """Counts of cells may be large where they were made elsewhere: products stay within 64 bits."""
+    domain = Domain.from_sizes([2, 2], n_classes=2)
+    counts = CellCounts(
+        np.array([[0, 0], [1, 1]]), np.array([[ahead, 0], [0, ahead]]), (2, 2), domain
+    )
+    for seed in range(20):
+        model = LabelTreeClassifier(domain, epsilon=0.5, noise="research", noise_state=seed)
+        assert model.fit_counts(counts).labels_[[0, 3]].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("changes", [{"rho": 1e-25}, {"epsilon": Fraction(1, 10**400)}], ids=str)
+def test_a_budget_that_buys_nothing_labels_at_random(changes):
+    model = tree(**changes).fit(X, Y)
+    assert model.predict_proba(X).max() == pytest.approx(0.5)
+
+
+def test_nothing_is_paid_where_what_a_label_says_cannot_be_worked_out(monkeypatch):
+    def fails(plan):
+        raise MemoryError
+
+    ledger = PrivacyLedger(epsilon=1)
+    monkeypatch.setattr(label_tree, "said_of", fails)
+    with pytest.raises(MemoryError):
+        tree(ledger=ledger, epsilon=0.1, noise="exact", noise_state=None).fit(X, Y)
+    assert ledger.spent == 0
+
+
+def test_more_classes_are_named_by_more_cells():
+    domain = Domain.from_sizes(SIZES, n_classes=6)
+    model = LabelTreeClassifier(domain, epsilon=INFINITE, n_records=300, random_state=0)
+    model.fit(X, X[:, 0] + X[:, 3])
+    assert model.plan_.n_cells == len(model.labels_) == 8
+    assert importance(model).keys() == {tuple(DOMAIN.names[i] for i in model.halves_.attributes)}
+    assert len(set(model.predict(X))) > 2

@@ -57,6 +57,15 @@ class Rate:
         return float("inf") if self.units is None else Fraction(self.units, 1 << self.shift)
 
 
+def clipped(gaps: Longs) -> Longs:
+    """Return gaps as far as products with a rate have a place for them.
+
+    Scores are so raised to the best one's less a constant: one record moves them no further, and
+    what raised none of them before lowers none now.
+    """
+    return np.minimum(gaps, LARGEST_GAP - 1)
+
+
 def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
     """Choose a row for every column by the exponential mechanism.
 

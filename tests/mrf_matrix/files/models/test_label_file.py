@@ -1,6 +1,7 @@
 """The file of a tree of labels: predicts to the last bit, and claims no more than its plan."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -110,6 +111,11 @@ CHANGES = {
     "labels false": {"labels": [0, 1, 0, True]},
     "another version": {"schema_version": 2},
 }
+HUGE = {
+    "codes": ("attributes", 0, {"name": "x0", "size": 2**31 - 1}),
+    "classes": ("target", None, {"name": "class", "size": 2**31 - 1}),
+    "some classes": ("target", None, {"name": "class", "size": 12_000}),
+}
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -130,6 +136,25 @@ def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
     codes = np.zeros((3, loaded.domain_.n_attributes), dtype=int)
     shares = loaded.predict_proba(loaded.domain_.decode(codes, numeric="midpoint"))
     assert np.isfinite(shares).all()
+
+
+@pytest.mark.parametrize("what", HUGE)
+def test_huge_domains_are_refused_before_they_are_written_out(members, read, what):
+    data = json.loads(members[MODEL])
+    part, place, value = HUGE[what]
+    if place is None:
+        data["domain"][part] = value
+    else:
+        data["domain"][part][place] = value
+        data["attributes"] = [0, 1]
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError):
+            read(members | {MODEL: json.dumps(data).encode()})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
 
 
 def test_arrays_are_refused(members, read):

@@ -1,4 +1,4 @@
-"""Cells of two attributes that are cut in two: a partition, and how codes fall on either side."""
+"""Cells of attributes that are cut in two: a partition, and how codes fall on either side."""
 
 from itertools import product
 
@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrf_matrix import Attribute, Domain
-from mrf_matrix.forests.sources.halves import N_CELLS, Halves, random_halves
+from mrf_matrix.forests.sources.halves import MOST_CODES, Halves, random_halves, usable_attributes
 
+N_CELLS = 4  # of two attributes
 ORDERED = Domain.from_sizes([2, 3, 4, 5, 7], n_classes=2)
 
 
@@ -22,8 +23,8 @@ NAMES = Domain(
 )
 
 
-def drawn(domain, count=200, seed=0):
-    return random_halves(domain, count, np.random.default_rng(seed))
+def drawn(domain, count=200, seed=0, n_cut=2):
+    return random_halves(domain, n_cut, count, np.random.default_rng(seed))
 
 
 def sides_of(domain, attribute, seeds=range(200)):
@@ -140,7 +141,21 @@ def test_no_record_counts_nothing():
     assert nothing.tolist() == [[0, 0, 0]] * N_CELLS
 
 
-@pytest.mark.parametrize(("sizes", "usable"), [([5], 1), ([1, 1], 0), ([1, 7, 1], 1)])
-def test_fewer_than_two_attributes_to_cut_are_refused(sizes, usable):
-    with pytest.raises(ValueError, match=f"has {usable} attributes of two codes or more"):
-        drawn(Domain.from_sizes(sizes, n_classes=2))
+@pytest.mark.parametrize("n_cut", [1, 3, 4])
+def test_more_attributes_make_more_cells_the_first_side_the_highest_bit(n_cut):
+    codes = np.array(list(product(*map(range, ORDERED.sizes))))
+    for halves in drawn(ORDERED, 20, n_cut=n_cut):
+        assert halves.n_cells == 2**n_cut
+        assert list(halves.attributes) == sorted(set(halves.attributes))
+        sides = [
+            np.array(upper)[codes[:, i]]
+            for i, upper in zip(halves.attributes, halves.upper, strict=True)
+        ]
+        expected = sum(side * 2 ** (n_cut - 1 - place) for place, side in enumerate(sides))
+        assert (halves.cells(codes[:, halves.attributes]) == expected).all()
+
+
+def test_attributes_that_can_be_cut_have_two_codes_and_not_too_many():
+    domain = Domain.from_sizes([1, 2, MOST_CODES, MOST_CODES + 1, 2**31 - 1], n_classes=2)
+    assert usable_attributes(domain) == [1, 2]
+    assert {one.attributes for one in drawn(domain, 5)} == {(1, 2)}
