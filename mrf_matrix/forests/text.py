@@ -70,12 +70,12 @@ def _lines(forest: Nodes, root: int) -> Iterator[tuple[str, bool]]:
         fan = int(forest.n_children[node])
         for branch in reversed(range(fan)):
             last = branch == fan - 1
-            line = indent + ("└── " if last else "├── ") + _condition(forest, node, branch)
+            line = indent + ("└── " if last else "├── ") + condition(forest, node, branch)
             below = indent + ("    " if last else "│   ")
             stack.append((int(forest.first_child[node]) + branch, below, line))
 
 
-def _condition(forest: Nodes, node: int, branch: int) -> str:
+def condition(forest: Nodes, node: int, branch: int) -> str:
     """Say which labels of the node's attribute follow a branch, runs of codes as ranges."""
     attribute = forest.domain.attributes[forest.attribute[node]]
     start = int(forest.pattern[node])

@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from mrf_matrix.base.arrays import Array
 from mrf_matrix.forests.growth.private.permute_and_flip import flip_probabilities
-from mrf_matrix.posterior import SaidShares
+from mrf_matrix.posterior import LabelEvidence
 
 MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
 """Shares that are drawn at most, 16 MB, and how many draws hold them at most."""
@@ -27,7 +27,7 @@ LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
 
 
 @lru_cache(maxsize=16)
-def said_shares(n_classes: int, signal: float, *, flips: bool) -> SaidShares:
+def label_evidence(n_classes: int, signal: float, *, flips: bool) -> LabelEvidence:
     """Return draws of the shares of a cell, that of the class which it says first.
 
     Every draw serves for each class that may have been said, so that the class which is said has
@@ -50,7 +50,7 @@ def said_shares(n_classes: int, signal: float, *, flips: bool) -> SaidShares:
     weights = law.ravel() / law.sum()
     for kept in (shares, weights):
         kept.flags.writeable = False
-    return SaidShares(shares, weights)
+    return LabelEvidence(shares, weights)
 
 
 def label_law(gaps: Array, rate: float, *, flips: bool) -> Array:

@@ -74,6 +74,14 @@ class LabelPlan:
     labels: ResidualStep
     delta: float = 0.0
 
+    def __post_init__(self) -> None:
+        rates = [step.choice_rate for step in self.steps]
+        if not self.budget.is_infinite and max(rates) >= LARGEST_RATE:
+            raise ValueError(
+                f"{self.budget!r} is too large for exact choices: expected a smaller one, or "
+                f"float('inf') for no noise."
+            )
+
     @property
     def n_classes(self) -> int:
         """Number of classes."""
@@ -103,6 +111,13 @@ class LabelPlan:
     def cell_signal(self) -> float:
         """By how much all records of a cell move the log probability of a label."""
         return self.cell_records * float(self.labels.choice_rate)
+
+    def __repr__(self) -> str:
+        some = f", of one of {len(self.candidates)} sets of attributes" if self.choice else ""
+        return (
+            f"LabelPlan({self.labels.measured}{some}, {self.budget!r} under {self.neighboring} "
+            f"neighbours)"
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan's figures as plain values, ready for JSON."""
@@ -153,7 +168,7 @@ def label_plan(
     checked_neighboring(neighboring)
     usable, signal = len(usable_attributes(domain)), label_signal(budget, n_records, neighboring)
     n_cut = min(n_attributes_cut(signal, domain.n_classes), usable)
-    share = choice_share(signal, domain.n_classes) if usable > n_cut else Fraction(0)
+    share = halves_choice_share(signal, domain.n_classes) if usable > n_cut else Fraction(0)
     candidates = random_halves(domain, n_cut, N_CANDIDATES if share else 1, structure)
     choice = None
     if share:
@@ -161,24 +176,21 @@ def label_plan(
         choice = ResidualStep("screening", which, budget * share, neighboring)
     rest = budget * (1 - share)
     labels = ResidualStep("labels", f"labels of {1 << n_cut} cells", rest, neighboring)
-    plan = LabelPlan(domain, budget, neighboring, n_records, candidates, choice, labels, delta)
-    if not budget.is_infinite and any(one.choice_rate >= LARGEST_RATE for one in plan.steps):
-        raise ValueError(
-            f"{budget!r} is too large for exact choices: expected a smaller one, or float('inf') "
-            f"for no noise."
-        )
-    return plan
+    return LabelPlan(domain, budget, neighboring, n_records, candidates, choice, labels, delta)
 
 
 def why_no_labels(domain: Domain) -> str | None:
     """Return why no tree of labels can be planned over a domain; None where one can."""
     k, usable = domain.required_target().size, len(usable_attributes(domain))
     if not 2 <= k <= MOST_CLASSES:
-        return f"domain names {k} classes: expected 2 to {MOST_CLASSES} for labels of cells."
+        return (
+            f"domain names {k} classes: expected 2 to {MOST_CLASSES} for labels of cells. Group "
+            f"classes, or use a PosteriorForestClassifier."
+        )
     if usable < 2:
         return (
-            f"n_features={usable} attributes of the domain have 2 to {MOST_CODES} codes: expected "
-            f"two of them at least. Group codes, or give fewer edges."
+            f"domain has n_features={usable} that can be cut in two: expected two attributes or "
+            f"more, each of 2 to {MOST_CODES} codes."
         )
     return None
 
@@ -203,10 +215,10 @@ def n_attributes_cut(signal: float, n_classes: int) -> int:
     return min(max(FEWEST_CUT, (n_classes - 1).bit_length()), MOST_CUT)
 
 
-def choice_share(signal: float, n_classes: int) -> Fraction:
+def halves_choice_share(signal: float, n_classes: int) -> Fraction:
     """Return the share of the budget that chooses the attributes; 0 for no choice.
 
-    >>> choice_share(18, 2), choice_share(2, 2)
+    >>> halves_choice_share(18, 2), halves_choice_share(2, 2)
     (Fraction(3, 10), Fraction(0, 1))
     """
     wanted = min(signal / (FOR_ALL * n_classes), 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.labels import right_by_codes
+from mrf_matrix.forests.growth.private.labels import label_gaps, right_by_codes
 from mrf_matrix.forests.growth.private.permute_and_flip import permute_and_flip
 from mrf_matrix.forests.growth.private.selection import Rate, clipped, select
 from mrf_matrix.labels.plan import LabelPlan
@@ -15,7 +15,7 @@ from mrf_matrix.residual.releases import chosen_place
 from mrf_matrix.residual.step import ResidualStep
 
 
-def released_labels(plan: LabelPlan, counts: Sequence[Longs], bits: Bits) -> tuple[int, Longs]:
+def release_labels(plan: LabelPlan, counts: Sequence[Longs], bits: Bits) -> tuple[int, Longs]:
     """Take both steps of a plan.
 
     `counts`: **Private**: those of the cells of each candidate, (n_cells, k) each; `bits`: the
@@ -39,7 +39,7 @@ def chosen_labels(step: ResidualStep, counts: Longs, bits: Bits) -> Longs:
 
     `counts` (cells, k): **Private**.
     """
-    gaps = clipped((counts.max(axis=1, keepdims=True) - counts).T)
+    gaps = clipped(label_gaps(counts, "count"))
     rate = Rate.below(step.choice_rate)
     if step.flips or rate.units is None:
         return permute_and_flip(gaps, rate, bits)

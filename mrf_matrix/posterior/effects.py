@@ -15,12 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrf_matrix.base.arrays import Array
+from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.posterior.block_fit import BlockFit, BlockModel
 from mrf_matrix.posterior.labelled import LabelPosterior
 from mrf_matrix.posterior.product import ProductPosterior
 from mrf_matrix.posterior.residuals.posterior import ResidualPosterior
 from mrf_matrix.posterior.residuals.several import SeveralPosterior
+from strategies.operators import check_allocation
 
 AnyPosterior = ProductPosterior | ResidualPosterior | SeveralPosterior | LabelPosterior
 
@@ -34,6 +35,38 @@ class Term:
     deviations: Array  # its standard deviation
     # estimated shares of the records with these codes, from the release; they sum to one
     shares: Array
+    # for each code of each attribute its place in these tables; None: codes are places
+    places: tuple[Longs, ...] | None = None
+
+    def at(self, codes: NDArray[np.integer]) -> Array:
+        """Return what the term adds for each record, shape (b,)."""
+        columns = [codes[:, i] for i in self.attributes]
+        if self.places is not None:
+            columns = [place[column] for place, column in zip(self.places, columns, strict=True)]
+        return np.asarray(self.log_odds[tuple(columns)])
+
+    def over_codes(self) -> "Term":
+        """Return the term with an entry for all codes of its attributes together.
+
+        Raises MemoryCapError if they are too many.
+        """
+        if self.places is None:
+            return self
+        check_allocation("a term over all codes", (4, *map(len, self.places)))
+        all_codes = np.ix_(*self.places)
+        times = self.places_taken()
+        return Term(
+            self.attributes,
+            self.log_odds[all_codes],
+            self.deviations[all_codes],
+            self.shares[all_codes] / times[all_codes],
+        )
+
+    def places_taken(self) -> Array:
+        """Return how many codes share each place."""
+        assert self.places is not None
+        counts = [np.bincount(place) for place in self.places]
+        return _independent([one.astype(np.float64) for one in counts])
 
     @property
     def size(self) -> float:
@@ -54,8 +87,7 @@ def terms(posterior: AnyPosterior, one: int, other: int) -> list[Term]:
     if isinstance(posterior, ProductPosterior):
         return list(_of_product(posterior, one, other))
     if isinstance(posterior, LabelPosterior):
-        fair = [np.full(len(side), 1 / len(side)) for side in posterior.sides]  # labels tell none
-        return [Term(posterior.attributes, *posterior.log_odds(one, other), _independent(fair))]
+        return [_of_labels(posterior, one, other)]
     signed = posterior.between(one, other)
     found = []
     for place, block in enumerate(posterior.blocks):
@@ -90,8 +122,16 @@ def contributions(found: list[Term], codes: NDArray[np.integer]) -> Array:
 
     With `constant` they sum to the posterior mean of the log odds.
     """
-    columns = [term.log_odds[tuple(codes[:, i] for i in term.attributes)] for term in found]
+    columns = [term.at(codes) for term in found]
     return np.stack(columns, axis=1) if columns else np.zeros((len(codes), 0))
+
+
+def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
+    """Return the only term of labels; they tell no shares, so that codes are taken as even."""
+    places = tuple(side.astype(np.int64) for side in posterior.sides)
+    shares = [np.bincount(place, minlength=2) / len(place) for place in places]
+    odds = posterior.log_odds(one, other)
+    return Term(posterior.attributes, *odds, _independent(shares), places)
 
 
 def _of_product(posterior: ProductPosterior, one: int, other: int) -> Iterator[Term]:

@@ -11,13 +11,12 @@ from functools import cached_property
 import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
-from strategies.operators import check_allocation
 
 TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
-class SaidShares:
+class LabelEvidence:
     """Weighted draws of a cell's class shares, that of the class which it says first.
 
     Attributes
@@ -51,9 +50,9 @@ class SaidShares:
     def deviations(self) -> tuple[float, float]:
         """Root mean squares of log odds around `log_odds`, and of two others' around 0."""
         logs = np.log(np.maximum(self.shares, TINY))
-        said = logs[:, 0] - logs[:, 1] - self.log_odds
+        first = logs[:, 0] - logs[:, 1] - self.log_odds
         others = logs[:, 1] - logs[:, -1]
-        return float(np.sqrt(self.weights @ said**2)), float(np.sqrt(self.weights @ others**2))
+        return float(np.sqrt(self.weights @ first**2)), float(np.sqrt(self.weights @ others**2))
 
     def half_width(self, level: float) -> float:
         """Return how far the log odds of the class said against the next are from `log_odds`.
@@ -78,21 +77,21 @@ class LabelPosterior:
         For each code of each attribute, on which side it lies.
     labels : ndarray of shape (2, ..., 2)
         Of the cells, by the sides of all.
-    said : SaidShares
+    evidence : LabelEvidence
         What a label says.
     """
 
     attributes: tuple[int, ...]
     sides: tuple[Bools, ...]
     labels: Longs
-    said: SaidShares
+    evidence: LabelEvidence
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return int(self.said.shares.shape[1])
+        return int(self.evidence.shares.shape[1])
 
-    def said_at(self, codes: AnyInts) -> Longs:
+    def labels_at(self, codes: AnyInts) -> Longs:
         """Return the label of each record's cell, shape (b,)."""
         places = tuple(
             side[codes[:, i]].astype(np.intp)
@@ -102,22 +101,19 @@ class LabelPosterior:
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, shape (b, k)."""
-        right, other = self.said.probabilities[:2]
+        right, other = self.evidence.probabilities[:2]
         shares = np.full((len(codes), self.n_classes), other)
-        shares[np.arange(len(codes)), self.said_at(codes)] = right
+        shares[np.arange(len(codes)), self.labels_at(codes)] = right
         return shares
 
-    def table(self) -> Longs:
-        """Return the label of all codes of the attributes together, shape (n_i, n_j, ...).
-
-        Raises MemoryCapError if they are too many.
-        """
-        check_allocation("labels of all codes together", tuple(map(len, self.sides)))
-        places = np.ix_(*(side.astype(np.intp) for side in self.sides))
-        return np.asarray(self.labels[places])
-
     def log_odds(self, one: int, other: int) -> tuple[Array, Array]:
-        """Return log odds of class `one` against `other`, and their deviations."""
-        table, (of_said, of_others) = self.table(), self.said.deviations
-        signs = (table == one).astype(np.int64) - (table == other)
-        return signs * self.said.log_odds, np.where(signs == 0, of_others, of_said)
+        """Return log odds of class `one` against `other` in each cell, and their deviations."""
+        of_label, of_others = self.evidence.deviations
+        signs = (self.labels == one).astype(np.int64) - (self.labels == other)
+        return signs * self.evidence.log_odds, np.where(signs == 0, of_others, of_label)
+
+    def __repr__(self) -> str:
+        return (
+            f"LabelPosterior({self.labels.size} cells of attributes {list(self.attributes)}, "
+            f"labels right with probability {self.evidence.right:.3g})"
+        )

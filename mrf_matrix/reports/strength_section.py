@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.posterior.effects import Term, terms
 from mrf_matrix.reports.drawings import bars, effect_strip
+from mrf_matrix.reports.labels_section import labels_section
 from mrf_matrix.reports.page import Section
 
 TITLE = "Strength and effect of attributes"
@@ -22,10 +24,12 @@ def strength_section(model: Any, domain: Domain) -> Section:
     posterior = getattr(model, "posterior_", None)
     if posterior is None:
         return Section(TITLE, ("This kind of model votes by trees: it has no effect a attribute.",))
+    classes: list[Hashable] = model.classes_.tolist()
+    if isinstance(posterior, LabelPosterior):
+        return labels_section(posterior, classes, domain)
     last = domain.n_classes - 1
     known = (one for one in terms(posterior, last, 0) if one.deviations.any())
     found = sorted(known, key=lambda one: -one.size)
-    classes: list[Hashable] = model.classes_.tolist()
     unit = f"log odds of {classes[last]} against {classes[0]}"
     strengths = bars([(_name(domain, one), one.size) for one in found], unit)
     singles = [one for one in found if len(one.attributes) == 1][:MOST_SHOWN]

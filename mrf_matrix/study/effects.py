@@ -23,7 +23,7 @@ Name = str | tuple[str, ...]
 
 
 class HasPosterior(Protocol):
-    """A fitted private, posterior or residual forest, or one of these from a file."""
+    """A fitted private, posterior or residual forest or tree of labels, or one from a file."""
 
     @property
     def posterior_(self) -> AnyPosterior:
@@ -76,7 +76,7 @@ def effect(
 
     Parameters
     ----------
-    model : fitted private, posterior or residual forest
+    model : fitted private, posterior or residual forest, or tree of labels
         Or one of these from a file.
     attributes : str or sequence of str
         A name, or the names of a pair or triple whose table was measured.
@@ -98,7 +98,8 @@ def effect(
     pair = _classes(model, classes)
     for term in terms(model.posterior_, *pair):
         if tuple(sorted(term.attributes)) == places:
-            return _named(model, domain, term, pair, float(norm.ppf(0.5 + level / 2)))
+            whole = term.over_codes()
+            return _named(model, domain, whole, pair, float(norm.ppf(0.5 + level / 2)))
     known = [_name(domain, term) for term in terms(model.posterior_, *pair)]
     raise ValueError(
         f"attributes={shown(attributes)}: the release says nothing of them, for they were not "
@@ -141,7 +142,7 @@ def importance(
     """Return how far each term moves the log odds of records, root mean square, largest first.
 
     Codes are weighed by their shares in the release, so that no record is read and nothing is
-    spent.
+    spent. Labels alone tell no shares: their codes count alike.
 
     Parameters
     ----------

@@ -86,8 +86,8 @@ def _exponential(gaps, rate, bits):
 
 LABEL_CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
-    "no labels": {"LABELS_BELOW": 0, "LABELS_OF_SEVERAL": 0},
-    "labels at every N ε": {"LABELS_BELOW": 1000, "LABELS_OF_SEVERAL": 1000},
+    "no labels": {"LABELS_UP_TO": 0, "LABELS_OF_SEVERAL": 0},
+    "labels at every N ε": {"LABELS_UP_TO": 1000, "LABELS_OF_SEVERAL": 1000},
     "never more than four cells": {"LEAST_FOR_MORE": float("inf")},
     "more cells at every N ε": {"LEAST_FOR_MORE": 0},
     "no choice of attributes": {"LARGEST_CHOICE": Fraction(0)},

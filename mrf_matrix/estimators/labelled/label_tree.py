@@ -24,13 +24,13 @@ from mrf_matrix.estimators.shared.spending import (
 )
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.labels import LabelPlan, label_plan
-from mrf_matrix.labels.law import said_shares
-from mrf_matrix.labels.releases import released_labels
+from mrf_matrix.labels.law import label_evidence
+from mrf_matrix.labels.releases import release_labels
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.signal import WEIGHING
 from mrf_matrix.planning.private.screening import epsilon_of
-from mrf_matrix.posterior import LabelPosterior, SaidShares
+from mrf_matrix.posterior import LabelEvidence, LabelPosterior
 
 FITTED = (
     "domain_", "classes_", "plan_", "halves_", "labels_", "posterior_", "privacy_report_",
@@ -56,8 +56,8 @@ class LabelTreeClassifier(
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by whichever of ε and the zCDP budget that
         implies it labels at the larger rate: ε nearly always.
     n_records : int
-        The number of records, where it is public: the share of the choice and the probabilities
-        rest on it. Not given, 2000 are reckoned with.
+        The number of records, where it is public: how many attributes are cut, the share of the
+        choice and the probabilities rest on it. Not given, 2000 are reckoned with.
     random_state : int, RandomState or None
         Seed of the public sets of attributes, and of where attributes without order are cut.
 
@@ -68,7 +68,7 @@ class LabelTreeClassifier(
     halves_ : Halves
         The attributes that were chosen, and the sides of their codes.
     labels_ : ndarray of int64, shape (n_cells,)
-        The class that each cell said, as its number in `classes_`.
+        The label of each cell, as its number in `classes_`; `export_text` draws them.
     posterior_ : LabelPosterior
         What the labels imply.
     privacy_report_ : PrivacyReport
@@ -108,8 +108,9 @@ class LabelTreeClassifier(
         Raises
         ------
         ValueError
-            If the domain is not given, names one class or one attribute of two codes, or a
-            parameter is invalid.
+            If the domain is not given, labels do not suit it (2 to 1000 classes, two attributes of
+            2 to 65 536 codes), the budget is too large for exact choices, or a parameter is
+            invalid.
         """
         check_claim(self)
         return self._plan(required_domain(self.domain))
@@ -140,11 +141,11 @@ class LabelTreeClassifier(
         classes, order = sorted_classes(data.domain)
         counts = [one[:, order] for one in _counted(plan, data)]
         report = label_report(plan, self.noise)
-        said_of(plan)  # what a label says is worked out before it is paid for
+        evidence_of(plan)  # what a label says is worked out before it is paid for
         bits = Bits(noise_stream(self.noise, bill.noise_state))
         bill.charge()
         keep_if_fit_fails(self)
-        place, labels = released_labels(plan, counts, bits)
+        place, labels = release_labels(plan, counts, bits)
         self.plan_, self.halves_, self.labels_ = plan, plan.candidates[place], labels
         self.domain_, self.classes_ = data.domain, classes
         self.posterior_ = label_posterior(plan, place, labels)
@@ -172,10 +173,10 @@ def label_posterior(plan: LabelPlan, place: int, labels: Longs) -> LabelPosterio
     halves = plan.candidates[place]
     sides = tuple(np.array(upper) for upper in halves.upper)
     return LabelPosterior(
-        halves.attributes, sides, labels.reshape((2,) * len(sides)), said_of(plan)
+        halves.attributes, sides, labels.reshape((2,) * len(sides)), evidence_of(plan)
     )
 
 
-def said_of(plan: LabelPlan) -> SaidShares:
+def evidence_of(plan: LabelPlan) -> LabelEvidence:
     """Return what a label of this plan says of its cell."""
-    return said_shares(plan.n_classes, plan.cell_signal, flips=plan.labels.flips)
+    return label_evidence(plan.n_classes, plan.cell_signal, flips=plan.labels.flips)

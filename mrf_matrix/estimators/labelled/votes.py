@@ -1,15 +1,26 @@
 """Labels, probabilities and intervals of a tree of labels."""
 
-import numpy as np
+import re
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mrf_matrix.base.arrays import Longs
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.estimators.training.posterior_votes import ProbabilityVotes
+from mrf_matrix.forests.sources.halves import Halves
+from mrf_matrix.forests.text import export_text
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.voting.intervals import Margins
+
+LEAF = re.compile(r": leaf \d+$")
 
 
 class LabelVotes(ProbabilityVotes):
     """A classifier that has labels of cells; subclasses say where they and the codes come from.
+
+    All labels are worth the same, so that margins and intervals are those of every record alike:
+    `predict_or_abstain` withholds all or none, and at the usual level all.
 
     Attributes
     ----------
@@ -18,10 +29,40 @@ class LabelVotes(ProbabilityVotes):
     """
 
     posterior_: LabelPosterior
+    halves_: Halves
+    labels_: Longs
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths: the same for all cells."""
         codes = self._codes(X)
-        said, first = self.posterior_.said, self.posterior_.said_at(codes)
-        margins = np.full(len(codes), said.log_odds)
-        return first, margins, np.full(len(codes), said.half_width(level))
+        evidence, first = self.posterior_.evidence, self.posterior_.labels_at(codes)
+        margins = np.full(len(codes), evidence.log_odds)
+        return first, margins, np.full(len(codes), evidence.half_width(level))
+
+    def export_text(self) -> str:
+        """Draw the tree as text: where it is cut, and the label of each cell.
+
+        Examples
+        --------
+        >>> from mrf_matrix import load_dataset
+        >>> from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
+        >>> monks = load_dataset("monks_1")
+        >>> tree = LabelTreeClassifier(monks.domain, epsilon=float("inf"), random_state=0)
+        >>> print(tree.fit(monks.X, monks.y).export_text())
+        ├── a1 = 1
+        │   ├── a2 = 1: 1
+        │   └── a2 in {2, 3}: 0
+        └── a1 in {2, 3}
+            ├── a2 = 1: 0
+            └── a2 in {2, 3}: 1
+        """
+        check_is_fitted(self, self._learned)
+        self._check_claim()
+        drawn = export_text(self.halves_.tree(self.domain_)).splitlines()[1:]
+        labels = iter(self.labels_)
+        return "\n".join(
+            f"{line.rpartition(':')[0]}: {self.classes_[next(labels)]}"
+            if LEAF.search(line)
+            else line
+            for line in drawn
+        )

@@ -22,7 +22,7 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
     plan : LabelPlan
         What was announced; its only candidate is the one that was chosen.
     labels : ndarray of int64, shape (n_cells,)
-        The class that each cell said, as its number in `classes_`.
+        The label of each cell, as its number in `classes_`.
 
     Attributes
     ----------

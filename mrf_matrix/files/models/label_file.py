@@ -10,7 +10,6 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
-    integer_of,
     list_of,
     number_of,
     versioned_of,
@@ -22,7 +21,7 @@ from mrf_matrix.estimators.labelled.report import label_report
 from mrf_matrix.estimators.released.released_labels import ReleasedLabelTreeClassifier
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
-from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
+from mrf_matrix.files.models.report import LARGEST_DELTA, records_of, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.forests.sources.halves import Halves, usable_attributes
 from mrf_matrix.labels import LabelPlan, label_plan
@@ -32,7 +31,6 @@ from mrf_matrix.mechanisms.budgets.budget import budget_of
 
 LABEL_FORMAT = "mrf_matrix.label_model"
 LABEL_VERSION = 1
-MOST_RECORDS = 10**15
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
     "attributes", "upper", "labels", "report",
@@ -52,7 +50,7 @@ def label_content(model: LabelModel) -> tuple[JsonObject, dict[str, Values]]:
         "delta": plan.delta,
         "neighboring": plan.neighboring,
         "noise": model.privacy_report_.noise,
-        "n_records": plan.n_records,
+        "n_records": records_of(plan.n_records),
         "attributes": list(halves.attributes),
         "upper": [np.flatnonzero(side).tolist() for side in halves.upper],
         "labels": model.labels_.tolist(),
@@ -84,9 +82,7 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
 
 def _plan(domain: Domain, data: JsonObject) -> LabelPlan:
     """Return the plan that domain, budget and number of records make."""
-    n_records = data["n_records"]
-    if n_records is not None:
-        n_records = integer_of(n_records, "n_records", 1, MOST_RECORDS)
+    n_records = records_of(data["n_records"])
     if (reason := why_no_labels(domain)) is not None:
         raise FieldError(reason)
     if len(sorted_classes(domain)[0]) != domain.n_classes:

@@ -17,6 +17,7 @@ from mrf_matrix.reports.privacy_report import DERIVED, Measurement, PrivacyRepor
 
 ERRORS = {"expected_rms_per_leaf", "expected_rms_per_vote"}
 LARGEST_DELTA = 1 - 2**-53
+MOST_RECORDS = 10**15  # public, as a plan was told
 CLAIMED = {field.name for field in fields(PrivacyReport)} - ERRORS - {"delta"}
 MEASURED = {field.name for field in fields(Measurement)}
 LARGEST = 10**1000
@@ -67,3 +68,8 @@ def _texts(data: object, where: str) -> tuple[str, ...]:
 
 def _error(data: object) -> float | None:
     return None if data is None else number_of(data, "report: expected error")
+
+
+def records_of(data: object, where: str = "n_records") -> int | None:
+    """Return the public number of records, None where it is not known."""
+    return None if data is None else integer_of(data, where, 1, MOST_RECORDS)

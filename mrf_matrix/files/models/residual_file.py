@@ -28,7 +28,7 @@ from mrf_matrix.estimators.residual.residual_forest import ResidualForestClassif
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.answers import check_answers
-from mrf_matrix.files.models.report import LARGEST_DELTA, report_of
+from mrf_matrix.files.models.report import LARGEST_DELTA, records_of, report_of
 from mrf_matrix.files.models.report_claims import check_follows
 from mrf_matrix.mechanisms import NEIGHBORING, Release
 from mrf_matrix.mechanisms.budgets.budget import budget_of
@@ -40,7 +40,6 @@ from mrf_matrix.residual.learning import learned
 RESIDUAL_FORMAT = "mrf_matrix.residual_model"
 RESIDUAL_VERSION = 2
 ANSWERS = "<i8"
-MOST_RECORDS = 10**15
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
     "orders", "scale", "choices", "n_answers", "report",
@@ -62,7 +61,7 @@ def residual_content(model: ResidualModel) -> tuple[JsonObject, dict[str, Values
         "delta": plan.delta,
         "neighboring": plan.neighboring,
         "noise": model.releases_[0].noise,
-        "n_records": plan.n_records,
+        "n_records": records_of(plan.n_records),
         "orders": [list(one.order) for one in plan.passes],
         "scale": int(np.argmin(np.abs(SCALES - model.scale_))),
         "choices": [found and list(found) for found in model.choices_],
@@ -162,12 +161,10 @@ class ReplayedReleases:
 
 def _plan(domain: Domain, data: JsonObject) -> ResidualPlan:
     """Return the plan that domain, budget and number of records make, with the orders given."""
-    n_records = data["n_records"]
-    if n_records is not None:
-        n_records = integer_of(n_records, "n_records", 1, MOST_RECORDS)
+    n_records = records_of(data["n_records"])
     even = None
     if "even_records" in data:
-        even = integer_of(data["even_records"], "even_records", 1, MOST_RECORDS)
+        even = records_of(data["even_records"], "even_records")
     plan = residual_plan(
         domain,
         budget_of(data["budget"]),

@@ -7,6 +7,8 @@ import numpy as np
 
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests.assembly import branch_pool, forest_from_levels, subset_patterns
+from mrf_matrix.forests.forest import Forest
 
 MOST_CODES = 1 << 16
 """Codes of an attribute that is cut: sides are written out, half a megabyte at most."""
@@ -47,6 +49,29 @@ class Halves:
         for upper, column in zip(self.upper, codes.T, strict=True):
             found = 2 * found + np.asarray(upper)[column]
         return found
+
+    def tree(self, domain: Domain) -> Forest:
+        """Return the tree that asks these questions in turn: its leaves are the cells."""
+        tables = [np.array(upper, dtype=np.int32) for upper in self.upper]
+        pool, starts = subset_patterns(branch_pool(domain.sizes), tables)
+        counts = [1 << level for level in range(len(tables))]
+        attributes = [np.full(n, i) for n, i in zip(counts, self.attributes, strict=True)]
+        patterns = [np.full(n, start) for n, start in zip(counts, starts, strict=True)]
+        leaves = np.full(self.n_cells, -1)
+        return forest_from_levels(
+            domain,
+            [*attributes, leaves],
+            [*patterns, np.zeros_like(leaves)],
+            pool,
+            source="halves of few attributes",
+        )
+
+    def __repr__(self) -> str:
+        cut = ", ".join(
+            f"{sum(upper)} of {len(upper)} codes of attribute {i} above"
+            for i, upper in zip(self.attributes, self.upper, strict=True)
+        )
+        return f"Halves({cut})"
 
     def counts(self, codes: AnyInts, counts: Longs) -> Longs:
         """Return the sums of counts in each cell, shape (n_cells, k).

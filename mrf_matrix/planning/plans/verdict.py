@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from mrf_matrix.planning.plans.planned_errors import PlannedErrors
     from mrf_matrix.residual.sequence import ResidualPlan
 
-HOPELESS = {"leaf": 1 / 3, "query": 1.0}
+HOPELESS = {"leaf": 1 / 3, "cell": 1 / 3, "query": 1.0}
 """Records over noise below which labels are chance. Votes of many trees average their leaves'
 noise, so that a leaf may hold less than its noise and still say something."""
 
-DOUBTFUL = {"leaf": 2.0, "query": 5.0}  # records over noise below which noise decides many labels
+DOUBTFUL = {
+    "leaf": 2.0,
+    "cell": 2.0,
+    "query": 5.0,
+}  # records over noise below which noise decides many labels
 
 
 class NoiseError(ValueError):
@@ -33,7 +37,9 @@ class Verdict:
     """Records and noise of a typical answer, known without data."""
 
     unit: str
-    noise: float  # root-mean-square noise in one class, in records (or votes)
+    # root-mean-square noise in one class, in records (or votes); of labels what one class is ahead
+    # by chance
+    noise: float
     # what stands behind it, if all cells are as likely; None where the number of records is not
     # public
     records: float | None
@@ -88,7 +94,7 @@ def verdict_of(
     if isinstance(plan, LabelPlan):
         rate = float(plan.labels.choice_rate)
         noise = 1 / rate if rate else inf
-        return Verdict("leaf", noise, None if known is None else known / plan.n_cells)
+        return Verdict("cell", noise, None if known is None else known / plan.n_cells)
     if isinstance(plan, ResidualPlan):
         noise = sqrt(plan.first.visits[0].variance)
         behind = None if known is None else known / float(np.median(plan.domain.sizes))

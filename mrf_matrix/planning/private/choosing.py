@@ -30,15 +30,10 @@ SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost up to 7 where many tell a little each."""
 
-LABELS_BELOW, LABELS_OF_SEVERAL = 80, 10
-"""Signal (`label_signal`) below which labels alone are considered, of two classes; and the signal
-of each class, of more."""
-
-LABELS_LAG, LABELS_LAG_OF_SEVERAL = 0.1, 0.3
-"""Labels are taken up to so much behind: with so little data tables were 2 to 4 points behind them
-on public sets, though the prior, which knows neither rough codes nor classes of their own size,
-expects them up to 5 points ahead. The second of more than two classes: two of them are held against
-each other there, of which a cell of many classes names neither."""
+LABELS_UP_TO, LABELS_OF_SEVERAL = 80, 10
+"""Signal (`label_signal`) up to which labels alone are taken, of two classes; and the signal of
+each class, of more. There tables were 2 to 4 points behind them on public sets, though the prior,
+which knows neither rough codes nor classes of their own size, may expect tables ahead."""
 
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 
@@ -159,7 +154,9 @@ def planned_for(plan: PrivatePlan, even: int) -> PrivatePlan:
 
 def _worth(forecast: Forecast) -> float:
     """Return what kinds are ordered by."""
-    if forecast.lag:
+    if forecast.measured == "labels":
+        return 1 + forecast.accuracy
+    if forecast.screening is not None:
         return forecast.accuracy + forecast.lag
     return forecast.accuracy - (RESIDUALS_LEAD if forecast.measured == "residuals" else 0.0)
 
@@ -189,9 +186,7 @@ def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list
 def _labels(scale: Scale) -> list[Forecast]:
     """Return what is expected of labels alone, where there is little data."""
     domain, known = scale.domain, scale.n_records
-    most, lag = LABELS_BELOW, LABELS_LAG
-    if domain.n_classes > 2:
-        most, lag = LABELS_OF_SEVERAL * domain.n_classes, LABELS_LAG_OF_SEVERAL
+    most = LABELS_UP_TO if domain.n_classes == 2 else LABELS_OF_SEVERAL * domain.n_classes
     is_pure = isinstance(scale.budget, PureDP) and not scale.budget.is_infinite
     suits = is_pure and why_no_labels(domain) is None and scale.width < 1
     if known is None or not suits:
@@ -202,4 +197,4 @@ def _labels(scale: Scale) -> list[Forecast]:
     structure = np.random.default_rng(0)
     plan = label_plan(domain, budget, structure, n_records=known, neighboring=neighboring)
     right = float(right_of_labels(scale.prior, plan).mean())
-    return [Forecast(f"labels of {plan.n_cells} cells", budget, right, "labels", lag=lag)]
+    return [Forecast(f"labels of {plan.n_cells} cells", budget, right, "labels")]

@@ -28,7 +28,8 @@ def right_of_labels(prior: CorrelatedEffects, plan: LabelPlan) -> Array:
     sides = np.array(list(product((-1.0, 1.0), repeat=cut.shape[1])))
     moved = HALF * prior.shown[:, cut] @ sides.T
     of_first = expit(prior.lean[:, None, None] + moved)
-    larger, records = np.maximum(of_first, 1 - of_first), plan.cell_records * 2 / plan.n_classes
+    larger = np.maximum(of_first, 1 - of_first)
+    records = plan.cell_records * 2 / plan.n_classes  # those of two classes
     place = _chosen(larger.sum(axis=2) * records, plan)
     known = larger[np.arange(len(larger)), place]
     signal = min(records * float(plan.labels.choice_rate), LARGEST_SIGNAL)

@@ -13,7 +13,7 @@ RESIDUALS_LEAD = 0.002
 
 PRIOR = "a public prior of effects that repeat each other"
 
-Tables = Literal["tables", "residuals", "labels"]
+Measured = Literal["tables", "residuals", "labels"]
 """What a kind measures: tables at once, tables of residuals, or labels alone."""
 
 
@@ -33,13 +33,13 @@ class Forecast:
     screening : Screening or None
         How attributes would be chosen first.
     lag : float
-        By how much screening, or labels, may be behind and are taken.
+        By how much screening may be behind and is taken.
     """
 
     name: str
     budget: Budget
     accuracy: float
-    measured: Tables
+    measured: Measured
     screening: Screening | None = None
     lag: float = 0.0
 
@@ -128,6 +128,8 @@ class PrivatePlan:
             )
         elif self.balance is not None:
             told += " What follows a private choice of how rare the rarer class is may differ."
+        if self.n_records is None:
+            told += " Residuals and labels alone need a public n_records."
         if self.left_out is not None:
             told += (
                 f" Records are counted as they pass, without {self.left_out}: give n_records, "
@@ -147,7 +149,7 @@ class PrivatePlan:
         if second.accuracy > first.accuracy and first.screening is not None:
             told += f" (screening may be {first.lag:g} behind: it finds out more than is expected)"
         elif second.accuracy > first.accuracy and first.measured == "labels":
-            told += f" (labels may be {first.lag:g} behind: little data bear them out)"
+            told += " (with so little signal labels alone are taken: tables were behind them)"
         elif second.accuracy > first.accuracy and self.is_rare:
             told += " (the kind is the one that leads where classes are even)"
         elif second.accuracy > first.accuracy:

@@ -12,6 +12,7 @@ from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.forests.growth.private.labels import right_by_codes
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
+from mrf_matrix.reports.labels_section import labels_section
 from mrf_matrix.study.effects import effect, explained, importance
 
 INFINITE = float("inf")
@@ -62,7 +63,7 @@ def test_classes_keep_their_names_in_any_order():
 def test_probabilities_are_those_of_a_label():
     model = tree(epsilon=0.2).fit(X, Y)
     shares = model.predict_proba(X)
-    said = model.posterior_.said.right
+    said = model.posterior_.evidence.right
     assert 0.5 < said < 0.75  # uniform shares of two classes have .75 behind the larger one
     assert np.allclose(shares.max(axis=1), said)
     assert np.allclose(shares.sum(axis=1), 1)
@@ -88,6 +89,36 @@ def test_effects_are_of_the_two_attributes_that_were_cut():
     assert np.isfinite(shown.log_odds).all()
     _, added = explained(model, X)
     assert np.allclose(added.sum(axis=1), model.decision_function(X))
+
+
+def test_the_tree_is_drawn_with_its_labels():
+    model = tree(epsilon=INFINITE).fit(X, Y)
+    drawn = model.export_text()
+    first, second = (DOMAIN.names[i] for i in model.halves_.attributes)
+    assert drawn.count(first) == 2
+    assert drawn.count(second) == 4
+    said = [int(line.rpartition(": ")[2]) for line in drawn.splitlines() if ": " in line]
+    assert said == model.labels_.tolist()
+    cells = model.halves_.tree(DOMAIN).apply(X)[:, 0]
+    assert (model.predict(X) == model.labels_[cells]).all()
+    with pytest.raises(NotFittedError):
+        tree().export_text()
+
+
+def test_the_page_says_what_each_cell_was_labelled_with():
+    model = tree(noise="exact", noise_state=None).fit(X, Y)
+    page = str(model.report_)
+    assert "Labels of cells" in page
+    assert f"right with probability {model.posterior_.evidence.right:.2f}" in page
+    section = labels_section(model.posterior_, ["no", "yes"], DOMAIN)
+    assert [label for _, label in section.rows] == [["no", "yes"][c] for c in model.labels_]
+    assert all(DOMAIN.names[model.halves_.attributes[0]] in cell for cell, _ in section.rows)
+
+
+def test_plans_are_short_to_read():
+    plan = LabelTreeClassifier(Domain.from_sizes([60_000] * 4, n_classes=2), epsilon=1).plan()
+    assert len(str(plan)) < 200
+    assert len(repr(plan.candidates)) < 10_000
 
 
 def test_counts_and_streams_release_what_records_do():
@@ -139,7 +170,7 @@ def test_noise_that_leaves_nothing_is_refused_where_that_is_asked():
     ("sizes", "changes", "message"),
     [
         ((3,), {}, "n_features=1"),
-        ((3, 1), {}, "expected two of them at least"),
+        ((3, 1), {}, "expected two attributes or more"),
         ((3, 2), {"n_classes": 1}, "names 1 classes"),
         ((3, 2), {"epsilon": 1e9}, "too large"),
         ((3, 2), {"n_records": 0.5}, "n_records"),
@@ -185,7 +216,7 @@ def test_nothing_is_paid_where_what_a_label_says_cannot_be_worked_out(monkeypatc
         raise MemoryError
 
     ledger = PrivacyLedger(epsilon=1)
-    monkeypatch.setattr(label_tree, "said_of", fails)
+    monkeypatch.setattr(label_tree, "evidence_of", fails)
     with pytest.raises(MemoryError):
         tree(ledger=ledger, epsilon=0.1, noise="exact", noise_state=None).fit(X, Y)
     assert ledger.spent == 0

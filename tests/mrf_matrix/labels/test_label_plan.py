@@ -14,7 +14,7 @@ from mrf_matrix.labels.plan import (
     LEAST_SHARE,
     MOST_CLASSES,
     N_CANDIDATES,
-    choice_share,
+    halves_choice_share,
     label_plan,
     label_signal,
     n_attributes_cut,
@@ -72,7 +72,7 @@ def test_the_share_is_in_proportion_to_the_signal_of_a_class(n_records, k, neigh
     budget = PureDP(Fraction(1, 10))
     signal = label_signal(budget, n_records, neighboring)
     assert signal == pytest.approx(n_records / (20 if neighboring == "replace_one" else 10))
-    share, wanted = choice_share(signal, k), Fraction(signal) / (FOR_ALL * k)
+    share, wanted = halves_choice_share(signal, k), Fraction(signal) / (FOR_ALL * k)
     if wanted > LARGEST_CHOICE:
         assert share == LARGEST_CHOICE
     elif wanted < LEAST_SHARE - Fraction(1, 10**6):
@@ -82,10 +82,10 @@ def test_the_share_is_in_proportion_to_the_signal_of_a_class(n_records, k, neigh
 
 
 def test_the_least_share_is_taken_and_one_below_is_not():
-    assert choice_share(2 * FOR_ALL * float(LEAST_SHARE), 2) == LEAST_SHARE
-    assert choice_share(1.99 * FOR_ALL * float(LEAST_SHARE), 2) == 0
-    assert choice_share(FOR_ALL, 2) == choice_share(2 * FOR_ALL, 2) == LARGEST_CHOICE
-    assert choice_share(0.998 * FOR_ALL, 2) == Fraction(499, 1000)
+    assert halves_choice_share(2 * FOR_ALL * float(LEAST_SHARE), 2) == LEAST_SHARE
+    assert halves_choice_share(1.99 * FOR_ALL * float(LEAST_SHARE), 2) == 0
+    assert halves_choice_share(FOR_ALL, 2) == halves_choice_share(2 * FOR_ALL, 2) == LARGEST_CHOICE
+    assert halves_choice_share(0.998 * FOR_ALL, 2) == Fraction(499, 1000)
 
 
 def test_signals_rise_with_budget_and_records():
@@ -179,11 +179,11 @@ def test_the_signal_of_a_cell_is_what_its_records_move_a_label_by():
         ),
         (
             {"domain": Domain.from_sizes([3, 1, 1], n_classes=2)},
-            "n_features=1 attributes of the domain",
+            "domain has n_features=1",
         ),
         (
             {"domain": Domain.from_sizes([3, 10**9, 10**9], n_classes=2)},
-            "n_features=1 attributes of the domain",
+            "domain has n_features=1",
         ),
         ({"neighboring": "both"}, "neighboring='both'"),
         ({"budget": PureDP(10**9)}, r"PureDP\(epsilon=1000000000\) is too large"),
@@ -237,7 +237,7 @@ def test_the_verdict_weighs_a_quarter_of_the_records_against_one_over_the_rate(
     assert found.noise == pytest.approx(1 / float(plan.labels.choice_rate))
     assert found.records == n_records / 4
     assert found.advice == advice
-    assert found.unit == "leaf"
+    assert found.unit == "cell"
 
 
 def test_the_verdict_without_a_number_of_records_says_what_is_missing():

@@ -13,7 +13,7 @@ from mrf_matrix import Domain
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.permute_and_flip import flip_probabilities
 from mrf_matrix.labels.plan import label_plan
-from mrf_matrix.labels.releases import released_labels
+from mrf_matrix.labels.releases import release_labels
 from mrf_matrix.mechanisms import ZCDP, PureDP
 from mrf_matrix.residual.step import ResidualStep
 
@@ -219,7 +219,7 @@ def test_the_sampler_has_this_law(budget, k):
     table = np.random.default_rng(7).integers(0, 2, len(types(k)))
     counts = cell_counts(plan, table)
     bits, draws, number = Bits(np.random.default_rng(0)), 2500, outputs_of(plan)
-    found = [released_labels(plan, list(counts), bits) for _ in range(draws)]
+    found = [release_labels(plan, list(counts), bits) for _ in range(draws)]
     seen = np.bincount(
         [number[place, *labels.tolist()] for place, labels in found], minlength=len(number)
     )
@@ -252,7 +252,7 @@ def test_without_noise_the_best_pair_says_its_largest_classes():
     plan = plan_of(PureDP(float("inf")))
     for table in tables(2)[-20:]:
         counts = cell_counts(plan, table)
-        place, labels = released_labels(plan, list(counts), Bits(np.random.default_rng(0)))
+        place, labels = release_labels(plan, list(counts), Bits(np.random.default_rng(0)))
         right = counts.max(axis=-1).sum(axis=-1)
         assert place == int(np.argmax(right))  # the first of the best
         assert labels.tolist() == counts[place].argmax(axis=-1).tolist()
@@ -263,7 +263,7 @@ def test_without_a_choice_the_first_candidate_is_labelled():
     assert plan.choice is None
     assert len(plan.candidates) == 1
     assert largest_loss(plan) <= 0.005 * (1 + 1e-12)
-    place, labels = released_labels(
+    place, labels = release_labels(
         plan, list(cell_counts(plan, tables(2)[5])), Bits(np.random.default_rng(0))
     )
     assert place == 0
@@ -272,7 +272,7 @@ def test_without_a_choice_the_first_candidate_is_labelled():
 
 def test_all_that_is_released_is_a_place_and_four_labels():
     plan = plan_of(LARGE)
-    found = released_labels(plan, list(cell_counts(plan, tables(2)[-1])), Bits())
+    found = release_labels(plan, list(cell_counts(plan, tables(2)[-1])), Bits())
     assert len(found) == 2
     assert isinstance(plan.choice, ResidualStep)
     assert set(found[1].tolist()) <= {0, 1}

@@ -157,6 +157,13 @@ def test_huge_domains_are_refused_before_they_are_written_out(members, read, wha
     assert peak < 50e6
 
 
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    model = fitted(n_records=10**30)
+    with pytest.raises(ModelFileError, match="n_records"):
+        save_model(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
 def test_arrays_are_refused(members, read):
     with pytest.raises(ModelFileError, match="arrays"):
         read(members | {"answers.npy": b""})
