@@ -21,6 +21,8 @@ CONTAINMENT_TOLERANCE = 1e-6
 WELL_CONDITIONED = 1e-6
 """Reciprocal condition of a Gram from which its factors are accurate to about ten digits."""
 
+FEW_ENTRIES = 1 << 16  # of a deficient matrix whose singular values take milliseconds
+
 
 class RowSpaceError(ValueError):
     """A row of the workload is no combination of the strategy's rows: it has no answer."""
@@ -109,7 +111,8 @@ def factorised(matrix: Operator) -> Factors:
 
     A triangle is its own factor; a tall matrix by the Cholesky factor or the spectrum of its Gram
     where they are well conditioned, else by QR; a wide one by QR of its transpose; a deficient one
-    by its singular values. The largest arrays are A itself and min(m, n) x n.
+    by its singular values, which tell a faint row from the rounding of a Gram: of many entries only
+    where the spectrum of the Gram leaves that open. The largest arrays are A itself and min(m, n) x n.
     """
     m, n = matrix.shape
     if m == n and not matrix.prefers_sparse:
@@ -118,7 +121,7 @@ def factorised(matrix: Operator) -> Factors:
             return Factors(whole)
     if m >= n:
         factors = from_gram(matrix.gram_dense())
-        if factors is not None:
+        if factors is not None and (factors.basis is None or m * n > FEW_ENTRIES):
             return factors
         triangle = triangular(matrix.to_dense())
         if has_full_rank(triangle):

@@ -54,6 +54,14 @@ def test_cheap_strategies(workload: np.ndarray, norm: str, seed: int) -> None:
     assert strategy.loss >= strategy.lower_bound * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_faint_row_is_told_from_rounding(norm):
+    """Its second singular value is 5e-8 of the first: nothing, in the rounding of a Gram."""
+    workload = np.zeros((4, 4))
+    workload[0, :2], workload[1, 1] = (0.5, 100), 1e-3
+    assert evaluate(workload, workload, norm).loss > 0
+
+
 @given(workloads(), st.sampled_from(NORMS), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
 def test_the_portfolio(workload: np.ndarray, norm: str, seed: int) -> None:
