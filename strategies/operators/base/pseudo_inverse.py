@@ -112,7 +112,8 @@ def factorised(matrix: Operator) -> Factors:
     A triangle is its own factor; a tall matrix by the Cholesky factor or the spectrum of its Gram
     where they are well conditioned, else by QR; a wide one by QR of its transpose; a deficient one
     by its singular values, which tell a faint row from the rounding of a Gram: of many entries only
-    where the spectrum of the Gram leaves that open. The largest arrays are A itself and min(m, n) x n.
+    where the spectrum of the Gram leaves that open. The largest arrays are A itself and
+    min(m, n) x n.
     """
     m, n = matrix.shape
     if m == n and not matrix.prefers_sparse:
