@@ -76,7 +76,8 @@ OF_POSTERIOR = ("n_blocks",)
 @click.option(
     "--n-records",
     type=click.IntRange(min=1),
-    help="Public number of records, against which noise is weighed.",
+    help="Public number of records, against which noise is weighed [default: as published, of a "
+    "data set by name].",
 )
 @n_blocks_option()
 @n_trees_option()
@@ -142,7 +143,9 @@ def command(
     from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
     from mrf_matrix.mechanisms.ledger.listening import describing
     from mrf_matrix.planning.plans.verdict import weighing
+    from mrf_matrix.planning.public_domain import public_records
 
+    settings["n_records"] = settings["n_records"] or public_records(data)
     settings["method"] = method_of(settings["method"])
     check_options(settings["method"])
     check_output(

@@ -1,18 +1,19 @@
-"""How strongly each attribute speaks, and how sure that is: read off the release."""
+"""What attributes tell and how sure that is, or the labels of cells: read off the release."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mrf_matrix.domain import Domain
+from mrf_matrix.forests.sources.halves import Halves
+from mrf_matrix.forests.text import condition
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.posterior.effects import Term, terms
 from mrf_matrix.reports.drawings import bars, effect_strip
-from mrf_matrix.reports.labels_section import labels_section
 from mrf_matrix.reports.page import Section
 
-TITLE = "Strength and effect of attributes"
+TITLE, TITLE_OF_LABELS = "Strength and effect of attributes", "Labels of cells"
 MOST_SHOWN = 6
 MOST_CODES = 30
 HALF_WIDTH = 1.96
@@ -70,3 +71,25 @@ def _widest(term: Term) -> str:
 
 def _name(domain: Domain, term: Term) -> str:
     return " × ".join(domain.names[i] for i in term.attributes)
+
+
+def labels_section(
+    posterior: LabelPosterior, classes: Sequence[Hashable], domain: Domain
+) -> Section:
+    """Return the cells of a tree of labels, in words, with their labels."""
+    halves = Halves(posterior.attributes, tuple(tuple(one.tolist()) for one in posterior.sides))
+    tree, n_cut = halves.tree(domain), len(halves.attributes)
+    rows = []
+    for cell, label in enumerate(posterior.labels.ravel().tolist()):
+        sides = [
+            condition(tree, (1 << level) - 1, cell >> (n_cut - 1 - level) & 1)
+            for level in range(n_cut)
+        ]
+        rows.append((", ".join(sides), str(classes[label])))
+    words = (
+        "All that was measured: the class that each of these cells was labelled with. A label is "
+        f"right with probability {posterior.evidence.right:.2f}, under a public prior of the "
+        "shares of classes in a cell. It is the same for all of them: nothing says of which label "
+        "one may be surer.",
+    )
+    return Section(TITLE_OF_LABELS, words, tuple(rows), ("cell", "label"))

@@ -12,7 +12,7 @@ from mrf_matrix.estimators.labelled import label_tree
 from mrf_matrix.forests.growth.private.labels import right_by_codes
 from mrf_matrix.mechanisms import ZCDP, BudgetError, CellCounts, PureDP
 from mrf_matrix.planning.plans.verdict import NoiseError, weighing
-from mrf_matrix.reports.labels_section import labels_section
+from mrf_matrix.reports.strength_section import labels_section
 from mrf_matrix.study.effects import effect, explained, importance
 
 INFINITE = float("inf")
