@@ -102,19 +102,6 @@ def test_what_is_no_private_release_is_not_saved(tmp_path):
         save_model(PosteriorForestClassifier(DATA["car"].domain), tmp_path / "m")
 
 
-@QUICK
-@given(data=st.data())
-def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
-    odd = data.draw(one_wrong(json.loads(members[MODEL])))
-    try:
-        loaded = read(members | {MODEL: json.dumps(odd).encode()})
-    except ModelFileError:
-        return
-    codes = np.zeros((3, loaded.domain_.n_attributes), dtype=int)
-    shares = loaded.predict_proba(loaded.domain_.decode(codes, numeric="midpoint"))
-    assert np.isfinite(shares).all()
-
-
 @settings(QUICK, max_examples=15)
 @given(
     values=st.lists(

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 from sklearn.base import clone
 
 from mrf_matrix import Domain, ResidualForestClassifier, load_model, save_model
@@ -61,15 +60,6 @@ def test_a_loaded_residual_forest_predicts_identically(tmp_path, design):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
 
-def test_research_noise_is_no_private_release(tmp_path):
-    model = fitted(noise="research", noise_state=0)
-    with pytest.raises(ModelFileError, match="no private release"):
-        save_model(model, tmp_path / "m")
-    save_model(model, tmp_path / "m", allow_nonprivate=True)
-    loaded = load_model(tmp_path / "m")
-    assert loaded.privacy_report_.statement.startswith("NOT A PRIVATE RELEASE")
-
-
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     """Return a model file's bytes and what it predicts."""
@@ -79,55 +69,11 @@ def good(tmp_path_factory):
     return path.read_bytes(), model.predict(X)
 
 
-CHANGES = {
-    "more privacy": {"budget": {"epsilon": "1/2"}},
-    "another law": {"budget": {"rho": "1"}},
-    "another relation": {"neighboring": "replace_one"},
-    "no noise": {"noise": "none"},
-    "research noise": {"noise": "research"},
-    "more records": {"n_records": 10**6},
-    "no records": {"n_records": 0},
-    "delta of one": {"delta": 1.0},
-    "no delta": {"delta": None},
-    "orders short": {"orders": []},
-    "orders repeat": {"orders": [[0, 0, 2, 3]]},
-    "orders false": {"orders": [[0, 1, 2, True]]},
-    "scale unknown": {"scale": 27},
-    "scale below": {"scale": -1},
-    "scale no place": {"scale": 0.6},
-    "choices repeat": {"choices": [[0, 1]] * 2},
-    "choices unknown": {"choices": [[0, 9], None]},
-    "choices no list": {"choices": {}},
-    "fewer answers": {"n_answers": 3},
-    "another version": {"schema_version": 1},
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_does_not_agree_is_refused(members, read, change):
-    data = json.loads(members[MODEL]) | CHANGES[change]
-    with pytest.raises(ModelFileError):
-        read(members | {MODEL: json.dumps(data).encode()})
-
-
 def test_a_file_of_an_earlier_version_says_so(members, read):
     data = json.loads(members[MODEL]) | {"schema_version": 1}
     del data["scale"]
     with pytest.raises(ModelFileError, match="An earlier one wrote it"):
         read(members | {MODEL: json.dumps(data).encode()})
-
-
-@QUICK
-@given(data=st.data())
-def test_any_value_of_the_json_may_be_wrong(members, read, one_wrong, data):
-    odd = data.draw(one_wrong(json.loads(members[MODEL])))
-    try:
-        loaded = read(members | {MODEL: json.dumps(odd).encode()})
-    except ModelFileError:
-        return
-    codes = np.zeros((3, loaded.domain_.n_attributes), dtype=int)
-    shares = loaded.predict_proba(loaded.domain_.decode(codes, numeric="midpoint"))
-    assert np.isfinite(shares).all()
 
 
 def test_answers_beyond_all_bounds_are_refused(members, read):
