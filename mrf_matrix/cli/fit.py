@@ -145,7 +145,8 @@ def command(
     from mrf_matrix.planning.plans.verdict import weighing
     from mrf_matrix.planning.public_domain import public_records
 
-    settings["n_records"] = settings["n_records"] or public_records(data)
+    if not Path(data).exists():  # a file or folder may have the name of a set
+        settings["n_records"] = settings["n_records"] or public_records(data)
     settings["method"] = method_of(settings["method"])
     check_options(settings["method"])
     check_output(

@@ -1,13 +1,15 @@
 """A tree as text, for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from mrf_matrix.forests.nodes import Nodes
 
 
-def export_text(forest: Nodes, tree: int = 0, max_leaves: int = 100) -> str:
+def export_text(
+    forest: Nodes, tree: int = 0, max_leaves: int = 100, *, leaves: Sequence[str] | None = None
+) -> str:
     """Draw one tree as lines of text.
 
     Parameters
@@ -18,6 +20,8 @@ def export_text(forest: Nodes, tree: int = 0, max_leaves: int = 100) -> str:
         Which tree.
     max_leaves : int, default=100
         Leaves after which the drawing stops, and says how many it leaves out.
+    leaves : sequence of str, optional
+        What to write at each leaf, by its number; by default "leaf" and its number.
 
     Returns
     -------
@@ -46,10 +50,12 @@ def export_text(forest: Nodes, tree: int = 0, max_leaves: int = 100) -> str:
     if not 0 <= tree < forest.n_trees:
         raise ValueError(f"tree={tree}: expected 0 to {forest.n_trees - 1}.")
     root = int(forest.roots[tree])
+    if leaves is None:
+        leaves = [f"leaf {i}" for i in range(forest.n_leaves)]
     if forest.attribute[root] < 0:
-        return f"tree {tree}: leaf {forest.leaf_index[root]}"
+        return f"tree {tree}: {leaves[int(forest.leaf_index[root])]}"
     lines, drawn = [f"tree {tree}"], 0
-    for line, is_leaf in _lines(forest, root):
+    for line, is_leaf in _lines(forest, root, leaves):
         drawn += is_leaf
         if drawn > max_leaves:
             total = int(np.count_nonzero(forest.leaf_tree == tree))
@@ -59,14 +65,14 @@ def export_text(forest: Nodes, tree: int = 0, max_leaves: int = 100) -> str:
     return "\n".join(lines)
 
 
-def _lines(forest: Nodes, root: int) -> Iterator[tuple[str, bool]]:
+def _lines(forest: Nodes, root: int, leaves: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Yield the drawing's lines, depth first, from a stack: trees may be deep."""
     stack = [(root, "", "")]
     while stack:
         node, indent, text = stack.pop()
         leaf = int(forest.leaf_index[node])
         if text:
-            yield (f"{text}: leaf {leaf}", True) if leaf >= 0 else (text, False)
+            yield (f"{text}: {leaves[leaf]}", True) if leaf >= 0 else (text, False)
         fan = int(forest.n_children[node])
         for branch in reversed(range(fan)):
             last = branch == fan - 1

@@ -9,7 +9,7 @@ from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
 from mrf_matrix.forests.growth.private.labels import label_gaps, right_by_codes
 from mrf_matrix.forests.growth.private.permute_and_flip import permute_and_flip
-from mrf_matrix.forests.growth.private.selection import Rate, clipped, select
+from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.residual.releases import chosen_place
 from mrf_matrix.residual.step import ResidualStep
@@ -39,7 +39,7 @@ def chosen_labels(step: ResidualStep, counts: Longs, bits: Bits) -> Longs:
 
     `counts` (cells, k): **Private**.
     """
-    gaps = clipped(label_gaps(counts, "count"))
+    gaps = label_gaps(counts, "count")
     rate = Rate.below(step.choice_rate)
     if step.flips or rate.units is None:
         return permute_and_flip(gaps, rate, bits)

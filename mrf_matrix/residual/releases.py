@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.selection import Rate, clipped, select
+from mrf_matrix.forests.growth.private.selection import Rate, select
 from mrf_matrix.mechanisms import CellCounts, Release, measure
 from mrf_matrix.posterior import SCALES, SumOfEffects, penalties_of_scales
 from mrf_matrix.residual.records import ResidualRecords
@@ -121,4 +121,4 @@ def chosen_place(gaps: NDArray[Any], options: NDArray[np.bool_], rate: Rate, bit
     """Choose among the options of the only column; without noise the first of the best."""
     if rate.units is None:
         return int(np.argmax(options[:, 0] & (gaps[:, 0] == 0)))
-    return int(select(clipped(np.where(options, gaps, 0)), options, rate, bits)[0])
+    return int(select(np.where(options, gaps, 0), options, rate, bits)[0])

@@ -12,7 +12,7 @@ from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.report import label_report
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.shared.base import FitsFromCounts, sorted_classes
-from mrf_matrix.estimators.shared.fixed_claim import check_claim, keep_if_fit_fails
+from mrf_matrix.estimators.shared.fixed_claim import check_claim, keeping
 from mrf_matrix.estimators.shared.given_data import PrivateData, needs_records
 from mrf_matrix.estimators.shared.parameters import SeedParameters, parameters
 from mrf_matrix.estimators.shared.spending import (
@@ -23,6 +23,7 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.sources.halves import Halves
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.law import label_evidence
 from mrf_matrix.labels.releases import release_labels
@@ -36,6 +37,8 @@ FITTED = (
     "domain_", "classes_", "plan_", "halves_", "labels_", "posterior_", "privacy_report_",
 )  # fmt: skip
 """What a fit leaves."""
+
+SPENT = "The budget is spent, and the labels are lost; fitting again would spend again."
 
 
 @parameters
@@ -134,21 +137,19 @@ class LabelTreeClassifier(
         plan = self._plan(data.domain)
         bill = bill_of(self, plan.budget)
         bill.check()
-        for name in FITTED:  # they belong to an earlier fit
-            self.__dict__.pop(name, None)  # reading one would check the claim that ends here
         if (weigh := WEIGHING.get()) is not None:
             weigh(plan)
         classes, order = sorted_classes(data.domain)
         counts = [one[:, order] for one in _counted(plan, data)]
-        report = label_report(plan, self.noise)
-        evidence_of(plan)  # what a label says is worked out before it is paid for
+        # all that needs no label is worked out before it is paid for
+        report, evidence = label_report(plan, self.noise), evidence_of(plan)
         bits = Bits(noise_stream(self.noise, bill.noise_state))
         bill.charge()
-        keep_if_fit_fails(self)
-        place, labels = release_labels(plan, counts, bits)
-        self.plan_, self.halves_, self.labels_ = plan, plan.candidates[place], labels
+        with keeping(self, FITTED, SPENT, plan_=plan):
+            place, self.labels_ = release_labels(plan, counts, bits)
         self.domain_, self.classes_ = data.domain, classes
-        self.posterior_ = label_posterior(plan, place, labels)
+        self.halves_ = plan.candidates[place]
+        self.posterior_ = label_posterior(self.halves_, self.labels_, evidence)
         self.privacy_report_ = report.without_claim() if is_read_off(self.domain) else report
         return self
 
@@ -165,16 +166,10 @@ def _counted(plan: LabelPlan, data: PrivateData) -> Iterator[Longs]:
         yield halves.counts(cells.codes, cells.counts)
 
 
-def label_posterior(plan: LabelPlan, place: int, labels: Longs) -> LabelPosterior:
-    """Return what the labels of one candidate's cells imply.
-
-    `place`: of the candidate; `labels` (n_cells,).
-    """
-    halves = plan.candidates[place]
+def label_posterior(halves: Halves, labels: Longs, evidence: LabelEvidence) -> LabelPosterior:
+    """Return what the labels of cells imply. `labels` (n_cells,)."""
     sides = tuple(np.array(upper) for upper in halves.upper)
-    return LabelPosterior(
-        halves.attributes, sides, labels.reshape((2,) * len(sides)), evidence_of(plan)
-    )
+    return LabelPosterior(halves.attributes, sides, labels.reshape((2,) * len(sides)), evidence)
 
 
 def evidence_of(plan: LabelPlan) -> LabelEvidence:

@@ -1,8 +1,7 @@
 """The privacy report of a `LabelTreeClassifier`: which cells, and what they said."""
 
-from mrf_matrix.estimators.residual.report import of_choice, sequence_statement
+from mrf_matrix.estimators.residual.report import of_choice, report_of_steps
 from mrf_matrix.labels import LabelPlan
-from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 PUBLIC = (
@@ -27,15 +26,4 @@ def label_report(plan: LabelPlan, noise: str) -> PrivacyReport:
     """
     made = [of_choice(step, plan.n_cells if step is plan.labels else 1) for step in plan.steps]
     drawn = "none" if plan.budget.is_infinite else noise
-    claim = plan.budget.claim(plan.delta)
-    report = PrivacyReport(
-        statement=sequence_statement(claim, plan.neighboring, drawn, [one.law for one in made]),
-        budget=repr(plan.budget),
-        neighboring=plan.neighboring,
-        noise=drawn,
-        measurements=tuple(made),
-        public=PUBLIC,
-        notes=NOTES,
-        delta=plan.delta,
-    )
-    return report if plan.n_records is None else report.with_note(str(verdict_of(plan)))
+    return report_of_steps(plan, drawn, made, PUBLIC, NOTES)

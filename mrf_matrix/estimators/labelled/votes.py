@@ -1,7 +1,5 @@
 """Labels, probabilities and intervals of a tree of labels."""
 
-import re
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,8 +10,6 @@ from mrf_matrix.forests.sources.halves import Halves
 from mrf_matrix.forests.text import export_text
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.voting.intervals import Margins
-
-LEAF = re.compile(r": leaf \d+$")
 
 
 class LabelVotes(ProbabilityVotes):
@@ -58,11 +54,6 @@ class LabelVotes(ProbabilityVotes):
         """
         check_is_fitted(self, self._learned)
         self._check_claim()
-        drawn = export_text(self.halves_.tree(self.domain_)).splitlines()[1:]
-        labels = iter(self.labels_)
-        return "\n".join(
-            f"{line.rpartition(':')[0]}: {self.classes_[next(labels)]}"
-            if LEAF.search(line)
-            else line
-            for line in drawn
-        )
+        labels = [str(self.classes_[label]) for label in self.labels_]
+        title_and_tree = export_text(self.halves_.tree(self.domain_), leaves=labels)
+        return title_and_tree.partition("\n")[2]

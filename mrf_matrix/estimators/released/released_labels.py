@@ -2,7 +2,7 @@
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.labelled.label_tree import label_posterior
+from mrf_matrix.estimators.labelled.label_tree import evidence_of, label_posterior
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
@@ -44,7 +44,7 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
 
     def _keep(self) -> None:
         self.plan_, self.labels_, (self.halves_,) = self.plan, self.labels, self.plan.candidates
-        self.posterior_ = label_posterior(self.plan, 0, self.labels)
+        self.posterior_ = label_posterior(self.halves_, self.labels, evidence_of(self.plan))
         self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

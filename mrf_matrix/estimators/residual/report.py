@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from mrf_matrix.labels import LabelPlan
 from mrf_matrix.mechanisms import Release
 from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.reports.privacy_report import (
@@ -33,6 +34,24 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
         of_choice(step) if step.kind in CHOICES else _of_table(step, next(left))
         for step in plan.steps
     ]
+    notes = (
+        "adaptive composition: each step's share was fixed before the data; which table it "
+        "measures, and what a record adds to it, follow from releases and choices before it",
+        f"sums of residuals are in units of 1/{max(step.units for step in plan.steps)} record",
+        "labels and probabilities are posteriors under a model: they have no expected error "
+        "known without data",
+    )
+    return report_of_steps(plan, noise, made, PUBLIC, notes).of_releases(releases)
+
+
+def report_of_steps(
+    plan: ResidualPlan | LabelPlan,
+    noise: str,
+    made: Sequence[Measurement],
+    public: tuple[str, ...],
+    notes: tuple[str, ...],
+) -> PrivacyReport:
+    """Return the report of a plan's steps, with the verdict where records are public."""
     claim = plan.budget.claim(plan.delta)
     report = PrivacyReport(
         statement=sequence_statement(claim, plan.neighboring, noise, [one.law for one in made]),
@@ -40,19 +59,11 @@ def residual_report(plan: ResidualPlan, releases: Sequence[Release]) -> PrivacyR
         neighboring=plan.neighboring,
         noise=noise,
         measurements=tuple(made),
-        public=PUBLIC,
-        notes=(
-            "adaptive composition: each step's share was fixed before the data; which table it "
-            "measures, and what a record adds to it, follow from releases and choices before it",
-            f"sums of residuals are in units of 1/{max(step.units for step in plan.steps)} record",
-            "labels and probabilities are posteriors under a model: they have no expected error "
-            "known without data",
-        ),
+        public=public,
+        notes=notes,
         delta=plan.delta,
     )
-    if plan.n_records is not None:
-        report = report.with_note(str(verdict_of(plan)))
-    return report.of_releases(releases)
+    return report if plan.n_records is None else report.with_note(str(verdict_of(plan)))
 
 
 def _of_table(step: ResidualStep, release: Release) -> Measurement:

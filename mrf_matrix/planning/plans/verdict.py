@@ -21,11 +21,8 @@ HOPELESS = {"leaf": 1 / 3, "cell": 1 / 3, "query": 1.0}
 """Records over noise below which labels are chance. Votes of many trees average their leaves'
 noise, so that a leaf may hold less than its noise and still say something."""
 
-DOUBTFUL = {
-    "leaf": 2.0,
-    "cell": 2.0,
-    "query": 5.0,
-}  # records over noise below which noise decides many labels
+DOUBTFUL = {"leaf": 2.0, "cell": 2.0, "query": 5.0}
+"""Records over noise below which noise decides many labels."""
 
 
 class NoiseError(ValueError):
@@ -79,8 +76,8 @@ def verdict_of(
     """Return the verdict on a plan.
 
     `plan`: of a residual forest a code of an attribute is its leaf, and the noise that of a sum of
-    residuals in the first pass; of labels the noise is what one count is ahead by chance, ``1/ε``;
-    `n_records`: the *public* number of records, where the plan was not told.
+    residuals in the first pass; of labels the noise is what one count is ahead by chance, one over
+    the rate; `n_records`: the *public* number of records, where the plan was not told.
 
     >>> from mrf_matrix import Domain, plan
     >>> small = plan(Domain.from_sizes([4, 4], n_classes=2), n_trees=4, max_depth=2, epsilon=0.01)

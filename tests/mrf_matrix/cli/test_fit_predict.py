@@ -393,3 +393,18 @@ def test_the_line_that_tune_prints_trains_its_choice(files, mode):
     assert done.exit_code == 0, done.output
     assert "epsilon=0.5" in done.output
     assert load_model(files / "model.mrf").domain_ == DATA.domain
+
+
+def test_a_set_by_name_has_its_published_number_and_a_folder_of_that_name_has_not(
+    files, monkeypatch
+):
+    monkeypatch.chdir(files)
+    named = run("fit", "monks_1", "--epsilon", "0.05", "--output", "named.mrf", "--json")
+    assert named.exit_code == 0, named.output
+    assert f"public number of {len(DATA.y)}" in named.output or "labels of 4 cells" in named.output
+    (files / "monks_1").mkdir()
+    (files / "records.csv").rename(files / "monks_1" / "records.csv")
+    words = ("fit", "monks_1", "--domain", "domain.json", "--epsilon", "0.05", "--json")
+    folder = run(*words, "--output", "folder.mrf")
+    assert folder.exit_code == 0, folder.output
+    assert "need a public n_records" in folder.output

@@ -105,6 +105,30 @@ def test_the_tree_is_drawn_with_its_labels():
         tree().export_text()
 
 
+def test_categories_that_read_like_leaves_are_drawn_as_they_are():
+    odd = [Attribute(name, categories=["a: leaf 3", "b"]) for name in ("one", "two")]
+    domain = Domain(odd, target=Attribute("y", categories=["no", "yes"]))
+    x = np.array([["a: leaf 3", "b"], ["b", "b"], ["b", "a: leaf 3"], ["a: leaf 3", "a: leaf 3"]])
+    model = LabelTreeClassifier(domain, epsilon=INFINITE, random_state=0)
+    drawn = model.fit(x, ["no", "yes", "yes", "no"]).export_text().splitlines()
+    assert sum(line.endswith(("no", "yes")) for line in drawn) == 4
+    assert sum("a: leaf 3" in line for line in drawn) == 3
+
+
+def test_what_is_lost_after_the_charge_is_said(monkeypatch):
+    def fails(*args):
+        raise KeyboardInterrupt
+
+    ledger = PrivacyLedger(epsilon=1)
+    model = tree(ledger=ledger, epsilon=0.1, noise="exact", noise_state=None)
+    monkeypatch.setattr(label_tree, "release_labels", fails)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.fit(X, Y)
+    assert "budget is spent" in caught.value.__notes__[0]
+    assert float(ledger.spent) == 0.1
+    assert model.plan_.budget == PureDP(0.1)
+
+
 def test_the_page_says_what_each_cell_was_labelled_with():
     model = tree(noise="exact", noise_state=None).fit(X, Y)
     page = str(model.report_)

@@ -16,7 +16,7 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Array, Longs
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.selection import Rate, coin_exp
+from mrf_matrix.forests.growth.private.selection import Rate, accepts
 
 
 def permute_and_flip(gaps: Longs, rate: Rate, bits: Bits) -> Longs:
@@ -25,7 +25,7 @@ def permute_and_flip(gaps: Longs, rate: Rate, bits: Bits) -> Longs:
     Parameters
     ----------
     gaps : ndarray of int64, shape (rows, columns)
-        How far each option is behind the best of its column, below `LARGEST_GAP`.
+        How far each option is behind the best of its column.
     rate : Rate
     bits : Bits
         The randomness.
@@ -44,7 +44,7 @@ def permute_and_flip(gaps: Longs, rate: Rate, bits: Bits) -> Longs:
         place = bits.below(np.full(len(pending), remaining))
         row = left[pending, place]
         left[pending, place] = left[pending, remaining - 1]
-        accepted = coin_exp(gaps[row, pending] * rate.units, rate.shift, bits)
+        accepted = accepts(gaps[row, pending], rate, bits)
         chosen[pending[accepted]] = row[accepted]
         pending = pending[~accepted]
     return chosen

@@ -57,15 +57,6 @@ class Rate:
         return float("inf") if self.units is None else Fraction(self.units, 1 << self.shift)
 
 
-def clipped(gaps: Longs) -> Longs:
-    """Return gaps as far as products with a rate have a place for them.
-
-    Scores are so raised to the best one's less a constant: one record moves them no further, and
-    what raised none of them before lowers none now.
-    """
-    return np.minimum(gaps, LARGEST_GAP - 1)
-
-
 def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
     """Choose a row for every column by the exponential mechanism.
 
@@ -90,10 +81,21 @@ def select(gaps: Longs, options: Bools, rate: Rate, bits: Bits) -> Longs:
         if rate.units is None:
             accepted = np.ones(len(pending), dtype=np.bool_)
         else:
-            accepted = coin_exp(gaps[row, pending] * rate.units, rate.shift, bits)
+            accepted = accepts(gaps[row, pending], rate, bits)
         chosen[pending[accepted]] = row[accepted]
         pending = pending[~accepted]
     return chosen
+
+
+def accepts(gaps: Longs, rate: Rate, bits: Bits) -> Bools:
+    """Throw coins that are True with probability ``exp(-rate * gap)``, exactly; the rate is finite.
+
+    Gaps are clipped below `LARGEST_GAP`, so that products fit in 62 bits: scores are so raised to
+    the best one's less a constant. One record moves them no further, and lowers none that it raised
+    before.
+    """
+    assert rate.units is not None
+    return coin_exp(np.minimum(gaps, LARGEST_GAP - 1) * rate.units, rate.shift, bits)
 
 
 def coin_exp(numerator: Longs, shift: int, bits: Bits) -> Bools:
