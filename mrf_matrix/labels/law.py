@@ -2,7 +2,7 @@ r"""What a label says of its cell: the shares of all classes, given that one cla
 
 Beforehand shares are ``p ~ Dirichlet(a, ..., a)`` with ``a = sqrt(2/k)``: uniform of two classes,
 and the less even the more there are. A cell of n records has counts ``n p``. Class c is said with
-a known probability, so that afterwards
+a known probability, by the exponential mechanism, so that afterwards
 
 .. math:: E[f(p) \mid c] = \frac{E[f(p)\,P(c \mid n p)]}{E[P(c \mid n p)]} .
 
@@ -17,7 +17,6 @@ import numpy as np
 from scipy.special import softmax
 
 from mrf_matrix.base.arrays import Array
-from mrf_matrix.forests.growth.private.permute_and_flip import flip_probabilities
 from mrf_matrix.posterior import LabelEvidence
 
 MOST_NUMBERS, MOST_ROWS = 1 << 21, 1 << 14
@@ -27,7 +26,7 @@ LARGEST_SIGNAL = 1e9  # beyond it the largest class is said
 
 
 @lru_cache(maxsize=16)
-def label_evidence(n_classes: int, signal: float, *, flips: bool) -> LabelEvidence:
+def label_evidence(n_classes: int, signal: float) -> LabelEvidence:
     """Return draws of the shares of a cell, that of the class which it says first.
 
     Every draw serves for each class that may have been said, so that the class which is said has
@@ -38,13 +37,11 @@ def label_evidence(n_classes: int, signal: float, *, flips: bool) -> LabelEviden
     n_classes : int
     signal : float
         Rate of the choice times records of the cell.
-    flips : bool
-        Whether by permute-and-flip; else by the exponential mechanism.
     """
     rows = min(MOST_ROWS, MOST_NUMBERS // n_classes)  # of as many classes as there may be, two each
     draws = _shares_beforehand(n_classes, max(1, rows // n_classes))
     gaps = (draws.max(axis=1, keepdims=True) - draws).T
-    law = label_law(gaps, min(signal, LARGEST_SIGNAL), flips=flips)
+    law = label_law(gaps, min(signal, LARGEST_SIGNAL))
     order = (np.arange(n_classes)[:, None] + np.arange(n_classes)) % n_classes
     shares = draws[:, order].transpose(1, 0, 2).reshape(-1, n_classes)
     weights = law.ravel() / law.sum()
@@ -53,10 +50,8 @@ def label_evidence(n_classes: int, signal: float, *, flips: bool) -> LabelEviden
     return LabelEvidence(shares, weights)
 
 
-def label_law(gaps: Array, rate: float, *, flips: bool) -> Array:
+def label_law(gaps: Array, rate: float) -> Array:
     """Return the probability that each class is said, (k, cells). `gaps` (k, cells)."""
-    if flips:
-        return flip_probabilities(gaps, rate)
     return np.asarray(softmax(-rate * gaps, axis=0))
 
 

@@ -1,46 +1,37 @@
-r"""The plan of a tree of labels: few public cells, each of which releases which class is largest.
+r"""The plan of a tree of labels: public cuts, and one draw of a tree with the labels of its cells.
 
-A record lies in one cell, so all cells together cost what one does: each label is chosen at the
-whole rate (parallel composition). Where records outweigh noise by little, that is all that can be
-legible: a fourth of the records behind each answer, and no bit of budget for how large a class is.
-Four cells name four classes at most: of more classes there are eight or sixteen cells, from the
-signal on that makes them legible.
-
-Attributes are drawn at random, so often that one set is chosen by how many records are right if
-each of its cells says its largest class; the more records there are for each class, the larger is
-the share of the budget that this choice gets.
+Where records outweigh noise by little, what is legible is which class is largest in a few cells.
+All trees of two or three cuts a record, and all labels of their cells, are the options of one
+exponential mechanism whose score is the number of records that are right: the whole budget chooses
+the tree, and the same budget its labels.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import reduce
-from operator import add
+from math import floor
 
 import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.forests.growth.private.selection import LARGEST_RATE
-from mrf_matrix.forests.sources.halves import MOST_CODES, Halves, random_halves, usable_attributes
+from mrf_matrix.forests.sources.cuts import MOST_CODES, Cut, public_cuts, usable_attributes
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.residual.settings import ASSUMED_RECORDS, Budget
 from mrf_matrix.residual.step import ResidualStep
 
-N_CANDIDATES = 32
-"""Sets of attributes among which one is chosen: 8 were a point behind, 100 half a point ahead."""
+FLAT, DEEP = 2, 3
+"""Cuts that a record is asked for: four cells, or eight."""
 
-FEWEST_CUT, MOST_CUT = 2, 4
-"""Attributes that are cut, at least and at most."""
+DEEP_FROM = 60
+"""Signal (`label_signal`) from which trees are deep."""
 
-LEAST_FOR_MORE = 30
-"""Signal from which more than `FEWEST_CUT` are: so many that each class may be named."""
+MOST_CUTS, MOST_COUNTS = 64, 1 << 19
+"""Cuts among which each node has one, and counts that trees of them need: cuts to the power of
+their depth, times classes. With 16 cuts trees were a point behind, with 100 no better."""
 
-FOR_ALL, LARGEST_CHOICE = 30, Fraction(1, 2)
-"""Signal of a class for which the choice would take the whole budget, and what it takes at most."""
+MOST_RECORDS = 1 << 22
+"""Public numbers of records up to which it is considered: weights are written out for each."""
 
 MOST_CLASSES = 1000  # beyond, what a label says of its cell takes seconds to work out
-
-LEAST_SHARE = Fraction(1, 20)
-"""Share below which there is no choice: the first that are drawn are as good."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +44,14 @@ class LabelPlan:
     budget : PureDP or ZCDP
     neighboring : {"add_remove", "replace_one"}
     n_records : int or None
-        Where it is public; else shares are planned, and probabilities reckoned, for
+        Where it is public; else the depth is planned, and probabilities reckoned, for
         `ASSUMED_RECORDS`.
-    candidates : tuple of Halves
-        The partitions among which one is chosen: random and public.
-    choice : ResidualStep or None
-        Which of them; None: the first.
+    cuts : tuple of Cut
+        Those that a node may have: public, and random where codes have no order.
+    depth : int
+        Cuts that a record is asked for.
     labels : ResidualStep
-        The label of each cell.
+        The draw of a tree and the labels of its cells.
     delta : float
         The δ that the claim is stated for; 0 for none.
     """
@@ -69,14 +60,13 @@ class LabelPlan:
     budget: Budget
     neighboring: str
     n_records: int | None
-    candidates: tuple[Halves, ...]
-    choice: ResidualStep | None
+    cuts: tuple[Cut, ...]
+    depth: int
     labels: ResidualStep
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        rates = [step.choice_rate for step in self.steps]
-        if not self.budget.is_infinite and max(rates) >= LARGEST_RATE:
+        if not self.budget.is_infinite and self.labels.choice_rate >= LARGEST_RATE:
             raise ValueError(
                 f"{self.budget!r} is too large for exact choices: expected a smaller one, or "
                 f"float('inf') for no noise."
@@ -89,18 +79,23 @@ class LabelPlan:
 
     @property
     def steps(self) -> tuple[ResidualStep, ...]:
-        """Every step, in the order in which they are taken."""
-        return (self.labels,) if self.choice is None else (self.choice, self.labels)
+        """The only step."""
+        return (self.labels,)
 
     @property
     def spent(self) -> Budget:
-        """Sum of the steps' budgets, exact: the whole."""
-        return reduce(add, (step.budget for step in self.steps))
+        """What is spent: the whole."""
+        return self.labels.budget
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """Positions of the attributes that may be cut, rising."""
+        return tuple(sorted({cut.attribute for cut in self.cuts}))
 
     @property
     def n_cells(self) -> int:
         """Number of cells, and of labels."""
-        return self.candidates[0].n_cells
+        return 1 << self.depth
 
     @property
     def cell_records(self) -> float:
@@ -113,10 +108,9 @@ class LabelPlan:
         return self.cell_records * float(self.labels.choice_rate)
 
     def __repr__(self) -> str:
-        some = f", of one of {len(self.candidates)} sets of attributes" if self.choice else ""
         return (
-            f"LabelPlan({self.labels.measured}{some}, {self.budget!r} under {self.neighboring} "
-            f"neighbours)"
+            f"LabelPlan({self.labels.measured}, {len(self.cuts)} cuts, {self.budget!r} under "
+            f"{self.neighboring} neighbours)"
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -129,10 +123,10 @@ class LabelPlan:
             "claim": self.budget.claim(self.delta),
             "neighboring": self.neighboring,
             "attributes": self.domain.n_attributes,
+            "cuts": len(self.cuts),
             "cells": self.n_cells,
             "classes": self.n_classes,
             "records": self.n_records,
-            "candidates": len(self.candidates),
             "steps": [
                 {
                     "measured": step.measured,
@@ -156,9 +150,9 @@ def label_plan(
 ) -> LabelPlan:
     """Return the plan of a tree of labels. No data is needed.
 
-    `domain`: with two classes or more. `structure`: draws the sets of attributes. `n_records`:
-    where it is public. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim
-    is stated for.
+    `domain`: with two classes or more. `structure`: draws the cuts. `n_records`: where it is
+    public. `neighboring`: {"add_remove", "replace_one"}. `delta`: the δ that the claim is stated
+    for.
 
     Raises ValueError if labels do not suit the domain (`why_no_labels`), or the budget is too large
     for exact choices.
@@ -166,17 +160,11 @@ def label_plan(
     if (reason := why_no_labels(domain)) is not None:
         raise ValueError(reason)
     checked_neighboring(neighboring)
-    usable, signal = len(usable_attributes(domain)), label_signal(budget, n_records, neighboring)
-    n_cut = min(n_attributes_cut(signal, domain.n_classes), usable)
-    share = halves_choice_share(signal, domain.n_classes) if usable > n_cut else Fraction(0)
-    candidates = random_halves(domain, n_cut, N_CANDIDATES if share else 1, structure)
-    choice = None
-    if share:
-        which = f"which {n_cut} attributes are cut in two"
-        choice = ResidualStep("screening", which, budget * share, neighboring)
-    rest = budget * (1 - share)
-    labels = ResidualStep("labels", f"labels of {1 << n_cut} cells", rest, neighboring)
-    return LabelPlan(domain, budget, neighboring, n_records, candidates, choice, labels, delta)
+    depth = DEEP if label_signal(budget, n_records, neighboring) >= DEEP_FROM else FLAT
+    cuts = public_cuts(domain, most_cuts(depth, domain.n_classes), structure)
+    what = f"a tree of {1 << depth} cells and their labels"
+    labels = ResidualStep("labels", what, budget, neighboring)
+    return LabelPlan(domain, budget, neighboring, n_records, cuts, depth, labels, delta)
 
 
 def why_no_labels(domain: Domain) -> str | None:
@@ -187,16 +175,16 @@ def why_no_labels(domain: Domain) -> str | None:
             f"domain names {k} classes: expected 2 to {MOST_CLASSES} for labels of cells. Group "
             f"classes, or use a PosteriorForestClassifier."
         )
-    if usable < 2:
+    if not usable:
         return (
-            f"domain has n_features={usable} that can be cut in two: expected two attributes or "
-            f"more, each of 2 to {MOST_CODES} codes."
+            f"domain has no attribute that can be cut in two: expected one or more, each of 2 to "
+            f"{MOST_CODES} codes."
         )
     return None
 
 
 def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> float:
-    """Return by how much all records move the log probability of a label, for the whole budget.
+    """Return by how much all records move the log probability of a label.
 
     It is N ε under add/remove neighbours, and half of that under replace-one.
     """
@@ -204,23 +192,10 @@ def label_signal(budget: Budget, n_records: int | None, neighboring: str) -> flo
     return float(rate) * (n_records or ASSUMED_RECORDS)
 
 
-def n_attributes_cut(signal: float, n_classes: int) -> int:
-    """Return how many attributes are cut in two.
+def most_cuts(depth: int, n_classes: int) -> int:
+    """Return among how many cuts each node has one.
 
-    >>> n_attributes_cut(50, 2), n_attributes_cut(50, 7), n_attributes_cut(20, 7)
-    (2, 3, 2)
+    >>> most_cuts(2, 2), most_cuts(3, 2), most_cuts(3, 10)
+    (64, 64, 37)
     """
-    if signal < LEAST_FOR_MORE:
-        return FEWEST_CUT
-    return min(max(FEWEST_CUT, (n_classes - 1).bit_length()), MOST_CUT)
-
-
-def halves_choice_share(signal: float, n_classes: int) -> Fraction:
-    """Return the share of the budget that chooses the attributes; 0 for no choice.
-
-    >>> halves_choice_share(18, 2), halves_choice_share(2, 2)
-    (Fraction(3, 10), Fraction(0, 1))
-    """
-    wanted = min(signal / (FOR_ALL * n_classes), 1.0)
-    share = min(LARGEST_CHOICE, Fraction(round(wanted * 10**6), 10**6))
-    return share if share >= LEAST_SHARE else Fraction(0)
+    return min(MOST_CUTS, floor(float(MOST_COUNTS / n_classes) ** (1 / depth) + 1e-9))

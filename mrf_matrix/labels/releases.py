@@ -1,46 +1,35 @@
-"""One partition is chosen, and its cells are labelled: all that is learned from the records."""
+"""A tree is drawn with its labels: all that is learned from the records."""
 
-from collections.abc import Sequence
+from fractions import Fraction
 
-import numpy as np
-
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.growth.private.labels import label_gaps, right_by_codes
-from mrf_matrix.forests.growth.private.permute_and_flip import permute_and_flip
-from mrf_matrix.forests.growth.private.selection import Rate, select
+from mrf_matrix.labels.draw import Exponential, MostRight, Rules, draw_tree
+from mrf_matrix.labels.joint_counts import JointCounts, joint_counts
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.plan import LabelPlan
-from mrf_matrix.residual.releases import chosen_place
-from mrf_matrix.residual.step import ResidualStep
+from mrf_matrix.labels.weights import weights
+from mrf_matrix.mechanisms.counts.cells import check_private_allocation
 
 
-def release_labels(plan: LabelPlan, counts: Sequence[Longs], bits: Bits) -> tuple[int, Longs]:
-    """Take both steps of a plan.
+def counted(plan: LabelPlan, codes: AnyInts, counts: Longs) -> JointCounts:
+    """Return all that the draw needs of the records; nothing is spent by it.
 
-    `counts`: **Private**: those of the cells of each candidate, (n_cells, k) each; `bits`: the
-    randomness of both.
-
-    Returns which candidate was chosen, and the labels of its cells, shape (n_cells,).
+    `codes` (n, m), `counts` (n, k): **Private**: cells of `plan.attributes` and their records.
     """
-    place = 0
-    if plan.choice is not None:
-        tell(f"Choosing {plan.choice.measured}")
-        scores = np.array([right_by_codes(one) for one in counts], dtype=np.int64)
-        options = np.ones((len(scores), 1), dtype=np.bool_)
-        gaps = (scores.max() - scores)[:, None]
-        place = chosen_place(gaps, options, Rate.below(plan.choice.choice_rate), bits)
-    tell(f"Choosing {plan.labels.measured}")
-    return place, chosen_labels(plan.labels, counts[place], bits)
+    tell("Counting the records")
+    check_private_allocation(
+        "weights of up to so many records", (int(counts.sum(axis=0).max()),), 80
+    )
+    return joint_counts(plan.cuts, plan.attributes, codes, counts, plan.depth)
 
 
-def chosen_labels(step: ResidualStep, counts: Longs, bits: Bits) -> Longs:
-    """Choose the label of every cell; without noise the first of its largest classes.
-
-    `counts` (cells, k): **Private**.
-    """
-    gaps = label_gaps(counts, "count")
-    rate = Rate.below(step.choice_rate)
-    if step.flips or rate.units is None:
-        return permute_and_flip(gaps, rate, bits)
-    return select(gaps, np.ones(gaps.shape, dtype=np.bool_), rate, bits)
+def release_labels(plan: LabelPlan, counts: JointCounts, bits: Bits) -> LabelTree:
+    """Draw a tree and its labels. `counts`: **Private**; `bits`: the randomness."""
+    tell(f"Drawing {plan.labels.measured}")
+    rate = plan.labels.choice_rate
+    rules: Rules = MostRight()
+    if not plan.budget.is_infinite:
+        rules = Exponential(weights(Fraction(rate), int(counts.total.max())), bits)
+    return draw_tree(plan.cuts, counts, rules)

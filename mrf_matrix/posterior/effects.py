@@ -128,10 +128,9 @@ def contributions(found: list[Term], codes: NDArray[np.integer]) -> Array:
 
 def _of_labels(posterior: LabelPosterior, one: int, other: int) -> Term:
     """Return the only term of labels; they tell no shares, so that codes are taken as even."""
-    places = tuple(side.astype(np.int64) for side in posterior.sides)
-    shares = [np.bincount(place, minlength=2) / len(place) for place in places]
+    shares = [np.bincount(place) / len(place) for place in posterior.places]
     odds = posterior.log_odds(one, other)
-    return Term(posterior.attributes, *odds, _independent(shares), places)
+    return Term(posterior.attributes, *odds, _independent(shares), posterior.places)
 
 
 def _of_product(posterior: ProductPosterior, one: int, other: int) -> Iterator[Term]:

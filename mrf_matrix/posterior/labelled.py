@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mrf_matrix.base.arrays import AnyInts, Array, Bools, Longs
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
+from mrf_matrix.forests.learned.label_tree import LabelTree
 
 TINY = np.finfo(np.float64).tiny
 
@@ -68,23 +69,31 @@ class LabelEvidence:
 
 @dataclass(frozen=True, eq=False)
 class LabelPosterior:
-    """Labels of the cells that few attributes make, each with its codes cut in two.
+    """A tree of labels, and what a label says.
 
     Attributes
     ----------
-    attributes : tuple of int
-    sides : tuple of ndarrays of bool
-        For each code of each attribute, on which side it lies.
-    labels : ndarray of shape (2, ..., 2)
-        Of the cells, by the sides of all.
+    tree : LabelTree
     evidence : LabelEvidence
-        What a label says.
     """
 
-    attributes: tuple[int, ...]
-    sides: tuple[Bools, ...]
-    labels: Longs
+    tree: LabelTree
     evidence: LabelEvidence
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """Positions of the attributes that are cut, rising."""
+        return self.tree.attributes
+
+    @property
+    def places(self) -> tuple[Longs, ...]:
+        """For each code of each attribute, its row in `labels`."""
+        return self.tree.grid[0]
+
+    @property
+    def labels(self) -> Longs:
+        """Labels of the cells, as a table over the attributes."""
+        return self.tree.grid[1]
 
     @property
     def n_classes(self) -> int:
@@ -93,11 +102,7 @@ class LabelPosterior:
 
     def labels_at(self, codes: AnyInts) -> Longs:
         """Return the label of each record's cell, shape (b,)."""
-        places = tuple(
-            side[codes[:, i]].astype(np.intp)
-            for i, side in zip(self.attributes, self.sides, strict=True)
-        )
-        return np.asarray(self.labels[places])
+        return self.tree.labels[self.tree.cells(codes)]
 
     def probabilities(self, codes: AnyInts) -> Array:
         """Return class probabilities, shape (b, k)."""
@@ -114,6 +119,6 @@ class LabelPosterior:
 
     def __repr__(self) -> str:
         return (
-            f"LabelPosterior({self.labels.size} cells of attributes {list(self.attributes)}, "
+            f"LabelPosterior({self.tree.n_cells} cells of attributes {list(self.attributes)}, "
             f"labels right with probability {self.evidence.right:.3g})"
         )

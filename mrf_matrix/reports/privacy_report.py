@@ -23,7 +23,7 @@ DENIAL = "NOT A PRIVATE RELEASE"  # how every statement begins that claims no pr
 DERIVED = {"law", "sensitivity", "n_answers", "measured"}
 """What `PrivacyReport.to_dict` works out from the measurements."""
 
-CHOICE_LAW, FLIP_LAW = "exponential mechanism", "permute-and-flip"
+CHOICE_LAW = "exponential mechanism"
 """How the law of every choice begins."""
 
 WORST_FIRST: tuple[Noise, ...] = ("none", "research", "claimed", "shares", "exact")
@@ -66,7 +66,7 @@ class Measurement:
     @property
     def is_choice(self) -> bool:
         """Whether it is a choice, which adds no noise to sums."""
-        return self.law.startswith((CHOICE_LAW, FLIP_LAW))
+        return self.law.startswith(CHOICE_LAW)
 
     def __str__(self) -> str:
         what = "noisy integers"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mrf_matrix.domain import Domain
-from mrf_matrix.forests.sources.halves import Halves
+from mrf_matrix.forests import Forest
 from mrf_matrix.forests.text import condition
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.posterior.effects import Term, terms
@@ -77,19 +77,24 @@ def labels_section(
     posterior: LabelPosterior, classes: Sequence[Hashable], domain: Domain
 ) -> Section:
     """Return the cells of a tree of labels, in words, with their labels."""
-    halves = Halves(posterior.attributes, tuple(tuple(one.tolist()) for one in posterior.sides))
-    tree, n_cut = halves.tree(domain), len(halves.attributes)
-    rows = []
-    for cell, label in enumerate(posterior.labels.ravel().tolist()):
-        sides = [
-            condition(tree, (1 << level) - 1, cell >> (n_cut - 1 - level) & 1)
-            for level in range(n_cut)
-        ]
-        rows.append((", ".join(sides), str(classes[label])))
+    tree, labels = posterior.tree.forest(domain)
+    rows = tuple(
+        (_path(tree, node), str(classes[label]))
+        for node, label in zip(tree.leaves.tolist(), labels, strict=True)
+    )
     words = (
-        "All that was measured: the class that each of these cells was labelled with. A label is "
+        "All that was released: these cells, and the class that each was labelled with. A label is "
         f"right with probability {posterior.evidence.right:.2f}, under a public prior of the "
         "shares of classes in a cell. It is the same for all of them: nothing says of which label "
         "one may be surer.",
     )
-    return Section(TITLE_OF_LABELS, words, tuple(rows), ("cell", "label"))
+    return Section(TITLE_OF_LABELS, words, rows, ("cell", "label"))
+
+
+def _path(tree: Forest, node: int) -> str:
+    """Return what leads to a node, in words."""
+    said: list[str] = []
+    while (above := int(tree.parent[node])) >= 0:
+        said.insert(0, condition(tree, above, node - int(tree.first_child[above])))
+        node = above
+    return ", ".join(said) or "all records"

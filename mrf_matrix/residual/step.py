@@ -126,11 +126,6 @@ class ResidualStep:
         return Fraction(isqrt(int(8 * self.budget.exact * 4**40)), 2**40)
 
     @property
-    def flips(self) -> bool:
-        """Whether permute-and-flip chooses, which is the better under pure DP; see `labels`."""
-        return self.kind == "labels" and isinstance(self.budget, PureDP)
-
-    @property
     def choice_rate(self) -> Fraction | float:
         """By what the log probability of a choice falls for every unit of score.
 

@@ -1,13 +1,10 @@
-"""A tree of few public cells, each of which releases which class is its largest."""
+"""A tree of few cells, each with a label: all of it one private choice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Self
 
-import numpy as np
-
-from mrf_matrix.base.arrays import Longs
+from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.checks import structure_generator, whole_number
-from mrf_matrix.base.steps import tell
 from mrf_matrix.domain import Domain, is_read_off, required_domain
 from mrf_matrix.estimators.labelled.report import label_report
 from mrf_matrix.estimators.labelled.votes import LabelVotes
@@ -23,10 +20,10 @@ from mrf_matrix.estimators.shared.spending import (
     noise_stream,
 )
 from mrf_matrix.forests.growth.private.bits import Bits
-from mrf_matrix.forests.sources.halves import Halves
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.law import label_evidence
-from mrf_matrix.labels.releases import release_labels
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.labels.releases import counted, release_labels
 from mrf_matrix.mechanisms import CellCounts
 from mrf_matrix.mechanisms.budgets.claim import claiming_budgets
 from mrf_matrix.planning.plans.signal import WEIGHING
@@ -34,7 +31,7 @@ from mrf_matrix.planning.private.screening import epsilon_of
 from mrf_matrix.posterior import LabelEvidence, LabelPosterior
 
 FITTED = (
-    "domain_", "classes_", "plan_", "halves_", "labels_", "posterior_", "privacy_report_",
+    "domain_", "classes_", "plan_", "tree_", "posterior_", "privacy_report_",
 )  # fmt: skip
 """What a fit leaves."""
 
@@ -45,13 +42,12 @@ SPENT = "The budget is spent, and the labels are lost; fitting again would spend
 class LabelTreeClassifier(
     SeedParameters, NoiseParameters, BudgetParameters, FitsFromCounts, LabelVotes
 ):
-    r"""Tree of few cells that release their labels alone, for little data and small budgets.
+    r"""Tree of four or eight cells and their labels, for little data and small budgets.
 
-    Two attributes are cut in two each, in the middle of their codes or at random where these have
-    no order; three or four with many classes and enough records. Each cell says which class is its
-    largest, by permute-and-flip at the whole rate, for a record lies in one cell. With enough
-    records for a choice, one of 32 random sets of attributes is chosen first, by how many records
-    its labels would be right on.
+    Every node cuts the codes of one attribute in two, out of many public cuts. The whole tree is
+    drawn at once, with the labels of its cells: by the exponential mechanism over all trees t and
+    labels l, in proportion to :math:`\exp(\varepsilon \sum_v n_v(l_v))`, the records that are
+    right. The draw is exact, in whole numbers, without writing out the trees.
 
     Parameters
     ----------
@@ -59,23 +55,22 @@ class LabelTreeClassifier(
         0 for pure ε-DP. Else (ε, δ)-DP is claimed, by whichever of ε and the zCDP budget that
         implies it labels at the larger rate: ε nearly always.
     n_records : int
-        The number of records, where it is public: how many attributes are cut, the share of the
-        choice and the probabilities rest on it. Not given, 2000 are reckoned with.
+        The number of records, where it is public: how deep the tree is, and the probabilities,
+        rest on it. Not given, 2000 are reckoned with.
     random_state : int, RandomState or None
-        Seed of the public sets of attributes, and of where attributes without order are cut.
+        Seed of the public cuts.
 
     Attributes
     ----------
     plan_ : LabelPlan
         What was announced and released.
-    halves_ : Halves
-        The attributes that were chosen, and the sides of their codes.
-    labels_ : ndarray of int64, shape (n_cells,)
-        The label of each cell, as its number in `classes_`; `export_text` draws them.
+    tree_ : LabelTree
+        The cuts of its nodes and the labels of its cells, as numbers in `classes_`; `export_text`
+        draws it.
     posterior_ : LabelPosterior
         What the labels imply.
     privacy_report_ : PrivacyReport
-        What is claimed, with both steps.
+        What is claimed.
 
     Notes
     -----
@@ -83,8 +78,8 @@ class LabelTreeClassifier(
 
     References
     ----------
-    McKenna and Sheldon, Permute-and-Flip: A new mechanism for differentially private selection
-    (2020).
+    McSherry and Talwar, Mechanism design via differential privacy (2007); Willems, Shtarkov and
+    Tjalkens, The context-tree weighting method (1995), for sums over all trees.
 
     Examples
     --------
@@ -92,8 +87,8 @@ class LabelTreeClassifier(
     >>> from mrf_matrix.estimators.labelled.label_tree import LabelTreeClassifier
     >>> car = load_dataset("car")
     >>> tree = LabelTreeClassifier(car.domain, epsilon=0.02, n_records=1728, random_state=0)
-    >>> tree.fit(car.X, car.y).labels_.shape
-    (4,)
+    >>> tree.fit(car.X, car.y).tree_.n_cells
+    4
     >>> tree.plan_.spent
     PureDP(epsilon=0.02)
     """
@@ -111,9 +106,8 @@ class LabelTreeClassifier(
         Raises
         ------
         ValueError
-            If the domain is not given, labels do not suit it (2 to 1000 classes, two attributes of
-            2 to 65 536 codes), the budget is too large for exact choices, or a parameter is
-            invalid.
+            If the domain is not given, labels do not suit it (2 to 1000 classes, an attribute of 2
+            to 65 536 codes), the budget is too large for exact choices, or a parameter is invalid.
         """
         check_claim(self)
         return self._plan(required_domain(self.domain))
@@ -140,38 +134,28 @@ class LabelTreeClassifier(
         if (weigh := WEIGHING.get()) is not None:
             weigh(plan)
         classes, order = sorted_classes(data.domain)
-        counts = [one[:, order] for one in _counted(plan, data)]
+        codes, of_classes = _counted(plan, data)
+        counts = counted(plan, codes, of_classes[:, order])
         # all that needs no label is worked out before it is paid for
         report, evidence = label_report(plan, self.noise), evidence_of(plan)
         bits = Bits(noise_stream(self.noise, bill.noise_state))
         bill.charge()
         with keeping(self, FITTED, SPENT, plan_=plan):
-            place, self.labels_ = release_labels(plan, counts, bits)
+            self.tree_ = release_labels(plan, counts, bits)
         self.domain_, self.classes_ = data.domain, classes
-        self.halves_ = plan.candidates[place]
-        self.posterior_ = label_posterior(self.halves_, self.labels_, evidence)
+        self.posterior_ = LabelPosterior(self.tree_, evidence)
         self.privacy_report_ = report.without_claim() if is_read_off(self.domain) else report
         return self
 
 
-def _counted(plan: LabelPlan, data: PrivateData) -> Iterator[Longs]:
-    """Return the class counts of each candidate's cells, (n_cells, k): nothing is spent by it."""
-    asked = [one.attributes for one in plan.candidates]
-    tell("Counting the records")
-    tables = data.tables(asked)
-    for halves in plan.candidates:
-        cells = tables.cells(halves.attributes)
-        if not isinstance(cells, CellCounts):
-            raise needs_records("a tree of labels")
-        yield halves.counts(cells.codes, cells.counts)
-
-
-def label_posterior(halves: Halves, labels: Longs, evidence: LabelEvidence) -> LabelPosterior:
-    """Return what the labels of cells imply. `labels` (n_cells,)."""
-    sides = tuple(np.array(upper) for upper in halves.upper)
-    return LabelPosterior(halves.attributes, sides, labels.reshape((2,) * len(sides)), evidence)
+def _counted(plan: LabelPlan, data: PrivateData) -> tuple[AnyInts, Longs]:
+    """Return the cells of the attributes that may be cut, and their records by class."""
+    cells = data.tables([plan.attributes]).cells(plan.attributes)
+    if not isinstance(cells, CellCounts):
+        raise needs_records("a tree of labels")
+    return cells.codes, cells.counts
 
 
 def evidence_of(plan: LabelPlan) -> LabelEvidence:
     """Return what a label of this plan says of its cell."""
-    return label_evidence(plan.n_classes, plan.cell_signal, flips=plan.labels.flips)
+    return label_evidence(plan.n_classes, plan.cell_signal)

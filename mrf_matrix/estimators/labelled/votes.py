@@ -3,11 +3,10 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mrf_matrix.base.arrays import Longs
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.estimators.training.posterior_votes import ProbabilityVotes
-from mrf_matrix.forests.sources.halves import Halves
 from mrf_matrix.forests.text import export_text
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.voting.intervals import Margins
 
@@ -25,8 +24,7 @@ class LabelVotes(ProbabilityVotes):
     """
 
     posterior_: LabelPosterior
-    halves_: Halves
-    labels_: Longs
+    tree_: LabelTree
 
     def _margins(self, X: Records, level: float) -> Margins:
         """Return leading classes, margins in log odds, and half-widths: the same for all cells."""
@@ -37,6 +35,8 @@ class LabelVotes(ProbabilityVotes):
 
     def export_text(self) -> str:
         """Draw the tree as text: where it is cut, and the label of each cell.
+
+        A cut that has the same label on both sides is left out.
 
         Examples
         --------
@@ -54,6 +54,6 @@ class LabelVotes(ProbabilityVotes):
         """
         check_is_fitted(self, self._learned)
         self._check_claim()
-        labels = [str(self.classes_[label]) for label in self.labels_]
-        title_and_tree = export_text(self.halves_.tree(self.domain_), leaves=labels)
-        return title_and_tree.partition("\n")[2]
+        forest, labels = self.tree_.forest(self.domain_)
+        drawn = export_text(forest, leaves=[str(self.classes_[label]) for label in labels])
+        return drawn.removeprefix("tree 0").lstrip(":\n ")

@@ -1,12 +1,13 @@
 """A tree of labels that was released: it predicts, and knows nothing of the records."""
 
-from mrf_matrix.base.arrays import Longs
 from mrf_matrix.domain import Domain
-from mrf_matrix.estimators.labelled.label_tree import evidence_of, label_posterior
+from mrf_matrix.estimators.labelled.label_tree import evidence_of
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.labels import LabelPlan
+from mrf_matrix.posterior import LabelPosterior
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
@@ -20,32 +21,30 @@ class ReleasedLabelTreeClassifier(Released, LabelVotes):
     Parameters
     ----------
     plan : LabelPlan
-        What was announced; its only candidate is the one that was chosen.
-    labels : ndarray of int64, shape (n_cells,)
-        The label of each cell, as its number in `classes_`.
+        What was announced; its cuts are those of the tree.
+    tree : LabelTree
+        The cuts of its nodes and the labels of its cells.
 
     Attributes
     ----------
-    plan_, labels_
+    plan_, tree_
         As given.
-    halves_ : Halves
-        The attributes that were chosen, and the sides of their codes.
     posterior_ : LabelPosterior
         What the labels imply.
     """
 
     released_by = "LabelTreeClassifier"
-    _claim_rests_on = ("plan", "labels", "report")
+    _claim_rests_on = ("plan", "tree", "report")
 
     plan: LabelPlan
-    labels: Longs
+    tree: LabelTree
     domain: Domain
     report: PrivacyReport
 
     def _keep(self) -> None:
-        self.plan_, self.labels_, (self.halves_,) = self.plan, self.labels, self.plan.candidates
-        self.posterior_ = label_posterior(self.halves_, self.labels, evidence_of(self.plan))
+        self.plan_, self.tree_ = self.plan, self.tree
+        self.posterior_ = LabelPosterior(self.tree, evidence_of(self.plan))
         self.classes_, _ = sorted_classes(self.domain)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return self._described(f"{len(self.labels)} cells")
+        return self._described(f"{self.tree.n_cells} cells")

@@ -8,7 +8,6 @@ from mrf_matrix.planning.plans.verdict import verdict_of
 from mrf_matrix.reports.privacy_report import (
     CHOICE_LAW,
     DENIAL,
-    FLIP_LAW,
     Measurement,
     PrivacyReport,
     private_claim,
@@ -70,14 +69,14 @@ def _of_table(step: ResidualStep, release: Release) -> Measurement:
     return Measurement.of(release, step.measured, weight=step.units)
 
 
-def of_choice(step: ResidualStep, count: int = 1) -> Measurement:
-    """Return the figures of a choice, or of so many in cells that share no record."""
+def of_choice(step: ResidualStep) -> Measurement:
+    """Return the figures of a choice."""
     return Measurement(
         measured=step.measured,
         budget=repr(step.budget),
-        law=f"{FLIP_LAW if step.flips else CHOICE_LAW} of rate {float(step.choice_rate):.6g}",
+        law=f"{CHOICE_LAW} of rate {float(step.choice_rate):.6g}",
         sensitivity=step.sensitivity,
-        n_answers=count,
+        n_answers=1,
         column_sum=step.column_sum,
     )
 

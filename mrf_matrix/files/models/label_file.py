@@ -1,7 +1,6 @@
-"""A tree of labels as JSON: the plan, which attributes are cut where, and what the cells said."""
+"""A tree of labels as JSON: the plan, the cut of every node, and what the cells said."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -10,8 +9,10 @@ from mrf_matrix.base.checks import one_word
 from mrf_matrix.base.fields import (
     FieldError,
     JsonObject,
+    integer_of,
     list_of,
     number_of,
+    object_of,
     versioned_of,
     whole_numbers,
 )
@@ -23,17 +24,18 @@ from mrf_matrix.estimators.shared.base import sorted_classes
 from mrf_matrix.files.container import Container
 from mrf_matrix.files.models.report import LARGEST_DELTA, records_of, report_of
 from mrf_matrix.files.models.report_claims import check_follows
-from mrf_matrix.forests.sources.halves import Halves, usable_attributes
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.sources.cuts import Cut, usable_attributes
 from mrf_matrix.labels import LabelPlan, label_plan
 from mrf_matrix.labels.plan import why_no_labels
 from mrf_matrix.mechanisms import NEIGHBORING
 from mrf_matrix.mechanisms.budgets.budget import budget_of
 
 LABEL_FORMAT = "mrf_matrix.label_model"
-LABEL_VERSION = 1
+LABEL_VERSION = 2
 KEYS = {
     "format", "schema_version", "domain", "budget", "delta", "neighboring", "noise", "n_records",
-    "attributes", "upper", "labels", "report",
+    "cuts", "labels", "report",
 }  # fmt: skip
 
 LabelModel = LabelTreeClassifier | ReleasedLabelTreeClassifier
@@ -41,7 +43,7 @@ LabelModel = LabelTreeClassifier | ReleasedLabelTreeClassifier
 
 def label_content(model: LabelModel) -> tuple[JsonObject, dict[str, Values]]:
     """Return the JSON of a fitted tree of labels; it has no arrays."""
-    plan, halves = model.plan_, model.halves_
+    plan, tree = model.plan_, model.tree_
     content: JsonObject = {
         "format": LABEL_FORMAT,
         "schema_version": LABEL_VERSION,
@@ -51,9 +53,11 @@ def label_content(model: LabelModel) -> tuple[JsonObject, dict[str, Values]]:
         "neighboring": plan.neighboring,
         "noise": model.privacy_report_.noise,
         "n_records": records_of(plan.n_records),
-        "attributes": list(halves.attributes),
-        "upper": [np.flatnonzero(side).tolist() for side in halves.upper],
-        "labels": model.labels_.tolist(),
+        "cuts": [
+            {"attribute": cut.attribute, "upper": np.flatnonzero(cut.upper).tolist()}
+            for cut in tree.cuts
+        ],
+        "labels": tree.labels.tolist(),
         "report": model.privacy_report_.to_dict(),
     }
     return content, {}
@@ -68,16 +72,18 @@ def label_of(container: Container) -> ReleasedLabelTreeClassifier:
     data = versioned_of(container.data, "model.json", LABEL_FORMAT, LABEL_VERSION, KEYS)
     domain = Domain.from_dict(data["domain"])
     plan = _plan(domain, data)
-    halves = _halves(domain, data, len(plan.candidates[0].attributes))
-    plan = replace(plan, candidates=(halves,))
     if container.names:
         raise FieldError("it has arrays: expected none.")
+    nodes = list_of(data["cuts"], "cuts", plan.n_cells - 1, plan.n_cells - 1)
+    usable = set(usable_attributes(domain))
+    cuts = tuple(_cut(domain, usable, node) for node in nodes)
     labels = whole_numbers(data["labels"], "labels", most=domain.n_classes - 1, length=plan.n_cells)
     noise = one_word("noise", data["noise"], ("exact", "research", "none"))
     if plan.budget.is_infinite != (noise == "none"):
         raise FieldError("noise: expected 'none' with an infinite budget only.")
     report = check_follows(report_of(data["report"]), label_report(plan, noise))
-    return ReleasedLabelTreeClassifier(plan, np.array(labels, dtype=np.int64), domain, report)
+    tree = LabelTree(cuts, np.array(labels, dtype=np.int64))
+    return ReleasedLabelTreeClassifier(replace(plan, cuts=cuts), tree, domain, report)
 
 
 def _plan(domain: Domain, data: JsonObject) -> LabelPlan:
@@ -97,19 +103,15 @@ def _plan(domain: Domain, data: JsonObject) -> LabelPlan:
     )
 
 
-def _halves(domain: Domain, data: JsonObject, n_cut: int) -> Halves:
-    """Return which attributes are cut, each with codes on both sides."""
-    most = domain.n_attributes - 1
-    cut = whole_numbers(data["attributes"], "attributes", most=most, length=n_cut)
-    if any(one >= following for one, following in pairwise(cut)):
-        raise FieldError("attributes: expected each after the one before.")
-    if not set(cut) <= set(usable_attributes(domain)):  # sides are written out below
-        raise FieldError("attributes: expected some of 2 codes or more that can be cut.")
-    sides = []
-    for i, upper in zip(cut, list_of(data["upper"], "upper", n_cut, n_cut), strict=True):
-        size = domain.sizes[i]
-        above = set(whole_numbers(upper, "upper", most=size - 1))
-        if not 0 < len(above) < size:
-            raise FieldError("upper: expected some codes of each attribute, not all.")
-        sides.append(tuple(code in above for code in range(size)))
-    return Halves(cut, tuple(sides))
+def _cut(domain: Domain, usable: set[int], node: object) -> Cut:
+    """Return the cut of a node, with codes on both sides."""
+    data = object_of(node, "cuts", {"attribute", "upper"})
+    attribute = integer_of(data["attribute"], "attribute", most=domain.n_attributes - 1)
+    if attribute not in usable:  # sides are written out below
+        raise FieldError("attribute: expected one of 2 codes or more that can be cut.")
+    size = domain.sizes[attribute]
+    above = np.zeros(size, dtype=np.bool_)
+    above[list(whole_numbers(data["upper"], "upper", most=size - 1))] = True
+    if not 0 < above.sum() < size:
+        raise FieldError("upper: expected some codes of the attribute, not all.")
+    return Cut.of(attribute, above)

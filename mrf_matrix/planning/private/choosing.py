@@ -7,7 +7,7 @@ import numpy as np
 
 from mrf_matrix.domain import Domain
 from mrf_matrix.labels import label_plan
-from mrf_matrix.labels.plan import label_signal, why_no_labels
+from mrf_matrix.labels.plan import MOST_RECORDS, label_signal, why_no_labels
 from mrf_matrix.mechanisms import PureDP
 from mrf_matrix.mechanisms.budgets.claim import checked_neighboring
 from mrf_matrix.planning.private.balance import planned_balance
@@ -30,10 +30,10 @@ SCREENING_LAG, LAG_OF_FEW = 0.01, 0.025
 out whether few attributes tell nearly all, as no draw of the prior has it: it gained up to 17
 points on public sets, and lost up to 7 where many tell a little each."""
 
-LABELS_UP_TO, LABELS_OF_SEVERAL = 80, 10
-"""Signal (`label_signal`) up to which labels alone are taken, of two classes; and the signal of
-each class, of more. There tables were 2 to 4 points behind them on public sets, though the prior,
-which knows neither rough codes nor classes of their own size, may expect tables ahead."""
+LABELS_UP_TO, LABELS_OF_SEVERAL = 200, 300
+"""Signal (`label_signal`) up to which labels alone are taken, of two classes and of more. There
+tables were 2 to 10 points behind them on public sets, though the prior, which knows neither rough
+codes nor classes of their own size, may expect tables ahead."""
 
 NOISES = {"l1": "Laplace", "l2": "Gaussian"}
 
@@ -186,10 +186,10 @@ def _forecasts(scale: Scale, law: str, records: bool, lag: float | None) -> list
 def _labels(scale: Scale) -> list[Forecast]:
     """Return what is expected of labels alone, where there is little data."""
     domain, known = scale.domain, scale.n_records
-    most = LABELS_UP_TO if domain.n_classes == 2 else LABELS_OF_SEVERAL * domain.n_classes
+    most = LABELS_UP_TO if domain.n_classes == 2 else LABELS_OF_SEVERAL
     is_pure = isinstance(scale.budget, PureDP) and not scale.budget.is_infinite
     suits = is_pure and why_no_labels(domain) is None and scale.width < 1
-    if known is None or not suits:
+    if known is None or known > MOST_RECORDS or not suits:
         return []
     budget, neighboring = scale.budget, scale.neighboring
     if label_signal(budget, known, neighboring) > most:

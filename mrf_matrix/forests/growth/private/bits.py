@@ -69,6 +69,15 @@ class Bits:
             pending = pending[~accepted]
         return result
 
+    def number_below(self, limit: int) -> int:
+        """Return a uniform integer in [0, limit), exactly, however large the limit is."""
+        size = limit.bit_length()
+        count = -(-size // 64)
+        while True:
+            number = int.from_bytes(self.words(count).tobytes(), "little") >> (64 * count - size)
+            if number < limit:
+                return number
+
     def coins(self, count: int, share: float) -> NDArray[np.bool_]:
         """Return independent coins that are True with probability `share` (to 53 bits)."""
         return np.asarray(self.low(count, 53) < round(share * (1 << 53)))

@@ -1,0 +1,126 @@
+r"""One tree and its labels, drawn together by the exponential mechanism, exactly.
+
+A tree t with labels l is right on :math:`\sum_v n_v(l_v)` records, v its cells. Each is drawn with
+probability proportional to :math:`\exp(\varepsilon \sum_v n_v(l_v))`, for which nobody has to write
+out all trees: labels of different cells, and what lies on either side of a cut, are independent
+given the tree above them, so that
+
+.. math:: Z(v) = \sum_{\text{cuts}} Z(v_\text{below})\, Z(v_\text{above}), \qquad
+    Z(\text{cell}) = \sum_c \exp(\varepsilon\,n(c)) .
+
+Cuts are drawn from the root down in proportion to their terms, then labels to theirs. With whole
+numbers in place of the exponentials (`weights`) all of this is exact. One record more raises the
+number of records that are right by 0 or 1, for every tree and labels: sensitivity 1, monotone.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+import numpy as np
+
+from mrf_matrix.base.arrays import Longs
+from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.sources.cuts import Cut
+from mrf_matrix.labels.joint_counts import JointCounts
+from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.labels.weights import Numbers
+
+
+class Rules(Protocol):
+    """What trees are worth, and how one is drawn."""
+
+    def labels(self, counts: Longs) -> Numbers | Longs:
+        """Return what each label of a cell is worth, (..., k)."""
+
+    def either(self, worth: Numbers | Longs) -> Numbers | Longs:
+        """Return what several together are worth, along the last axis."""
+
+    def both(self, one: Numbers | Longs, other: Numbers | Longs) -> Numbers | Longs:
+        """Return what two trees side by side are worth."""
+
+    def draw(self, worth: Numbers | Longs) -> int:
+        """Return the place of one of several."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exponential:
+    """The exponential mechanism: whole numbers, products and sums."""
+
+    weights: Numbers  # of 0 to all records
+    bits: Bits
+
+    def labels(self, counts: Longs) -> Numbers:
+        """Return the weights of counts."""
+        return np.asarray(self.weights[counts])
+
+    def either(self, worth: Numbers | Longs) -> Numbers:
+        """Return the sum."""
+        return np.asarray(worth.sum(axis=-1))
+
+    def both(self, one: Numbers | Longs, other: Numbers | Longs) -> Numbers:
+        """Return the product."""
+        return np.asarray(one * other)
+
+    def draw(self, worth: Numbers | Longs) -> int:
+        """Draw a place with probability proportional to its number."""
+        upto = list(accumulate(worth.tolist()))
+        return bisect_right(upto, self.bits.number_below(upto[-1]))
+
+
+@dataclass(frozen=True)
+class MostRight:
+    """Without noise: the first of the trees that are right on the most records."""
+
+    def labels(self, counts: Longs) -> Longs:
+        """Return the records that are right."""
+        return counts
+
+    def either(self, worth: Numbers | Longs) -> Longs:
+        """Return the best."""
+        return np.asarray(worth.max(axis=-1))
+
+    def both(self, one: Numbers | Longs, other: Numbers | Longs) -> Longs:
+        """Return the records that are right on both sides."""
+        return np.asarray(one + other)
+
+    def draw(self, worth: Numbers | Longs) -> int:
+        """Return the first of the best."""
+        return int(worth.argmax())
+
+
+def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> LabelTree:
+    """Draw a tree with its labels. `counts`: **Private**: those of the root, by all of `cuts`."""
+    nodes, drawn = [counts], []
+    for _ in range(counts.order):
+        below = []
+        for node in nodes:
+            lower, upper = node.split()
+            place = rules.draw(_of_each_cut(lower, upper, rules))
+            drawn.append(cuts[place])
+            below += [lower.at(place), upper.at(place)]
+        nodes = below
+    labels = [rules.draw(rules.labels(cell.total)) for cell in nodes]
+    return LabelTree(tuple(drawn), np.array(labels, dtype=np.int64))
+
+
+def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Rules) -> Numbers | Longs:
+    """Return what the trees that begin with each cut are worth, (s,).
+
+    One cut at a time: the largest arrays hold a number for all that may follow one.
+    """
+    found = [
+        rules.both(_worth(lower.at(place), rules), _worth(upper.at(place), rules))
+        for place in range(len(lower.total))
+    ]
+    return np.array(found)
+
+
+def _worth(node: JointCounts, rules: Rules) -> Numbers | Longs:
+    """Return what all trees of the nodes are worth together, and the labels of their cells."""
+    if node.order == 0:
+        return rules.either(rules.labels(node.total))
+    lower, upper = node.split()
+    return rules.either(rules.both(_worth(lower, rules), _worth(upper, rules)))

@@ -1,0 +1,102 @@
+"""How many records of each class lie above several cuts at once: all that trees of cuts need."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mrf_matrix.base.arrays import AnyInts, Array, Longs
+from mrf_matrix.forests.sources.cuts import Cut
+from strategies.operators import check_allocation
+
+CHUNK = 1 << 21  # sides of records that are held at once, 16 MB
+
+
+@dataclass(frozen=True, eq=False)
+class JointCounts:
+    """Counts of a node's records, by class: of all of them, and of those above several cuts.
+
+    Attributes
+    ----------
+    total : ndarray of int64, shape (..., k)
+    above : ndarray of int64, shape (..., s, ..., s, k)
+        Of those above `order` cuts, which may be the same; of order 0 this is `total`.
+    order : int
+    """
+
+    total: Longs
+    above: Longs
+    order: int
+
+    def split(self) -> tuple["JointCounts", "JointCounts"]:
+        """Return the counts below and above each cut, along a new axis of all cuts.
+
+        Their order is one less: the largest arrays are two of the size of `above`.
+        """
+        fewer = self._of_fewer()
+        single = fewer
+        for _ in range(self.order - 2):
+            single = _diagonal(single, self.total.ndim - 1)
+        if self.order == 1:
+            single = self.above
+        axis = self.total.ndim - 1
+        totals = np.expand_dims(self.total, axis)
+        rest = totals if self.order == 1 else np.expand_dims(fewer, axis)
+        lower = JointCounts(totals - single, rest - self.above, self.order - 1)
+        return lower, JointCounts(single, self.above, self.order - 1)
+
+    def at(self, place: int) -> "JointCounts":
+        """Return one of the nodes along the first axis."""
+        return JointCounts(self.total[place], self.above[place], self.order)
+
+    def _of_fewer(self) -> Longs:
+        """Return the counts above one cut fewer: two cuts that are the same are one."""
+        return self.above if self.order == 1 else _diagonal(self.above, self.total.ndim - 1)
+
+
+def joint_counts(
+    cuts: Sequence[Cut], attributes: Sequence[int], codes: AnyInts, counts: Longs, order: int
+) -> JointCounts:
+    """Return the counts of all records.
+
+    `attributes`: those that are cut, rising; `codes` (n, m), `counts` (n, k): **Private**: cells of
+    these attributes with their records by class. Sums are of whole numbers below 2**53, and so
+    exact.
+
+    Raises MemoryCapError if they are too large.
+    """
+    s, k = len(cuts), counts.shape[1]
+    check_allocation("counts above several cuts at once", (*(s,) * order, k))
+    above = np.zeros((*(s,) * order, k))
+    rows = max(1, CHUNK // s)
+    for start in range(0, len(codes), rows):
+        part = slice(start, start + rows)
+        sides = _sides(cuts, attributes, codes[part])
+        for c, of_class in enumerate(counts[part].T):
+            there = of_class > 0
+            above[..., c] += _above(sides[there], of_class[there].astype(np.float64), order)
+    return JointCounts(counts.sum(axis=0), above.astype(np.int64), order)
+
+
+def _sides(cuts: Sequence[Cut], attributes: Sequence[int], codes: AnyInts) -> Array:
+    """Return 1 where a cell lies above a cut and 0 below, (n, s)."""
+    columns = {attribute: place for place, attribute in enumerate(attributes)}
+    found = np.empty((len(codes), len(cuts)))
+    for place, cut in enumerate(cuts):
+        found[:, place] = cut.upper[codes[:, columns[cut.attribute]]]
+    return found
+
+
+def _above(sides: Array, weights: Array, order: int) -> Array:
+    """Return the weight above so many cuts at once. `sides` (n, s); `weights` (n,)."""
+    if order == 1:
+        return np.asarray(weights @ sides)
+    if order == 2:
+        return np.asarray((sides * weights[:, None]).T @ sides)
+    found = [_above(sides[one], weights[one], order - 1) for one in sides.T > 0]
+    return np.stack(found)
+
+
+def _diagonal(above: Longs, axis: int) -> Longs:
+    """Return the entries that are at the same cut along two following axes, there as one axis."""
+    return np.moveaxis(np.diagonal(above, axis1=axis, axis2=axis + 1), -1, axis)
