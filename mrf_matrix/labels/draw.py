@@ -23,9 +23,9 @@ import numpy as np
 
 from mrf_matrix.base.arrays import Longs
 from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.forests.sources.cuts import Cut
 from mrf_matrix.labels.joint_counts import JointCounts
-from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.weights import Numbers
 
 
@@ -41,7 +41,7 @@ class Rules(Protocol):
     def both(self, one: Numbers | Longs, other: Numbers | Longs) -> Numbers | Longs:
         """Return what two trees side by side are worth."""
 
-    def draw(self, worth: Numbers | Longs) -> int:
+    def draw(self, worth: Sequence[int]) -> int:
         """Return the place of one of several."""
 
 
@@ -64,9 +64,9 @@ class Exponential:
         """Return the product."""
         return np.asarray(one * other)
 
-    def draw(self, worth: Numbers | Longs) -> int:
+    def draw(self, worth: Sequence[int]) -> int:
         """Draw a place with probability proportional to its number."""
-        upto = list(accumulate(worth.tolist()))
+        upto = list(accumulate(worth))
         return bisect_right(upto, self.bits.number_below(upto[-1]))
 
 
@@ -86,9 +86,9 @@ class MostRight:
         """Return the records that are right on both sides."""
         return np.asarray(one + other)
 
-    def draw(self, worth: Numbers | Longs) -> int:
+    def draw(self, worth: Sequence[int]) -> int:
         """Return the first of the best."""
-        return int(worth.argmax())
+        return worth.index(max(worth))
 
 
 def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> LabelTree:
@@ -102,20 +102,19 @@ def draw_tree(cuts: Sequence[Cut], counts: JointCounts, rules: Rules) -> LabelTr
             drawn.append(cuts[place])
             below += [lower.at(place), upper.at(place)]
         nodes = below
-    labels = [rules.draw(rules.labels(cell.total)) for cell in nodes]
+    labels = [rules.draw(rules.labels(cell.total).tolist()) for cell in nodes]
     return LabelTree(tuple(drawn), np.array(labels, dtype=np.int64))
 
 
-def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Rules) -> Numbers | Longs:
-    """Return what the trees that begin with each cut are worth, (s,).
+def _of_each_cut(lower: JointCounts, upper: JointCounts, rules: Rules) -> list[int]:
+    """Return what the trees that begin with each cut are worth.
 
     One cut at a time: the largest arrays hold a number for all that may follow one.
     """
-    found = [
-        rules.both(_worth(lower.at(place), rules), _worth(upper.at(place), rules))
+    return [
+        int(rules.both(_worth(lower.at(place), rules), _worth(upper.at(place), rules)))
         for place in range(len(lower.total))
     ]
-    return np.array(found)
 
 
 def _worth(node: JointCounts, rules: Rules) -> Numbers | Longs:

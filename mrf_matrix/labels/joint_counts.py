@@ -9,7 +9,7 @@ from mrf_matrix.base.arrays import AnyInts, Array, Longs
 from mrf_matrix.forests.sources.cuts import Cut
 from strategies.operators import check_allocation
 
-CHUNK = 1 << 21  # sides of records that are held at once, 16 MB
+CHUNK = 1 << 22  # products of sides that are held at once, 32 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +22,7 @@ class JointCounts:
     above : ndarray of int64, shape (..., s, ..., s, k)
         Of those above `order` cuts, which may be the same; of order 0 this is `total`.
     order : int
+        1 to 3.
     """
 
     total: Longs
@@ -68,7 +69,7 @@ def joint_counts(
     s, k = len(cuts), counts.shape[1]
     check_allocation("counts above several cuts at once", (*(s,) * order, k))
     above = np.zeros((*(s,) * order, k))
-    rows = max(1, CHUNK // s)
+    rows = max(1, CHUNK // s ** max(order - 1, 1))
     for start in range(0, len(codes), rows):
         part = slice(start, start + rows)
         sides = _sides(cuts, attributes, codes[part])
@@ -88,13 +89,17 @@ def _sides(cuts: Sequence[Cut], attributes: Sequence[int], codes: AnyInts) -> Ar
 
 
 def _above(sides: Array, weights: Array, order: int) -> Array:
-    """Return the weight above so many cuts at once. `sides` (n, s); `weights` (n,)."""
+    """Return the weight above up to three cuts at once. `sides` (n, s); `weights` (n,)."""
     if order == 1:
         return np.asarray(weights @ sides)
+    weighted = sides * weights[:, None]
     if order == 2:
-        return np.asarray((sides * weights[:, None]).T @ sides)
-    found = [_above(sides[one], weights[one], order - 1) for one in sides.T > 0]
-    return np.stack(found)
+        return np.asarray(weighted.T @ sides)
+    first, second = np.triu_indices(sides.shape[1])
+    found = np.empty((sides.shape[1],) * 3)
+    found[first, second] = (weighted[:, first] * sides[:, second]).T @ sides
+    found[second, first] = found[first, second]
+    return found
 
 
 def _diagonal(above: Longs, axis: int) -> Longs:

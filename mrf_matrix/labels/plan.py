@@ -7,7 +7,6 @@ the tree, and the same budget its labels.
 """
 
 from dataclasses import dataclass
-from math import floor
 
 import numpy as np
 
@@ -198,4 +197,4 @@ def most_cuts(depth: int, n_classes: int) -> int:
     >>> most_cuts(2, 2), most_cuts(3, 2), most_cuts(3, 10)
     (64, 64, 37)
     """
-    return min(MOST_CUTS, floor(float(MOST_COUNTS / n_classes) ** (1 / depth) + 1e-9))
+    return min(MOST_CUTS, int(np.power(MOST_COUNTS / n_classes, 1 / depth) + 1e-9))

@@ -5,9 +5,9 @@ from fractions import Fraction
 from mrf_matrix.base.arrays import AnyInts, Longs
 from mrf_matrix.base.steps import tell
 from mrf_matrix.forests.growth.private.bits import Bits
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.draw import Exponential, MostRight, Rules, draw_tree
 from mrf_matrix.labels.joint_counts import JointCounts, joint_counts
-from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels.plan import LabelPlan
 from mrf_matrix.labels.weights import weights
 from mrf_matrix.mechanisms.counts.cells import check_private_allocation

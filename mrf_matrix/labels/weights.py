@@ -1,4 +1,4 @@
-r"""What a number of records is worth to a label: whole numbers that one record more moves by e^rate.
+r"""What numbers of records are worth to a label: whole numbers, which one record more moves little.
 
 ``weight(n)`` is ``2**160 exp(rate n)``, rounded down so that no ratio of neighbouring weights
 is above ``exp(rate)``, and none below 1. Weights of trees are sums of products of these, of whole

@@ -5,8 +5,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrf_matrix.estimators.shared.parameters import Records
 from mrf_matrix.estimators.training.posterior_votes import ProbabilityVotes
-from mrf_matrix.forests.text import export_text
 from mrf_matrix.forests.learned.label_tree import LabelTree
+from mrf_matrix.forests.text import export_text
 from mrf_matrix.posterior import LabelPosterior
 from mrf_matrix.voting.intervals import Margins
 

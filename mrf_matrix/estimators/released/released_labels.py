@@ -5,9 +5,9 @@ from mrf_matrix.estimators.labelled.label_tree import evidence_of
 from mrf_matrix.estimators.labelled.votes import LabelVotes
 from mrf_matrix.estimators.released.released import Released, released
 from mrf_matrix.estimators.shared.base import sorted_classes
+from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.labels import LabelPlan
 from mrf_matrix.posterior import LabelPosterior
-from mrf_matrix.forests.learned.label_tree import LabelTree
 from mrf_matrix.reports.privacy_report import PrivacyReport
 
 
